@@ -1,0 +1,70 @@
+"""The root of the error tree.
+
+    ForestallError
+    ├── StreamError            streams.errors       events, declarations, files, batches
+    ├── PatternError           nfa.errors           pattern text, compilation, run state
+    ├── ConstraintError        constraints.errors   constraint sets and their clashes
+    ├── WorkflowError          workflows.errors     models and simulation
+    ├── PipelineError          pipeline.errors      log, Spark job, sinks
+    └── ServiceError           service.errors       settings, stores, registry, delivery
+
+An error names what is wrong, where, and what would be right. ``code`` is stable and part of the API; ``fault`` says who
+can mend it; ``is_retryable`` says whether the same call may succeed later; ``details`` carries plain JSON values.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+Detail: TypeAlias = "str | int | float | bool | None | list[Detail] | dict[str, Detail]"
+Fault = Literal["caller", "external", "internal"]
+
+
+class ForestallError(Exception):
+    """Base of every error that this project raises on purpose.
+
+    Args:
+        message: One sentence for a person: what, where, what would be right.
+        details: Plain JSON values for a program.
+    """
+
+    code: ClassVar[str] = "error"
+    fault: ClassVar[Fault] = "internal"
+    is_retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Detail) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class StreamError(ForestallError):
+    """Something is wrong with an event, a stream declaration, an event file or a stored batch."""
+
+    code: ClassVar[str] = "stream"
+    fault: ClassVar[Fault] = "caller"
+
+
+class EventRejected(StreamError):
+    """An event cannot be taken: malformed, without key or time, or of the wrong type."""
+
+    code: ClassVar[str] = "event-rejected"
+
+
+class DeclarationError(StreamError):
+    """A stream declaration contradicts itself or misses a part."""
+
+    code: ClassVar[str] = "stream-declaration"
+
+
+class EventFileError(StreamError):
+    """An event file cannot be read; the message names file and place."""
+
+    code: ClassVar[str] = "event-file"
+
+
+class BatchFormatError(StreamError):
+    """Stored bytes are not a batch of a known version."""
+
+    code: ClassVar[str] = "batch-format"
+    fault: ClassVar[Fault] = "internal"

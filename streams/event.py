@@ -1,0 +1,38 @@
+"""One event, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.errors import EventRejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in one transaction.
+
+    Attributes:
+        id: Unique within its stream.
+        type: Event type; any non-empty text.
+        time_us: Occurrence time, microseconds since 1970-01-01 UTC.
+        key: Correlation key: the transaction that the event belongs to.
+        data: Attributes as plain JSON values; patterns read them by path.
+    """
+
+    id: str
+    type: str
+    time_us: int
+    key: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("id", "type", "key"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                raise EventRejected(f"an event needs a non-empty text as {name}, got {value!r}", field=name)
+        if not isinstance(self.time_us, int) or isinstance(self.time_us, bool):
+            raise EventRejected(f"event {self.id!r}: time must be whole microseconds, got {self.time_us!r}", field="time")
+        if not -(2**63) <= self.time_us < 2**63:
+            raise EventRejected(f"event {self.id!r}: time {self.time_us} is outside 64 bits", field="time")

@@ -1,0 +1,39 @@
+"""What the event log holds: batches of events, and control records that take effect at their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RecordKind(StrEnum):
+    """Kind of one log entry; the value is what is stored."""
+
+    EVENTS = "events"
+    STREAM_ON = "stream-on"
+    PATTERN_ON = "pattern-on"
+    PATTERN_OFF = "pattern-off"
+    CONSTRAINTS_ON = "constraints-on"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One entry of one shard of the event log.
+
+    Attributes:
+        position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
+        kind: What the body is.
+        stream: Name of the stream that the entry belongs to.
+        body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a JSON object (see ``docs/log-format.md``).
+    """
+
+    position: str
+    kind: RecordKind
+    stream: str
+    body: bytes
+
+
+def position_order(position: str) -> tuple[int, int]:
+    """Sort key of a position within its shard."""
+    milliseconds, _, sequence = position.partition("-")
+    return int(milliseconds), int(sequence or 0)
