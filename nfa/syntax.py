@@ -24,9 +24,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant of a condition."""
+    """A constant of a condition; ``1``, ``1.0`` and ``TRUE`` are three different constants."""
 
     value: Scalar
+    kind: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", type(self.value).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Attribute:
     """An attribute of the event at hand, by path."""
 
     path: Path
+    position: Position = field(default=Position(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +46,22 @@ class Comparison:
     """``left operator right``; null when either side is null or the two do not compare."""
 
     operator: ComparisonOperator
-    left: Operand
-    right: Operand
+    left: Expression
+    right: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
     """``operand IS NULL``; never null itself."""
 
-    operand: Operand
+    operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class InList:
     """``operand IN (…)``: true if equal to one, else null if any comparison is null, else false."""
 
-    operand: Operand
+    operand: Expression
     values: tuple[Literal, ...]
 
 
@@ -64,25 +69,24 @@ class InList:
 class Not:
     """Three-valued negation."""
 
-    operand: Condition
+    operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
     """Three-valued ``AND`` of two or more conditions."""
 
-    operands: tuple[Condition, ...]
+    operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
     """Three-valued ``OR`` of two or more conditions."""
 
-    operands: tuple[Condition, ...]
+    operands: tuple[Expression, ...]
 
 
-Operand: TypeAlias = Literal | Attribute
-Condition: TypeAlias = Comparison | IsNull | InList | Not | Both | Either | Literal | Attribute
+Expression: TypeAlias = Literal | Attribute | Comparison | IsNull | InList | Not | Both | Either
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Atom:
 
     type: str
     alias: str
-    condition: Condition | None = None
+    condition: Expression | None = None
     position: Position = field(default=Position(1, 1), compare=False)
 
 

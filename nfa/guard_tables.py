@@ -1,0 +1,141 @@
+"""A guard's answers as tables for the kernel, asked for once and kept.
+
+The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, seen types)
+pair, interned to a number; rows are built when traffic first reaches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automaton import Automaton
+from nfa.guards import Guard, Seen
+from nfa.kernels.matching import DEVIANT, NIL, UNGUARDED, Guards
+
+MAX_MONITOR_STATES = 65_536
+
+MonitorState = tuple[int, Seen]
+
+
+class GuardTables:
+    """Interned monitor states and their rows.
+
+    Numbers ``DEVIANT`` and ``UNGUARDED`` are reserved: they prune nothing and never change.
+
+    Args:
+        guards: Guards by version.
+        max_states: Above it a trace goes on unguarded, counted in ``refused``.
+    """
+
+    def __init__(self, guards: Mapping[int, Guard], *, max_states: int = MAX_MONITOR_STATES) -> None:
+        self.guards = dict(guards)
+        self.states: list[MonitorState | None] = [None, None]
+        self.refused = 0
+        self.builds = 0
+        self._max_states = max_states
+        self._numbers: dict[MonitorState, int] = {}
+        self._automaton: Automaton | None = None
+        self._tables: Guards | None = None
+        self._n_kills = 0
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Event types that move some monitor."""
+        return frozenset().union(*(guard.types for guard in self.guards.values()))
+
+    @property
+    def tables(self) -> Guards:
+        """The rows built so far; arrays are replaced as they grow."""
+        if self._tables is None:
+            raise RuntimeError("guard tables are read before compile()")
+        return self._tables
+
+    def intern(self, version: int, seen: Seen) -> int:
+        """Number of a monitor state; ``UNGUARDED`` when the cap is reached."""
+        state = (version, seen)
+        if state not in self._numbers:
+            if len(self.states) >= self._max_states:
+                self.refused += 1
+                return UNGUARDED
+            self._numbers[state] = len(self.states)
+            self.states.append(state)
+            if self._tables is not None:
+                self._add_row(self._numbers[state])
+        return self._numbers[state]
+
+    def compile(self, automaton: Automaton, start: int) -> None:
+        """Start rows afresh for an automaton; numbers stay.
+
+        Args:
+            automaton: Gives types and pattern states.
+            start: Monitor state of a new trace.
+        """
+        types, states = len(automaton.types) + 1, len(automaton.program.depth)
+        capacity = max(64, 2 * len(self.states))
+        self._automaton = automaton
+        self._n_kills = 0
+        self._tables = Guards(
+            next=np.full((capacity, types), NIL, np.int32),
+            live=np.ones((capacity, states), np.bool_),
+            kill_from=np.zeros((capacity, types), np.int32),
+            kill_to=np.zeros((capacity, types), np.int32),
+            kills=np.zeros(64, np.int32),
+            start=np.array([start], np.int32),
+        )
+        self._tables.next[DEVIANT] = DEVIANT
+        self._tables.next[UNGUARDED] = UNGUARDED
+        for number in range(UNGUARDED + 1, len(self.states)):
+            self._fill_live(number)
+
+    def build(self, monitor: int, type_code: int) -> None:
+        """Ask the guard where a monitor state goes on a type, and what that ends."""
+        automaton, state = self._automaton, self.states[monitor]
+        if automaton is None or state is None:
+            raise RuntimeError(f"monitor state {monitor} has no guard to ask")
+        self.builds += 1
+        version, seen = state
+        after: int = monitor
+        if type_code != automaton.other_type:
+            following = self.guards[version].step(seen, automaton.types[type_code])
+            after = DEVIANT if following is None else self.intern(version, following)
+        self.tables.next[monitor, type_code] = after
+        dead = self.tables.live[monitor] & ~self.tables.live[after]
+        self._store_kills(monitor, type_code, np.flatnonzero(dead).astype(np.int32))
+
+    def _add_row(self, number: int) -> None:
+        tables = self.tables
+        if number >= len(tables.next):
+            self._tables = tables._replace(
+                next=_doubled(tables.next, NIL),
+                live=_doubled(tables.live, True),
+                kill_from=_doubled(tables.kill_from, 0),
+                kill_to=_doubled(tables.kill_to, 0),
+            )
+        self._fill_live(number)
+
+    def _fill_live(self, number: int) -> None:
+        automaton, state = self._automaton, self.states[number]
+        if automaton is None or state is None:
+            return
+        version, seen = state
+        ranges = automaton.program.state_range
+        for pattern, query in enumerate(automaton.queries):
+            self.tables.live[number, ranges[pattern] : ranges[pattern + 1]] = self.guards[version].live(seen, query)
+
+    def _store_kills(self, monitor: int, type_code: int, dead: NDArray[np.int32]) -> None:
+        end = self._n_kills + len(dead)
+        while end > len(self.tables.kills):
+            self._tables = self.tables._replace(kills=_doubled(self.tables.kills, 0))
+        self.tables.kills[self._n_kills : end] = dead
+        self.tables.kill_from[monitor, type_code] = self._n_kills
+        self.tables.kill_to[monitor, type_code] = end
+        self._n_kills = end
+
+
+def _doubled(array: NDArray[np.generic], fill: object) -> NDArray[np.generic]:
+    larger = np.full((2 * len(array), *array.shape[1:]), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger

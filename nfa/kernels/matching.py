@@ -1,0 +1,467 @@
+"""The matching kernel: events in, matches and endings out, every array owned by the caller.
+
+Partial matches are shared, never copied. Each pattern state of a trace holds a *stack* of nodes; a node binds one
+instance to one atom and points to the top of its predecessor state's stack as it was then, so that a node stands for
+every combination below it. An event costs constant work per transition that listens to it, and enumeration costs work
+linear in what it prints, as no path is a dead end. Nodes and instances are counted references in arenas with free
+lists: a state that a guard ends gives back at once what no other state reaches. Sources: SASE instance stacks (Wu,
+Diao, Rizvi, SIGMOD 2006), CORE's enumerable compact sets (Bucchi et al., VLDB 2022), the monitor automaton of C-CEP
+(constraint-aware CEP, section 4.2).
+
+All indices are int32; ``NIL`` is -1. Counts of partial matches are float64: exact to 2**53, and past it large enough.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+NIL = -1
+HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the high bits its place in the index
+
+# What the kernel returns: it is done, or stopped before an event for want of something the wrapper supplies.
+DONE = 0
+MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], type of the row) is not built yet
+NODES_FULL = 2
+TRACES_FULL = 3
+MATCHES_FULL = 4
+ENDINGS_FULL = 5
+
+# Reserved monitor states: neither prunes, and only the first says that the trace broke a constraint.
+DEVIANT = 0
+UNGUARDED = 1
+
+# Indices of State.counters.
+NODE_FREE = 0  # head of the free list
+INSTANCE_FREE = 1
+TRACE_FREE = 2
+NODES = 3  # in use
+INSTANCES = 4  # in use: the held (pattern, instance) pairs
+TRACES = 5  # open
+PEAK_INSTANCES = 6  # after an event is fully processed
+EVENTS = 7
+MATCHES = 8
+ENDINGS = 9
+DEVIATIONS = 10
+OVERFLOW = 11  # matches beyond the limit
+OUT_OF_ORDER = 12  # events older than the trace's last
+STOP_MONITOR = 13
+PEAK_NODES = 14
+GUARD_STEPS = 15  # events that moved a monitor
+N_COUNTERS = 16
+
+# Columns of Output.matches before the bound sequence numbers, and of Output.endings.
+MATCH_HEADER = 3  # row, pattern, term
+ENDING_WIDTH = 5  # row, pattern (NIL: the trace deviates), monitor before, monitor after, state
+IS_ACCEPTING = NIL
+
+
+class Program(NamedTuple):
+    """Compiled patterns; transitions of a type are consecutive, by pattern, larger targets first."""
+
+    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays
+    pattern: NDArray[np.int32]
+    source: NDArray[np.int32]  # state
+    target: NDArray[np.int32]  # state, or IS_ACCEPTING
+    atom: NDArray[np.int32]
+    predicate: NDArray[np.int32]  # row of Columns.passed
+    term: NDArray[np.int32]
+    depth: NDArray[np.int32]  # (states,) number of bound atoms
+    state_pattern: NDArray[np.int32]  # (states,)
+    state_range: NDArray[np.int32]  # (patterns + 1,)
+    is_end: NDArray[np.bool_]  # (types,)
+
+
+class Guards(NamedTuple):
+    """What the guard said so far, as tables over monitor states."""
+
+    next: NDArray[np.int32]  # (monitors, types); NIL: not asked yet
+    live: NDArray[np.bool_]  # (monitors, states)
+    kill_from: NDArray[np.int32]  # (monitors, types) ranges of kills
+    kill_to: NDArray[np.int32]
+    kills: NDArray[np.int32]  # states that live no longer, ascending
+    start: NDArray[np.int32]  # (1,) monitor state of a new trace
+
+
+class State(NamedTuple):
+    """Everything that lives from batch to batch."""
+
+    hash_keys: NDArray[np.uint64]  # open addressing, power of two
+    hash_traces: NDArray[np.int32]
+    trace_key: NDArray[np.uint64]
+    trace_time: NDArray[np.int64]  # last event, us
+    trace_monitor: NDArray[np.int32]
+    trace_next: NDArray[np.int32]  # free list
+    heads: NDArray[np.int32]  # (traces, states) top of the stack
+    ended: NDArray[np.bool_]  # (traces, patterns)
+    node_below: NDArray[np.int32]  # next in the stack; free list
+    node_before: NDArray[np.int32]  # top of the predecessor's stack
+    node_instance: NDArray[np.int32]
+    node_atom: NDArray[np.int32]
+    node_references: NDArray[np.int32]
+    node_ways: NDArray[np.float64]  # partial matches of this node and all below it
+    instance_sequence: NDArray[np.int64]
+    instance_references: NDArray[np.int32]
+    instance_next: NDArray[np.int32]  # free list
+    scratch: NDArray[np.int32]  # (nodes + 2,)
+    counters: NDArray[np.int64]
+
+
+class Columns(NamedTuple):
+    """One batch."""
+
+    types: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    passed: NDArray[np.bool_]  # (predicates, rows)
+
+
+class Output(NamedTuple):
+    """What the kernel found; ``filled`` counts rows of matches and endings."""
+
+    matches: NDArray[np.int64]
+    endings: NDArray[np.int64]
+    filled: NDArray[np.int64]
+    binding: NDArray[np.int64]  # scratch, one number per atom
+
+
+@njit(cache=True, nogil=True)
+def find_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
+    """Slot of a key, or the empty slot where it belongs."""
+    mask = np.uint64(hash_keys.shape[0] - 1)
+    slot = (key >> HOME_BITS) & mask
+    while hash_traces[slot] != NIL and hash_keys[slot] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def remove_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
+    """Take a key out and close the gap (backward shift), so that no tombstones gather."""
+    size = np.uint64(hash_keys.shape[0])
+    mask = size - np.uint64(1)
+    gap = find_slot(hash_keys, hash_traces, key)
+    slot = gap
+    while True:
+        slot = (slot + np.uint64(1)) & mask
+        if hash_traces[slot] == NIL:
+            break
+        home = (hash_keys[slot] >> HOME_BITS) & mask
+        if ((slot + size - home) & mask) >= ((slot + size - gap) & mask):
+            hash_keys[gap] = hash_keys[slot]
+            hash_traces[gap] = hash_traces[slot]
+            gap = slot
+    hash_traces[gap] = NIL
+
+
+@njit(cache=True, nogil=True)
+def rebuild_index(hash_keys, hash_traces, trace_key, traces):  # type: ignore[no-untyped-def]
+    """Fill an empty index with the given traces."""
+    for trace in traces:
+        slot = find_slot(hash_keys, hash_traces, trace_key[trace])
+        hash_keys[slot] = trace_key[trace]
+        hash_traces[slot] = trace
+
+
+@njit(cache=True, nogil=True)
+def open_trace(state, key, monitor):  # type: ignore[no-untyped-def]
+    """The trace of a key, opened if need be; NIL when there is no room."""
+    slot = find_slot(state.hash_keys, state.hash_traces, key)
+    trace = state.hash_traces[slot]
+    if trace != NIL:
+        return trace
+    trace = np.int32(state.counters[TRACE_FREE])
+    if trace == NIL:
+        return trace
+    state.counters[TRACE_FREE] = state.trace_next[trace]
+    state.counters[TRACES] += 1
+    state.hash_keys[slot] = key
+    state.hash_traces[slot] = trace
+    state.trace_key[trace] = key
+    state.trace_monitor[trace] = monitor
+    state.trace_time[trace] = np.iinfo(np.int64).min
+    state.heads[trace, :] = NIL
+    state.ended[trace, :] = False
+    return trace
+
+
+@njit(cache=True, nogil=True)
+def release(state, head):  # type: ignore[no-untyped-def]
+    """Drop one reference to a stack; nodes and instances that nothing else reaches are free again."""
+    counters, references, waiting = state.counters, state.node_references, state.scratch
+    references[head] -= 1
+    top = 0
+    if references[head] == 0:
+        waiting[0] = head
+        top = 1
+    while top > 0:
+        top -= 1
+        node = waiting[top]
+        for other in (state.node_before[node], state.node_below[node]):
+            if other != NIL:
+                references[other] -= 1
+                if references[other] == 0:
+                    waiting[top] = other
+                    top += 1
+        instance = state.node_instance[node]
+        state.instance_references[instance] -= 1
+        if state.instance_references[instance] == 0:
+            state.instance_next[instance] = counters[INSTANCE_FREE]
+            counters[INSTANCE_FREE] = instance
+            counters[INSTANCES] -= 1
+        state.node_below[node] = counters[NODE_FREE]
+        counters[NODE_FREE] = node
+        counters[NODES] -= 1
+
+
+@njit(cache=True, nogil=True)
+def close_trace(state, trace):  # type: ignore[no-untyped-def]
+    """Forget a trace and give back all it holds."""
+    for index in range(state.heads.shape[1]):
+        if state.heads[trace, index] != NIL:
+            release(state, state.heads[trace, index])
+    remove_slot(state.hash_keys, state.hash_traces, state.trace_key[trace])
+    state.trace_next[trace] = state.counters[TRACE_FREE]
+    state.counters[TRACE_FREE] = trace
+    state.counters[TRACES] -= 1
+
+
+@njit(cache=True, nogil=True)
+def push(state, trace, target, before, atom, instance):  # type: ignore[no-untyped-def]
+    """Bind an instance: one node on the target's stack that stands for every combination below ``before``."""
+    counters = state.counters
+    node = np.int32(counters[NODE_FREE])
+    counters[NODE_FREE] = state.node_below[node]
+    counters[NODES] += 1
+    counters[PEAK_NODES] = max(counters[PEAK_NODES], counters[NODES])
+    below = state.heads[trace, target]
+    ways = 1.0
+    if before != NIL:
+        state.node_references[before] += 1
+        ways = state.node_ways[before]
+    state.node_ways[node] = ways + (state.node_ways[below] if below != NIL else 0.0)
+    state.node_below[node] = below
+    state.node_before[node] = before
+    state.node_atom[node] = atom
+    state.node_instance[node] = instance
+    state.node_references[node] = 1
+    state.instance_references[instance] += 1
+    state.heads[trace, target] = node
+
+
+@njit(cache=True, nogil=True)
+def take_instance(state, sequence):  # type: ignore[no-untyped-def]
+    """A fresh instance without references."""
+    counters = state.counters
+    instance = np.int32(counters[INSTANCE_FREE])
+    counters[INSTANCE_FREE] = state.instance_next[instance]
+    counters[INSTANCES] += 1
+    state.instance_sequence[instance] = sequence
+    state.instance_references[instance] = 0
+    return instance
+
+
+@njit(cache=True, nogil=True)
+def emit(program, state, output, transition, head, row, sequence, budget):  # type: ignore[no-untyped-def]
+    """Write the matches that an event completes, newest instances first, at most ``budget``; returns their number."""
+    record = output.filled[0]
+    matches = output.matches
+    depth = program.depth[program.source[transition]]
+    path = state.scratch
+    binding = output.binding
+    binding[:] = NIL
+    binding[program.atom[transition]] = sequence
+    path[0] = head
+    level = 0
+    written = 0
+    while level >= 0 and written < budget:
+        if level == depth:
+            matches[record, 0] = row
+            matches[record, 1] = program.pattern[transition]
+            matches[record, 2] = program.term[transition]
+            matches[record, MATCH_HEADER:] = binding
+            record += 1
+            written += 1
+            level -= 1
+        elif path[level] != NIL:
+            node = path[level]
+            binding[state.node_atom[node]] = state.instance_sequence[state.node_instance[node]]
+            level += 1
+            path[level] = state.node_before[node]
+            continue
+        else:
+            level -= 1
+        if level >= 0:
+            path[level] = state.node_below[path[level]]
+    output.filled[0] = record
+    return written
+
+
+@njit(cache=True, nogil=True)
+def completions(program, state, transition, trace):  # type: ignore[no-untyped-def]
+    """How many matches a transition completes: 0 unless it accepts."""
+    if program.target[transition] != IS_ACCEPTING:
+        return 0.0
+    source = program.source[transition]
+    if program.depth[source] == 0:
+        return 1.0
+    head = state.heads[trace, source]
+    return state.node_ways[head] if head != NIL else 0.0
+
+
+@njit(cache=True, nogil=True)
+def expected_matches(program, state, columns, trace, row, limit):  # type: ignore[no-untyped-def]
+    """How many matches an event will write, with the limit per pattern applied."""
+    total = 0.0
+    current = 0.0
+    last = NIL
+    event_type = columns.types[row]
+    for transition in range(program.listen[event_type], program.listen[event_type + 1]):
+        if program.pattern[transition] != last:
+            total += min(current, limit)
+            current = 0.0
+            last = program.pattern[transition]
+        if columns.passed[program.predicate[transition], row]:
+            current += completions(program, state, transition, trace)
+    return total + min(current, limit)
+
+
+@njit(cache=True, nogil=True)
+def bind(program, guards, state, columns, output, trace, row, monitor, sequence, limit):  # type: ignore[no-untyped-def]
+    """Let an event take every transition that it can: matches go out, partial matches grow."""
+    counters = state.counters
+    event_type = columns.types[row]
+    last = NIL
+    instance = np.int32(NIL)
+    written = 0
+    for transition in range(program.listen[event_type], program.listen[event_type + 1]):
+        pattern = program.pattern[transition]
+        if pattern != last:
+            last = pattern
+            instance = np.int32(NIL)
+            written = 0
+        if state.ended[trace, pattern] or not columns.passed[program.predicate[transition], row]:
+            continue
+        source = program.source[transition]
+        head = np.int32(NIL)
+        if program.depth[source] > 0:
+            head = state.heads[trace, source]
+            if head == NIL:
+                continue
+        target = program.target[transition]
+        if target == IS_ACCEPTING:
+            found = completions(program, state, transition, trace)
+            kept = emit(program, state, output, transition, head, row, sequence, limit - written)
+            written += kept
+            counters[MATCHES] += kept
+            counters[OVERFLOW] += np.int64(found - kept)
+        elif guards.live[monitor, target]:
+            if instance == NIL:
+                instance = take_instance(state, sequence)
+            push(state, trace, target, head, program.atom[transition], instance)
+
+
+@njit(cache=True, nogil=True)
+def has_future(program, guards, state, trace, pattern, monitor):  # type: ignore[no-untyped-def]
+    """Whether some occupied state of the pattern can still complete."""
+    for index in range(program.state_range[pattern], program.state_range[pattern + 1]):
+        if guards.live[monitor, index] and (program.depth[index] == 0 or state.heads[trace, index] != NIL):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def kill(program, guards, state, output, trace, row, before, after, kills):  # type: ignore[no-untyped-def]
+    """Release the states that live no longer; report every (trace, pattern) pair that has no future left."""
+    index = 0
+    while index < kills.shape[0]:
+        pattern = program.state_pattern[kills[index]]
+        deepest = NIL
+        while index < kills.shape[0] and program.state_pattern[kills[index]] == pattern:
+            dead = kills[index]
+            head = state.heads[trace, dead]
+            if program.depth[dead] == 0 or head != NIL:
+                if deepest == NIL or program.depth[dead] > program.depth[deepest]:
+                    deepest = dead
+                if head != NIL:
+                    release(state, head)
+                    state.heads[trace, dead] = NIL
+            index += 1
+        if deepest != NIL and not has_future(program, guards, state, trace, pattern, after):
+            state.ended[trace, pattern] = True
+            write_ending(state, output, row, pattern, before, after, deepest)
+            state.counters[ENDINGS] += 1
+
+
+@njit(cache=True, nogil=True)
+def write_ending(state, output, row, pattern, before, after, dead):  # type: ignore[no-untyped-def]
+    """One row of Output.endings."""
+    record = output.endings[output.filled[1]]
+    record[0] = row
+    record[1] = pattern
+    record[2] = before
+    record[3] = after
+    record[4] = dead
+    output.filled[1] += 1
+
+
+@njit(cache=True, nogil=True)
+def match_batch(program, guards, state, columns, output, first_row, limit):  # type: ignore[no-untyped-def]
+    """Process rows from ``first_row`` on.
+
+    Stops *before* an event that needs room or a guard's answer, so that the wrapper can supply it and call again.
+
+    Returns:
+        (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
+    """
+    counters = state.counters
+    patterns = program.state_range.shape[0] - 1
+    for row in range(first_row, columns.types.shape[0]):
+        event_type = columns.types[row]
+        trace = open_trace(state, columns.keys[row], guards.start[0])
+        if trace == NIL:
+            return TRACES_FULL, row
+        before = state.trace_monitor[trace]
+        after = guards.next[before, event_type]
+        if after == NIL:
+            counters[STOP_MONITOR] = before
+            return MISSING_GUARD, row
+        pushes = program.listen[event_type + 1] - program.listen[event_type]
+        if counters[NODES] + pushes > state.node_below.shape[0]:
+            return NODES_FULL, row
+        if output.filled[1] + patterns + 1 > output.endings.shape[0]:
+            return ENDINGS_FULL, row
+        expected = expected_matches(program, state, columns, trace, row, limit)
+        if output.filled[0] + expected > output.matches.shape[0]:
+            return MATCHES_FULL, row
+        counters[OUT_OF_ORDER] += columns.times[row] < state.trace_time[trace]
+        state.trace_time[trace] = max(state.trace_time[trace], columns.times[row])
+        if after == DEVIANT and before != DEVIANT:
+            state.ended[trace, :] = False
+            counters[DEVIATIONS] += 1
+            write_ending(state, output, row, NIL, before, after, NIL)
+        bind(program, guards, state, columns, output, trace, row, after, counters[EVENTS], limit)
+        if after != before:
+            counters[GUARD_STEPS] += 1
+            state.trace_monitor[trace] = after
+            first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
+            if first < last:
+                kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
+        if program.is_end[event_type]:
+            close_trace(state, trace)
+        counters[PEAK_INSTANCES] = max(counters[PEAK_INSTANCES], counters[INSTANCES])
+        counters[EVENTS] += 1
+    return DONE, columns.types.shape[0]
+
+
+@njit(cache=True, nogil=True)
+def release_states(state, traces, first, last):  # type: ignore[no-untyped-def]
+    """Release what the given traces hold in states ``first`` to ``last - 1``."""
+    for trace in traces:
+        for index in range(first, last):
+            if state.heads[trace, index] != NIL:
+                release(state, state.heads[trace, index])
+                state.heads[trace, index] = NIL

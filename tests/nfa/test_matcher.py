@@ -1,0 +1,199 @@
+"""The matcher agrees with the enumeration of the reference, however the stream is cut and saved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfa import Matcher, Node, UnknownPattern, build_query, describe_node, parse_pattern
+from nfa.reference import match_order, reference_matches
+from nfa.testing import batches, event_lists, nodes, run, splits
+from streams import Event, EventBatch
+
+
+def text_of(name: str, node: Node) -> str:
+    return f"PATTERN {name} EVENT {describe_node(node)}"
+
+
+def trace(types: str, key: str = "k") -> list[Event]:
+    return [Event(id=f"{key}{i}", type=name, time_us=i, key=key, data={"v": i}) for i, name in enumerate(types)]
+
+
+def matched(text: str, events: list[Event], **options: int) -> list[dict[str, str]]:
+    matcher = Matcher(**options)
+    matcher.add_pattern(text)
+    found, _ = run(matcher, [EventBatch.from_events(events)])
+    return [{alias: ids[0] for alias, ids in match.bindings.items()} for match in found]
+
+
+def shape(found: list) -> list:
+    return [(match.pattern, match.key, sorted(match.bindings.items()), match.start_us, match.end_us) for match in found]
+
+
+@given(st.data())
+def test_kernel_agrees_with_the_reference_for_any_split_and_saves(data: st.DataObject) -> None:
+    first, second = data.draw(nodes()), data.draw(nodes())
+    events = data.draw(event_lists())
+    end_events = data.draw(st.sampled_from([(), ("D",)]))
+    matcher = Matcher(end_events=end_events)
+    matcher.add_pattern(text_of("p", first))
+    matcher.add_pattern(text_of("q", second))
+    found = []
+    for batch in batches(events, data.draw(splits(len(events)))):
+        if data.draw(st.booleans()):
+            matcher = Matcher.load(matcher.dump(), {})
+        found += matcher.process(batch).matches()
+    queries = {name: build_query(parse_pattern(text_of(name, node))) for name, node in (("p", first), ("q", second))}
+    assert shape(sorted(found, key=match_order)) == shape(reference_matches(queries, events, end_events))
+
+
+@given(st.data())
+def test_renaming_and_time_shift_change_nothing(data: st.DataObject) -> None:
+    node, events = data.draw(nodes()), data.draw(event_lists())
+    moved = [
+        Event(id=event.id, type=event.type, time_us=event.time_us + 977, key=f"new-{event.key}", data=event.data)
+        for event in events
+    ]
+    matcher, other = Matcher(), Matcher()
+    matcher.add_pattern(text_of("p", node))
+    other.add_pattern(text_of("renamed", node))
+    plain, _ = run(matcher, [EventBatch.from_events(events)])
+    shifted, _ = run(other, [EventBatch.from_events(moved)])
+    assert [(match.bindings, match.start_us + 977, match.end_us + 977) for match in plain] == [
+        (match.bindings, match.start_us, match.end_us) for match in shifted
+    ]
+
+
+@given(st.data())
+def test_state_is_given_back_when_traces_end(data: st.DataObject) -> None:
+    node, events = data.draw(nodes(types=("A", "B", "C"))), data.draw(event_lists(types=("A", "B", "C")))
+    matcher = Matcher(end_events=("End",))
+    matcher.add_pattern(text_of("p", node))
+    run(matcher, batches(events, data.draw(splits(len(events)))))
+    last = [Event(id=f"end-{key}", type="End", time_us=99, key=key) for key in {event.key for event in events}]
+    matcher.process(EventBatch.from_events(last))
+    stats = matcher.stats
+    assert (stats.held, stats.nodes, stats.open_traces) == (0, 0, 0)
+
+
+def test_order_of_the_log_decides_ties() -> None:
+    tied = [Event(id=name, type=name, time_us=5, key="k") for name in "AB"]
+    assert matched("PATTERN p EVENT SEQ(A a, B b)", tied) == [{"a": "A", "b": "B"}]
+    assert matched("PATTERN p EVENT SEQ(B b, A a)", tied) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "types", "count"),
+    [
+        ("SEQ(A, B)", "AABB", 4),
+        ("AND(A x, A y)", "AA", 2),
+        ("OR(A a, A a)", "A", 1),
+        ("OR(SEQ(A a, B b), AND(A a, B b))", "AB", 1),
+        ("SEQ(A, AND(SEQ(B, C), D))", "ABDC", 1),
+        ("A", "BAB", 1),
+        ("SEQ(A, B)", "BA", 0),
+    ],
+)
+def test_counts_of_combinations(event: str, types: str, count: int) -> None:
+    assert len(matched(f"PATTERN p EVENT {event}", trace(types))) == count
+
+
+def test_many_traces_and_instances_make_the_arenas_grow() -> None:
+    keys = [f"k{number}" for number in range(700)]
+    events = [
+        Event(id=f"{key}-{number}", type=name, time_us=number, key=key)
+        for number, name in enumerate("AAAB")
+        for key in keys
+    ]
+    assert len(matched("PATTERN p EVENT SEQ(A a, B b)", events)) == 3 * len(keys)
+
+
+def test_an_output_larger_than_the_buffer_is_complete() -> None:
+    found = matched("PATTERN p EVENT SEQ(A a, B b)", trace("A" * 9_000 + "B"))
+    assert len(found) == 9_000
+    assert len({match["a"] for match in found}) == 9_000
+
+
+def test_matches_beyond_the_limit_are_counted_not_silent() -> None:
+    matcher = Matcher(match_limit=10)
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
+    found, _ = run(matcher, [EventBatch.from_events(trace("A" * 25 + "BB"))])
+    assert len(found) == 20
+    assert matcher.stats.overflow == 30
+
+
+def test_a_pattern_starts_at_its_place() -> None:
+    matcher = Matcher()
+    events = trace("ABAB")
+    matcher.process(EventBatch.from_events(events[:2]))
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
+    found, _ = run(matcher, [EventBatch.from_events(events[2:])])
+    assert [match.bindings for match in found] == [{"a": ("k2",), "b": ("k3",)}]
+
+
+def test_other_patterns_keep_their_partial_matches_when_one_comes_or_goes() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
+    matcher.add_pattern("PATTERN gone EVENT SEQ(A a, C c, B b)")
+    events = trace("ACB")
+    matcher.process(EventBatch.from_events(events[:2]))
+    held = matcher.stats.held
+    matcher.remove_pattern("gone")
+    matcher.add_pattern("PATTERN late EVENT SEQ(C c, B b)")
+    found, _ = run(matcher, [EventBatch.from_events(events[2:])])
+    assert held == 3
+    assert [(match.pattern, match.start_us) for match in found] == [("p", 0)]
+    assert matcher.stats.held == 1
+
+
+def test_replacing_a_pattern_starts_it_afresh() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
+    events = trace("AAB")
+    matcher.process(EventBatch.from_events(events[:1]))
+    matcher.add_pattern("PATTERN p EVENT SEQ(A first, B b)", version=2)
+    found, _ = run(matcher, [EventBatch.from_events(events[1:])])
+    assert [(match.version, match.bindings["first"]) for match in found] == [(2, ("k1",))]
+
+
+def test_removing_an_unknown_pattern_names_the_known_ones() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT A")
+    with pytest.raises(UnknownPattern, match="no pattern 'q' is registered here; registered: p"):
+        matcher.remove_pattern("q")
+
+
+def test_events_older_than_their_trace_are_counted() -> None:
+    matcher = Matcher()
+    times = [5, 3, 7]
+    events = [Event(id=str(time), type="A", time_us=time, key="k") for time in times]
+    matcher.process(EventBatch.from_events(events))
+    assert matcher.stats.out_of_order == 1
+
+
+def test_work_per_event_does_not_grow_with_the_combinations_it_takes_part_in() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b, C c, D d)")
+    matcher.process(EventBatch.from_events(trace("A" * 50 + "B" * 50 + "C" * 50)))
+    assert matcher.stats.nodes == 150
+    assert matcher.stats.held == 150
+
+
+def test_decoded_columns_are_used_instead_of_the_payload() -> None:
+    import pyarrow as pa
+
+    batch = EventBatch.from_events(trace("AA"))
+    decoded = EventBatch(batch.columns, {("v",): pa.array([7, 9], pa.int64())})
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT A a [v = 9]")
+    assert [match.bindings for match in matcher.process(decoded).matches()] == [{"a": ("k1",)}]
+
+
+def test_an_empty_batch_is_no_event() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT A")
+    assert matcher.process(EventBatch.from_events([])).n_matches == 0
+    assert matcher.stats.events == 0
+    assert np.array_equal(matcher.process(EventBatch.from_events(trace("A"))).match_rows[:, 0], [0])
