@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 NIL = -1
+EARLIEST = np.iinfo(np.int64).min
 HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the high bits its place in the index
 
 # What the kernel returns: it is done, or stopped before an event for want of something the wrapper supplies.
@@ -167,12 +168,8 @@ def rebuild_index(hash_keys, hash_traces, trace_key, traces):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def open_trace(state, key, monitor):  # type: ignore[no-untyped-def]
-    """The trace of a key, opened if need be; NIL when there is no room."""
-    slot = find_slot(state.hash_keys, state.hash_traces, key)
-    trace = state.hash_traces[slot]
-    if trace != NIL:
-        return trace
+def open_trace(state, slot, key, monitor):  # type: ignore[no-untyped-def]
+    """A new trace at an empty slot of the index; NIL when there is no room."""
     trace = np.int32(state.counters[TRACE_FREE])
     if trace == NIL:
         return trace
@@ -182,7 +179,7 @@ def open_trace(state, key, monitor):  # type: ignore[no-untyped-def]
     state.hash_traces[slot] = trace
     state.trace_key[trace] = key
     state.trace_monitor[trace] = monitor
-    state.trace_time[trace] = np.iinfo(np.int64).min
+    state.trace_time[trace] = EARLIEST
     state.heads[trace, :] = NIL
     state.ended[trace, :] = False
     return trace
@@ -301,64 +298,56 @@ def emit(program, state, output, transition, head, row, sequence, budget):  # ty
 
 
 @njit(cache=True, nogil=True)
-def completions(program, state, transition, trace):  # type: ignore[no-untyped-def]
-    """How many matches a transition completes: 0 unless it accepts."""
-    if program.target[transition] != IS_ACCEPTING:
-        return 0.0
-    source = program.source[transition]
-    if program.depth[source] == 0:
-        return 1.0
-    head = state.heads[trace, source]
-    return state.node_ways[head] if head != NIL else 0.0
-
-
-@njit(cache=True, nogil=True)
 def expected_matches(program, state, columns, trace, row, limit):  # type: ignore[no-untyped-def]
     """How many matches an event will write, with the limit per pattern applied."""
-    total = 0.0
-    current = 0.0
-    last = NIL
+    patterns, sources, targets, depth = program.pattern, program.source, program.target, program.depth
+    predicates, passed, heads, ways = program.predicate, columns.passed, state.heads, state.node_ways
+    total, current, last = 0.0, 0.0, NIL
     event_type = columns.types[row]
     for transition in range(program.listen[event_type], program.listen[event_type + 1]):
-        if program.pattern[transition] != last:
+        if targets[transition] != IS_ACCEPTING or not passed[predicates[transition], row]:
+            continue
+        if patterns[transition] != last:
             total += min(current, limit)
-            current = 0.0
-            last = program.pattern[transition]
-        if columns.passed[program.predicate[transition], row]:
-            current += completions(program, state, transition, trace)
+            current, last = 0.0, patterns[transition]
+        source = sources[transition]
+        if depth[source] == 0:
+            current += 1.0
+        elif heads[trace, source] != NIL:
+            current += ways[heads[trace, source]]
     return total + min(current, limit)
 
 
 @njit(cache=True, nogil=True)
 def bind(program, guards, state, columns, output, trace, row, monitor, sequence, limit):  # type: ignore[no-untyped-def]
     """Let an event take every transition that it can: matches go out, partial matches grow."""
-    counters = state.counters
+    patterns, sources, targets, depth = program.pattern, program.source, program.target, program.depth
+    predicates, passed, live = program.predicate, columns.passed, guards.live
+    heads, ended, counters = state.heads, state.ended, state.counters
     event_type = columns.types[row]
     last = NIL
     instance = np.int32(NIL)
     written = 0
     for transition in range(program.listen[event_type], program.listen[event_type + 1]):
-        pattern = program.pattern[transition]
-        if pattern != last:
-            last = pattern
+        if not passed[predicates[transition], row] or ended[trace, patterns[transition]]:
+            continue
+        if patterns[transition] != last:
+            last = patterns[transition]
             instance = np.int32(NIL)
             written = 0
-        if state.ended[trace, pattern] or not columns.passed[program.predicate[transition], row]:
-            continue
-        source = program.source[transition]
+        source, target = sources[transition], targets[transition]
         head = np.int32(NIL)
-        if program.depth[source] > 0:
-            head = state.heads[trace, source]
+        if depth[source] > 0:
+            head = heads[trace, source]
             if head == NIL:
                 continue
-        target = program.target[transition]
         if target == IS_ACCEPTING:
-            found = completions(program, state, transition, trace)
+            found = state.node_ways[head] if head != NIL else 1.0
             kept = emit(program, state, output, transition, head, row, sequence, limit - written)
             written += kept
             counters[MATCHES] += kept
             counters[OVERFLOW] += np.int64(found - kept)
-        elif guards.live[monitor, target]:
+        elif live[monitor, target]:
             if instance == NIL:
                 instance = take_instance(state, sequence)
             push(state, trace, target, head, program.atom[transition], instance)
@@ -409,52 +398,76 @@ def write_ending(state, output, row, pattern, before, after, dead):  # type: ign
 
 
 @njit(cache=True, nogil=True)
+def deviate(state, output, trace, row, before):  # type: ignore[no-untyped-def]
+    """The guard did not allow this event: say so, and re-open what had ended."""
+    state.ended[trace, :] = False
+    state.counters[DEVIATIONS] += 1
+    write_ending(state, output, row, NIL, before, DEVIANT, NIL)
+
+
+@njit(cache=True, nogil=True)
+def lacking(program, state, columns, output, trace, row, limit):  # type: ignore[no-untyped-def]
+    """What an event that some pattern listens to, or that moves a monitor, would find no room for; else DONE."""
+    event_type = columns.types[row]
+    pushes = program.listen[event_type + 1] - program.listen[event_type]
+    if state.counters[NODES] + pushes > state.node_below.shape[0]:
+        return NODES_FULL
+    if output.filled[1] + state.ended.shape[1] + 1 > output.endings.shape[0]:
+        return ENDINGS_FULL
+    expected = expected_matches(program, state, columns, trace, row, limit)
+    return MATCHES_FULL if output.filled[0] + expected > output.matches.shape[0] else DONE
+
+
+@njit(cache=True, nogil=True)
 def match_batch(program, guards, state, columns, output, first_row, limit):  # type: ignore[no-untyped-def]
     """Process rows from ``first_row`` on.
 
     Stops *before* an event that needs room or a guard's answer, so that the wrapper can supply it and call again.
+    Arrays are taken out of their tuples once: reading one from a tuple costs a reference count each time.
 
     Returns:
         (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
     """
-    counters = state.counters
-    patterns = program.state_range.shape[0] - 1
-    for row in range(first_row, columns.types.shape[0]):
-        event_type = columns.types[row]
-        trace = open_trace(state, columns.keys[row], guards.start[0])
+    types, keys, times = columns.types, columns.keys, columns.times
+    hash_keys, hash_traces = state.hash_keys, state.hash_traces
+    trace_time, trace_monitor, counters = state.trace_time, state.trace_monitor, state.counters
+    next_monitor, kill_from, kill_to = guards.next, guards.kill_from, guards.kill_to
+    listen, is_end, start = program.listen, program.is_end, guards.start[0]
+    for row in range(first_row, types.shape[0]):
+        event_type = types[row]
+        slot = find_slot(hash_keys, hash_traces, keys[row])
+        trace = hash_traces[slot]
         if trace == NIL:
-            return TRACES_FULL, row
-        before = state.trace_monitor[trace]
-        after = guards.next[before, event_type]
+            trace = open_trace(state, slot, keys[row], start)
+            if trace == NIL:
+                return TRACES_FULL, row
+        before = trace_monitor[trace]
+        after = next_monitor[before, event_type]
         if after == NIL:
             counters[STOP_MONITOR] = before
             return MISSING_GUARD, row
-        pushes = program.listen[event_type + 1] - program.listen[event_type]
-        if counters[NODES] + pushes > state.node_below.shape[0]:
-            return NODES_FULL, row
-        if output.filled[1] + patterns + 1 > output.endings.shape[0]:
-            return ENDINGS_FULL, row
-        expected = expected_matches(program, state, columns, trace, row, limit)
-        if output.filled[0] + expected > output.matches.shape[0]:
-            return MATCHES_FULL, row
-        counters[OUT_OF_ORDER] += columns.times[row] < state.trace_time[trace]
-        state.trace_time[trace] = max(state.trace_time[trace], columns.times[row])
+        is_heard = listen[event_type] < listen[event_type + 1]
+        if is_heard or after != before:
+            status = lacking(program, state, columns, output, trace, row, limit)
+            if status != DONE:
+                return status, row
+        counters[OUT_OF_ORDER] += times[row] < trace_time[trace]
+        trace_time[trace] = max(trace_time[trace], times[row])
         if after == DEVIANT and before != DEVIANT:
-            state.ended[trace, :] = False
-            counters[DEVIATIONS] += 1
-            write_ending(state, output, row, NIL, before, after, NIL)
-        bind(program, guards, state, columns, output, trace, row, after, counters[EVENTS], limit)
+            deviate(state, output, trace, row, before)
+        if is_heard:
+            bind(program, guards, state, columns, output, trace, row, after, counters[EVENTS], limit)
         if after != before:
             counters[GUARD_STEPS] += 1
-            state.trace_monitor[trace] = after
-            first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
+            trace_monitor[trace] = after
+            first, last = kill_from[before, event_type], kill_to[before, event_type]
             if first < last:
                 kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
-        if program.is_end[event_type]:
+        if is_end[event_type]:
             close_trace(state, trace)
         counters[PEAK_INSTANCES] = max(counters[PEAK_INSTANCES], counters[INSTANCES])
         counters[EVENTS] += 1
-    return DONE, columns.types.shape[0]
+    return DONE, types.shape[0]
 
 
 @njit(cache=True, nogil=True)

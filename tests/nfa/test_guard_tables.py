@@ -1,0 +1,161 @@
+"""What a guard says takes effect at the event that makes it so, and nothing else changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa import Ending, Matcher, PatternState, Query, Seen
+from nfa.automaton import compile_automaton
+from nfa.guard_tables import GuardTables
+from nfa.kernels.matching import DEVIANT, UNGUARDED
+from nfa.testing import run
+from streams import Event, EventBatch
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Of two types only one may come: the smallest useful guard."""
+
+    first: str
+    second: str
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset({self.first, self.second})
+
+    def step(self, seen: Seen, event_type: str) -> Seen | None:
+        after = seen | ({event_type} & self.types)
+        return None if after == self.types else after
+
+    def live(self, seen: Seen, query: Query) -> NDArray[np.bool_]:
+        gone = {self.first: self.second, self.second: self.first}
+        impossible = {gone[name] for name in seen}
+        return np.array([not self._missing(query, state) & impossible for state in query.states])
+
+    def _missing(self, query: Query, state: PatternState) -> set[str]:
+        atoms = query.terms[state.term].atoms
+        return {atom.type for index, atom in enumerate(atoms) if index not in state.bound}
+
+
+def trace(types: str, key: str = "k") -> list[Event]:
+    return [Event(id=f"{name}{i}", type=name, time_us=i, key=key) for i, name in enumerate(types, 1)]
+
+
+def guarded(*texts: str) -> Matcher:
+    matcher = Matcher(end_events=("F",))
+    for text in texts:
+        matcher.add_pattern(text)
+    matcher.set_guard(1, Exclusion("L", "U"))
+    return matcher
+
+
+def test_a_doomed_run_ends_at_the_event_that_dooms_it() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    output = matcher.process(EventBatch.from_events(trace("AALA")))
+    assert output.endings() == [
+        Ending(
+            pattern="p",
+            version=1,
+            key="k",
+            event_id="L3",
+            event_type="L",
+            time_us=3,
+            guard_version=1,
+            before=frozenset(),
+            after=frozenset("L"),
+            state=PatternState(0, frozenset({0})),
+        )
+    ]
+    assert matcher.stats.held == 0
+    assert matcher.stats.peak_held == 2
+    assert matcher.stats.nodes == 0
+
+
+def test_a_bound_atom_is_safe() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(U u, A a)")
+    matches, endings = run(matcher, [EventBatch.from_events(trace("UUAA"))])
+    assert len(matches) == 4
+    assert endings == []
+
+
+def test_only_the_doomed_alternative_goes() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, OR(U u, B b))")
+    matches, endings = run(matcher, [EventBatch.from_events(trace("ALB"))])
+    assert [match.bindings["b"] for match in matches] == [("B3",)]
+    assert endings == []
+
+
+def test_an_event_that_is_out_of_reach_is_not_stored() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(OR(U u, A a), OR(B b, U v))", "PATTERN q EVENT SEQ(L x, U y)")
+    matcher.process(EventBatch.from_events(trace("L")))
+    assert matcher.stats.held == 0
+
+
+def test_an_ended_pair_stays_ended_and_says_so_once() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    _, endings = run(matcher, [EventBatch.from_events([event]) for event in trace("LALA")])
+    assert [ending.event_id for ending in endings] == ["L1"]
+
+
+def test_a_deviating_trace_is_reported_and_pruned_no_more() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    first = matcher.process(EventBatch.from_events(trace("AL")))
+    second = matcher.process(EventBatch.from_events(trace("ALUAU")[2:]))
+    assert [ending.event_id for ending in first.endings()] == ["L2"]
+    assert [(deviation.event_id, deviation.before) for deviation in second.deviations()] == [("U3", frozenset("L"))]
+    assert [match.bindings for match in second.matches()] == [{"a": ("A4",), "u": ("U5",)}]
+    assert matcher.stats.deviations == 1
+
+
+def test_open_traces_keep_their_guard_and_new_ones_follow_the_new() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    matcher.process(EventBatch.from_events(trace("A", "old")))
+    matcher.set_guard(2, Exclusion("M", "U"))
+    assert matcher.guard_versions_in_use == {1, 2}
+    later = [event for key in ("old", "new") for event in trace("ALM", key)]
+    _, endings = run(matcher, [EventBatch.from_events(later)])
+    assert [(ending.key, ending.event_id, ending.guard_version) for ending in endings] == [
+        ("old", "L2", 1),
+        ("new", "M3", 2),
+    ]
+
+
+def test_traces_that_were_open_before_the_first_guard_are_not_pruned() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, U u)")
+    matcher.process(EventBatch.from_events(trace("Z")))
+    matcher.set_guard(1, Exclusion("L", "U"))
+    _, endings = run(matcher, [EventBatch.from_events(trace("ALU"))])
+    assert endings == []
+    assert matcher.stats.deviations == 0
+
+
+def test_saved_state_names_what_was_seen_not_its_number() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)", "PATTERN q EVENT SEQ(A a, L b, B c)")
+    matcher.process(EventBatch.from_events(trace("AL")))
+    loaded = Matcher.load(matcher.dump(), {1: Exclusion("L", "U")})
+    output = loaded.process(EventBatch.from_events(trace("ALBU")[2:]))
+    assert [match.pattern for match in output.matches()] == ["q"]
+    assert [deviation.before for deviation in output.deviations()] == [frozenset("L")]
+
+
+def test_guards_are_asked_once_per_state_and_type() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    for key in ("k1", "k2", "k3"):
+        matcher.process(EventBatch.from_events(trace("ALLAF", key)))
+    stats = matcher.stats
+    assert stats.guard_builds == 5  # A, L from nothing; L, A, F after L
+    assert stats.guard_steps == 3  # the first L of each trace: nothing else moves the monitor
+
+
+def test_above_the_cap_traces_go_on_unguarded() -> None:
+    tables = GuardTables({1: Exclusion("L", "U")}, max_states=3)
+    start = tables.intern(1, frozenset())
+    tables.compile(compile_automaton([], frozenset("LU"), frozenset()), start)
+    tables.build(start, 0)
+    assert tables.tables.next[start, 0] == UNGUARDED
+    assert tables.tables.next[DEVIANT].tolist() == [DEVIANT] * 3
+    assert tables.refused == 1

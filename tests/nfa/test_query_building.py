@@ -1,0 +1,58 @@
+"""Terms and states of a pattern."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from nfa import Node, Pattern, PatternRefused, PatternState, Query, build_query, parse_pattern
+from nfa.testing import nodes
+
+
+def query(event: str) -> Query:
+    return build_query(parse_pattern(f"PATTERN p EVENT {event}"))
+
+
+def test_or_distributes_over_everything() -> None:
+    found = query("SEQ(OR(A a, B b), AND(OR(C c, D d), E e))")
+    assert [[atom.alias for atom in term.atoms] for term in found.terms] == [
+        ["a", "c", "e"],
+        ["a", "d", "e"],
+        ["b", "c", "e"],
+        ["b", "d", "e"],
+    ]
+    assert found.terms[0].before == (frozenset(), {0}, {0})
+
+
+def test_states_are_the_incomplete_down_closed_sets_small_ones_first() -> None:
+    found = query("SEQ(AND(SEQ(A a, B b), C c), D d)")
+    bound = [sorted(state.bound) for state in found.states]
+    assert bound == [[], [0], [2], [0, 1], [0, 2], [0, 1, 2]]
+    assert found.types == {"A", "B", "C", "D"}
+
+
+@given(nodes())
+def test_states_are_down_closed_ordered_and_complete(node: Node) -> None:
+    found = build_query(Pattern(name="p", event=node))
+    keys = [(state.term, len(state.bound), sorted(state.bound)) for state in found.states]
+    assert keys == sorted(keys)
+    assert len(set(found.states)) == len(found.states)
+    for state in found.states:
+        term = found.terms[state.term]
+        assert all(term.before[atom] <= state.bound for atom in state.bound)
+        assert len(state.bound) < len(term.atoms)
+    for index in range(len(found.terms)):
+        assert PatternState(index, frozenset()) in found.states
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ("AND(" + ", ".join(f"OR(A a{i}, B b{i})" for i in range(11)) + ")", "its ORs make 2048 alternatives; at most 1024"),
+        ("AND(" + ", ".join(f"A a{i}" for i in range(13)) + ")", "its parallel branches make more than 4096 states"),
+    ],
+)
+def test_patterns_that_grow_too_large_are_refused(event: str, message: str) -> None:
+    with pytest.raises(PatternRefused, match=message) as caught:
+        query(event)
+    assert caught.value.reason == "too-large"

@@ -1,0 +1,75 @@
+"""Saved state: what is read back, and that bytes which are something else are refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfa import Matcher, StateFormatError
+from streams import Event, EventBatch
+
+GOLDEN = Path(__file__).parent / "golden" / "state-v1.bin"
+TEXT = "PATTERN p EVENT SEQ(A a [v > 0], B b, C c)"
+
+
+def events(types: str) -> EventBatch:
+    return EventBatch.from_events(
+        [Event(id=f"{name}{i}", type=name, time_us=i, key="schlüssel", data={"v": i}) for i, name in enumerate(types, 1)]
+    )
+
+
+def saved() -> bytes:
+    matcher = Matcher(end_events=("End",))
+    matcher.add_pattern(TEXT, version=3)
+    matcher.process(events("ABA"))
+    return matcher.dump()
+
+
+def test_state_of_the_first_format_is_still_read() -> None:
+    matcher = Matcher.load(GOLDEN.read_bytes(), {})
+    found = matcher.process(events("ABAC").slice(3)).matches()
+    assert [(match.version, match.bindings, match.start_us) for match in found] == [
+        (3, {"a": ("A1",), "b": ("B2",), "c": ("C4",)}, 1)
+    ]
+
+
+def test_dumping_what_was_loaded_gives_the_same_bytes() -> None:
+    assert Matcher.load(saved(), {}).dump() == saved()
+
+
+def test_free_room_is_not_saved() -> None:
+    matcher = Matcher(end_events=("End",))
+    matcher.add_pattern(TEXT, version=3)
+    matcher.process(events("A" * 5_000 + "X"))
+    large = len(matcher.dump())
+    matcher.process(EventBatch.from_events([Event(id="x", type="End", time_us=9_999, key="schlüssel")]))
+    assert len(matcher.dump()) < 1_500 < large
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda body: b"", "saved state has 0 bytes"),
+        (lambda body: b"PK\x03\x04" + body[4:], "begins with b'PK"),
+        (lambda body: body[:4] + b"\x09\x00" + body[6:], "has format 9; this release reads 1"),
+        (lambda body: body[:-1], "is damaged: its checksum does not fit"),
+        (lambda body: body[:60] + b"\x00\x01\x02" + body[63:], "is damaged: its checksum does not fit"),
+    ],
+)
+def test_damaged_or_foreign_bytes_are_refused(damage: object, message: str) -> None:
+    with pytest.raises(StateFormatError, match=message.replace("(", r"\(")):
+        Matcher.load(damage(saved()), {})  # type: ignore[operator]
+
+
+@given(st.binary(max_size=200), st.integers(0, 400))
+def test_no_bytes_crash_the_loader(junk: bytes, place: int) -> None:
+    good = saved()
+    body = good[:place] + junk + good[place + len(junk) :]
+    if body == good:
+        assert Matcher.load(body, {}).dump() == good
+        return
+    with pytest.raises(StateFormatError):
+        Matcher.load(body, {})
