@@ -6,7 +6,7 @@ batches; an event costs constant work however many combinations it takes part in
 dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
-from nfa.description import describe_atom, describe_expression, describe_node
+from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
 from nfa.matcher import MATCH_LIMIT, Matcher, RegisteredPattern
@@ -71,6 +71,7 @@ __all__ = [
     "describe_atom",
     "describe_expression",
     "describe_node",
+    "describe_pattern",
     "parse_pattern",
     "parse_patterns",
 ]

@@ -133,4 +133,4 @@ class EventBatch:
             found: Any = None if version is None else version.decode(errors="replace")
             raise BatchFormatError(f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found)
         batches = table.combine_chunks().to_batches()
-        return cls(batches[0] if batches else SCHEMA.empty_table().to_batches()[0])
+        return cls(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA))

@@ -1,0 +1,113 @@
+"""What the outside forms of an event share: paths, keys, checks, and the outcome of a batch.
+
+A batch never fails as a whole: events that can be taken and events that cannot are returned side by side, each with its
+index in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from streams.declaration import StreamDeclaration
+from streams.errors import EventRejected
+from streams.event import Event
+from streams.showing import shown
+
+MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedEvents:
+    """Outcome of a batch; both parts name the index in the batch and are ordered by it.
+
+    Attributes:
+        events: What can be taken.
+        rejections: What cannot, and why.
+    """
+
+    events: tuple[tuple[int, Event], ...]
+    rejections: tuple[tuple[int, EventRejected], ...]
+
+
+def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> ParsedEvents:
+    """Parse every object on its own."""
+    events: list[tuple[int, Event]] = []
+    rejections: list[tuple[int, EventRejected]] = []
+    for index, value in enumerate(objects):
+        try:
+            events.append((index, parse(value)))
+        except EventRejected as error:
+            rejections.append((index, error))
+    return ParsedEvents(events=tuple(events), rejections=tuple(rejections))
+
+
+def read_path(value: Mapping[str, Any], path: str) -> object:
+    """The value at a dotted path of a JSON object, or ``MISSING``."""
+    found: object = value
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return MISSING
+        found = found[name]
+    return found
+
+
+def require_object(value: object) -> Mapping[str, Any]:
+    """The value, when it is a JSON object."""
+    if not isinstance(value, Mapping):
+        raise EventRejected(f"an event is a JSON object, got {shown(value)}")
+    return value
+
+
+def require_text(value: object, name: str) -> str:
+    """A non-empty text that UTF-8 can carry."""
+    if value is MISSING:
+        raise EventRejected(f"{name!r} is missing; an event needs a non-empty text there", field=name)
+    if not isinstance(value, str) or not value:
+        raise EventRejected(f"{name!r} must be a non-empty text, got {shown(value)}", field=name)
+    return _encodable(value, name)
+
+
+def require_name(value: object, name: str) -> str:
+    """A non-empty text, or an integer written as text: ids and correlation keys."""
+    if value is MISSING:
+        raise EventRejected(f"{name!r} is missing; an event needs a text or an integer there", field=name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and value:
+        return _encodable(value, name)
+    raise EventRejected(f"{name!r} must be a non-empty text or an integer, got {shown(value)}", field=name)
+
+
+def require_data(value: object, name: str) -> Mapping[str, Any]:
+    """Attributes: a JSON object, or nothing at all."""
+    if value is MISSING or value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise EventRejected(f"{name!r} must be a JSON object of attributes, got {shown(value)}", field=name)
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        raise EventRejected(f"{name!r} cannot be written as JSON: {error}", field=name) from error
+    return value
+
+
+def check_type(event_type: str, declaration: StreamDeclaration) -> None:
+    """Refuse a type that the stream does not declare."""
+    if declaration.event_types and event_type not in declaration.event_types:
+        raise EventRejected(
+            f"event type {shown(event_type)} is not declared for stream {declaration.name!r}; "
+            f"it has {', '.join(declaration.event_types)}",
+            field="type",
+        )
+
+
+def _encodable(value: str, name: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise EventRejected(f"{name!r} holds half of a surrogate pair, which is not text", field=name) from error
+    return value

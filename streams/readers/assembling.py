@@ -1,0 +1,107 @@
+"""From what a file says to a checked list of events: shared by all formats.
+
+The assembly counts positions, keeps ids unique, collects what is wrong with its place, and finally orders by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.readers.options import ReaderOptions
+from streams.showing import shown
+from streams.timestamps import parse_time
+
+Place: TypeAlias = int | str
+"""Where in a file: a line number, or words."""
+
+_SHOWN_PROBLEMS = 5
+_KEPT_PROBLEMS = 100
+
+
+class Assembly:
+    """Collects the events of one file.
+
+    Problems do not stop the reading: ``finish`` reports how many there are, and the first of them.
+    """
+
+    def __init__(self, path: Path, options: ReaderOptions) -> None:
+        self._path = path
+        self._options = options
+        self._events: list[Event] = []
+        self._place_by_id: dict[str, Place] = {}
+        self._count_by_key: dict[str, int] = {}
+        self._problems: list[str] = []
+        self._problem_count = 0
+        self._position = -1
+
+    def next_id(self, name: str) -> str:
+        """``name:1``, ``name:2``, ...: the id of an event that has none, by its place among those of ``name``."""
+        number = self._count_by_key.get(name, 0) + 1
+        self._count_by_key[name] = number
+        return f"{name}:{number}"
+
+    def next_time_us(self, value: object, advice: str) -> int:
+        """The time of the next event: what the file says, or its position where file order counts.
+
+        Raises:
+            EventRejected: No usable time; ``advice`` says where one belongs.
+        """
+        self._position += 1
+        if self._options.times == "file":
+            return self._position
+        if value is None:
+            raise EventRejected(f"no time; {advice}, or ask for the order of the file (times: file)", field="time")
+        return parse_time(value)
+
+    def take(self, place: Place, event: Event) -> None:
+        """Accept an event whose id the file chose, unless it was there before."""
+        if event.id in self._place_by_id:
+            first = _describe(self._place_by_id[event.id])
+            self.refuse(place, f"id {shown(event.id)} was already given at {first}; ids must be unique")
+            return
+        self._place_by_id[event.id] = place
+        self._events.append(event)
+
+    def take_numbered(self, event: Event) -> None:
+        """Accept an event whose id ``next_id`` made."""
+        self._events.append(event)
+
+    def refuse(self, place: Place, reason: EventRejected | str) -> None:
+        """Remember what is wrong at a place."""
+        self._problem_count += 1
+        if len(self._problems) < _KEPT_PROBLEMS:
+            self._problems.append(f"{_describe(place)}: {reason}")
+
+    def finish(self) -> list[Event]:
+        """The events by time, ties in file order.
+
+        Raises:
+            EventFileError: Something was refused.
+        """
+        if self._problem_count == 0:
+            self._events.sort(key=lambda event: event.time_us)
+            return self._events
+        if self._problem_count == 1:
+            message = f"{self._path}: {self._problems[0]}"
+        else:
+            first = "\n  ".join(self._problems[:_SHOWN_PROBLEMS])
+            more = self._problem_count - min(self._problem_count, _SHOWN_PROBLEMS)
+            message = f"{self._path}: {self._problem_count} problems\n  {first}" + (
+                f"\n  and {more} more" if more else ""
+            )
+        raise EventFileError(
+            message, file=str(self._path), problems=list(self._problems), problem_count=self._problem_count
+        )
+
+
+def _describe(place: Place) -> str:
+    return f"line {place}" if isinstance(place, int) else place
+
+
+def attribute_name(key: str, names: Mapping[str, Any]) -> str:
+    """The attribute that a key option means among ``names``: as it stands, or without a leading ``data.``."""
+    return key if key in names else key.removeprefix("data.")

@@ -1,0 +1,136 @@
+"""CSV: a header, then one event per row.
+
+Columns ``type``, ``time`` and ``key`` are required (``key`` not when the key option names another column, ``time`` not
+when file order counts); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
+other column is an attribute whose values are read one by one: empty is null, ``true`` and ``false`` are booleans, whole
+and decimal numbers are numbers, and anything else, numbers with leading zeros or beyond 64 bits included, is text. A
+column that the key option names is an attribute too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.readers.assembling import Assembly, attribute_name
+from streams.readers.options import ReaderOptions
+from streams.showing import shown
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WORDS: Mapping[str, bool | None] = {"": None, "true": True, "false": False}
+
+
+def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
+    """The events of a CSV file by time, ties in file order.
+
+    Raises:
+        EventFileError: A header without the columns that are needed, rows that are no events, or ids that come twice.
+    """
+    assembly = Assembly(path, options)
+    columns: _Columns | None = None
+    for line, row in _read_rows(stream, path):
+        if columns is None:
+            columns = _read_header(row, path, options)
+            continue
+        try:
+            event = _read_row(row, columns, assembly)
+        except EventRejected as error:
+            assembly.refuse(line, error)
+            continue
+        if columns.id is None:
+            assembly.take_numbered(event)
+        else:
+            assembly.take(line, event)
+    if columns is None:
+        raise EventFileError(f"{path}: no header; the first line names the columns id, type, time, key", file=str(path))
+    return assembly.finish()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """Where a row holds what; indices into the row."""
+
+    width: int
+    type: int
+    key: int
+    id: int | None
+    time: int | None
+    attributes: tuple[tuple[int, str], ...]
+
+
+def _read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line that each ends on; empty lines are skipped."""
+    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    try:
+        for row in rows:
+            if row:
+                yield rows.line_num, row
+    except csv.Error as error:
+        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
+
+
+def _read_header(names: list[str], path: Path, options: ReaderOptions) -> _Columns:
+    index = {name: place for place, name in enumerate(names)}
+    if len(index) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
+    key = "key" if options.key is None else attribute_name(options.key, index)
+    needed = ["type", key] + (["time"] if options.times == "event" else [])
+    missing = [name for name in needed if name not in index]
+    if missing:
+        advice = "" if "time" not in missing else "; without times, ask for the order of the file (times: file)"
+        raise EventFileError(
+            f"{path}: header: no column {', '.join(missing)} among {shown(names)}, separated by commas{advice}",
+            file=str(path),
+            missing=list(missing),
+        )
+    own = {"id", "type", "time"} | ({"key"} if key == "key" else set())
+    return _Columns(
+        width=len(names),
+        type=index["type"],
+        key=index[key],
+        id=index.get("id"),
+        time=index.get("time"),
+        attributes=tuple((place, name) for name, place in index.items() if name not in own),
+    )
+
+
+def _read_row(row: list[str], columns: _Columns, assembly: Assembly) -> Event:
+    if len(row) != columns.width:
+        raise EventRejected(f"{len(row)} values for {columns.width} columns; quote values that hold commas")
+    written = "" if columns.time is None else row[columns.time]
+    moment = int(written) if _INTEGER.fullmatch(written) else written or None
+    time_us = assembly.next_time_us(moment, "fill the column time")
+    key = row[columns.key]
+    if not key:
+        raise EventRejected("the correlation key is empty; fill the key's column", field="key")
+    return Event(
+        id=assembly.next_id(key) if columns.id is None else row[columns.id],
+        type=row[columns.type],
+        time_us=time_us,
+        key=key,
+        data={name: infer_value(row[place]) for place, name in columns.attributes},
+    )
+
+
+def infer_value(text: str) -> str | int | float | bool | None:
+    """What one cell says; see the module."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        return number if -(2**63) <= number < 2**63 else text
+    if _DECIMAL.fullmatch(text) and any(mark in text for mark in ".eE"):
+        value = float(text)
+        return value if math.isfinite(value) else text
+    return text

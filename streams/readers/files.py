@@ -1,0 +1,48 @@
+"""The choice of a reader by the name of the file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from streams.errors import EventFileError
+from streams.event import Event
+from streams.readers.comma_separated import read_comma_separated
+from streams.readers.jsonl import read_jsonl
+from streams.readers.opening import open_events
+from streams.readers.options import Progress, ReaderOptions
+from streams.readers.xes import read_xes
+
+_READERS: Mapping[str, Callable[[io.BufferedReader, Path, ReaderOptions], list[Event]]] = {
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".csv": read_comma_separated,
+    ".xes": read_xes,
+}
+
+
+def read_events(
+    path: str | Path, options: ReaderOptions | None = None, progress: Progress | None = None
+) -> list[Event]:
+    """The events of a file by time; events of equal time keep the order of the file.
+
+    Args:
+        path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``.
+        options: How to read it; the defaults of ``ReaderOptions`` when absent.
+        progress: Told how much of the file has been read.
+
+    Raises:
+        EventFileError: The file cannot be opened or read, is too large, or holds anything but events that can be taken;
+            the message names the file and the places.
+    """
+    path = Path(path)
+    chosen = options if options is not None else ReaderOptions()
+    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    if suffix not in _READERS:
+        raise EventFileError(
+            f"{path}: unknown kind of event file; its name must end in {', '.join(_READERS)}, or one of these and .gz",
+            file=str(path),
+        )
+    with open_events(path, chosen.max_bytes, progress) as stream:
+        return _READERS[suffix](stream, path, chosen)

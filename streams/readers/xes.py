@@ -1,0 +1,194 @@
+"""XES (IEEE 1849): traces of events in XML.
+
+The correlation key is the trace's ``concept:name``; traces of the same name are one. The event type is the event's
+``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file, from 1.
+Attributes are the event's own, scalar ones, under their XES keys: strings and ids as text, numbers, booleans, dates as
+RFC 3339 in UTC (as written, where they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Trace
+attributes, nested attributes, lists and containers are left out.
+
+Entities, document types and external references are refused; memory is bounded by the largest trace, apart from the
+result.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.readers.assembling import Assembly, attribute_name
+from streams.readers.options import ReaderOptions
+from streams.showing import shown
+from streams.timestamps import format_time, parse_rfc3339
+
+_NAME = "concept:name"
+_TIME = "time:timestamp"
+_TRANSITION = "lifecycle:transition"
+_TRACE_DEPTH = 2
+
+_Scalar: TypeAlias = str | int | float | bool | None
+Attributes: TypeAlias = Mapping[str, tuple[str, str]]
+"""XES key -> (element name, value as written)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trace:
+    """One trace as written; ``number`` counts from 1."""
+
+    number: int
+    attributes: Attributes
+    events: tuple[Attributes, ...]
+
+
+def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
+    """The events of an XES log by time, ties in file order.
+
+    Raises:
+        EventFileError: Not XES, or traces and events without what is needed.
+    """
+    assembly = Assembly(path, options)
+    for trace in _iterate_traces(stream, path):
+        case = trace.attributes.get(_NAME, ("", ""))[1]
+        if not case:
+            assembly.refuse(f"trace {trace.number}", f"no {_NAME}; a trace needs one, as the name of its case")
+            continue
+        for number, attributes in enumerate(trace.events, start=1):
+            try:
+                assembly.take_numbered(_read_event(case, attributes, assembly, options))
+            except EventRejected as error:
+                assembly.refuse(f"trace {trace.number} ({shown(case)}), event {number}", error)
+    return assembly.finish()
+
+
+def _read_event(case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions) -> Event:
+    event_id = assembly.next_id(case)
+    time_us = assembly.next_time_us(
+        attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
+    )
+    if not attributes.get(_NAME, ("", ""))[1]:
+        raise EventRejected(f"no {_NAME}; an event needs one, as its type", field=_NAME)
+    event_type = attributes[_NAME][1]
+    if options.lifecycle and _TRANSITION in attributes:
+        event_type = f"{event_type}+{attributes[_TRANSITION][1]}"
+    key = case
+    if options.key is not None:
+        key = attributes.get(attribute_name(options.key, attributes), ("", ""))[1]
+        if not key:
+            raise EventRejected(
+                f"no attribute {options.key}, which was named as the correlation key", field=options.key
+            )
+    data = {name: _read_value(name, kind, value) for name, (kind, value) in attributes.items() if kind in _SCALARS}
+    return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
+
+
+def _iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
+    try:
+        yield from _parse_traces(stream, path)
+    except ParseError as error:
+        line, column = error.position
+        raise EventFileError(
+            f"{path}: line {line}, column {column + 1}: not XML: {error.msg}", file=str(path)
+        ) from error
+    except DefusedXmlException as error:
+        raise EventFileError(
+            f"{path}: has a document type or entities, which are refused; remove the DOCTYPE", file=str(path)
+        ) from error
+    except (LookupError, ValueError) as error:
+        raise EventFileError(f"{path}: the XML has an unknown encoding: {error}; use UTF-8", file=str(path)) from error
+
+
+def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
+    steps = iterparse(stream, ("start", "end"), forbid_dtd=True)
+    root = _check_root(next(steps)[1], path)
+    depth = 1
+    traces = 0
+    events: list[Attributes] = []
+    for kind, element in steps:
+        if kind == "start":
+            depth += 1
+            continue
+        depth -= 1
+        if depth == _TRACE_DEPTH and _local_name(element) == "event":
+            events.append(_read_attributes(element))
+            element.clear()
+        elif depth == 1:
+            if _local_name(element) == "trace":
+                traces += 1
+                yield _Trace(number=traces, attributes=_read_attributes(element), events=tuple(events))
+            elif _local_name(element) == "event":
+                raise EventFileError(
+                    f"{path}: has events outside of traces; put every event into a trace", file=str(path)
+                )
+            events = []
+            root.clear()
+
+
+def _check_root(element: Element, path: Path) -> Element:
+    if _local_name(element) != "log":
+        raise EventFileError(f"{path}: is not XES: its root is <{_local_name(element)}>, not <log>", file=str(path))
+    return element
+
+
+def _read_attributes(element: Element) -> Attributes:
+    return {
+        child.attrib["key"]: (_local_name(child), child.attrib.get("value", ""))
+        for child in element
+        if "key" in child.attrib
+    }
+
+
+def _local_name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _read_value(name: str, kind: str, value: str) -> _Scalar:
+    try:
+        return _SCALARS[kind](value)
+    except ValueError as error:
+        raise EventRejected(f"attribute {name}: {shown(value)} is no {kind}", field=name) from error
+
+
+def _read_integer(value: str) -> int:
+    number = int(value)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{number} is outside 64 bits")
+    return number
+
+
+def _read_float(value: str) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _read_boolean(value: str) -> bool:
+    if value.strip().lower() in ("true", "1"):
+        return True
+    if value.strip().lower() in ("false", "0"):
+        return False
+    raise ValueError(value)
+
+
+def _read_date(value: str) -> str:
+    try:
+        return format_time(parse_rfc3339(value))
+    except EventRejected:
+        return value
+
+
+_SCALARS: Mapping[str, Callable[[str], _Scalar]] = {
+    "string": str,
+    "id": str,
+    "int": _read_integer,
+    "float": _read_float,
+    "boolean": _read_boolean,
+    "date": _read_date,
+}

@@ -1,0 +1,102 @@
+"""The choice of a reader, bounds, damage and progress."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from streams.errors import EventFileError
+from streams.readers import ReaderOptions, read_events
+
+LINE = b'{"id":"e%d","type":"A","time":%d,"key":"k"}\n'
+CSV = b"id,type,time,key\ne1,A,0,k\n"
+XES = (
+    b'<log><trace><string key="concept:name" value="k"/><event><string key="concept:name" value="A"/>'
+    b'<date key="time:timestamp" value="1970-01-01T00:00:00Z"/></event></trace></log>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", LINE % (1, 0)),
+        ("a.ndjson", LINE % (1, 0)),
+        ("a.csv", CSV),
+        ("a.xes", XES),
+        ("A.2026.XES", XES),
+        ("a.jsonl.gz", gzip.compress(LINE % (1, 0))),
+        ("a.csv.gz", gzip.compress(CSV)),
+        ("a.xes.GZ", gzip.compress(XES)),
+    ],
+)
+def test_the_suffix_chooses_the_reader(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert [(event.type, event.time_us, event.key) for event in read_events(str(path))] == [("A", 0, "k")]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", "a.json", "jsonl"])
+def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EventFileError, match=r"must end in \.jsonl, \.ndjson, \.csv, \.xes"):
+        read_events(tmp_path / name)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EventFileError, match=r"missing\.csv: cannot be opened: No such file"):
+        read_events(tmp_path / "missing.csv")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(EventFileError, match=r"folder\.csv: cannot be opened"):
+        read_events(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"not gzip at all", gzip.compress(LINE % (1, 0))[:-9], b"\x1f\x8b\x08\x00" + b"\xff" * 40]
+)
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.csv.gz", "a.xes.gz"])
+def test_damaged_gzip_is_refused(tmp_path: Path, name: str, damage: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(damage)
+    with pytest.raises(EventFileError, match="cannot be read") as caught:
+        read_events(path)
+    assert caught.value.message.startswith(str(path))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.xes"])
+def test_a_decompression_bomb_is_stopped_at_the_bound(tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(b" " * 20_000_000))
+    with pytest.raises(EventFileError, match="more than 1000000 bytes after decompression") as caught:
+        read_events(path, ReaderOptions(max_bytes=1_000_000))
+    assert caught.value.details["max_bytes"] == 1_000_000
+
+
+def test_a_file_of_exactly_the_bound_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(CSV)
+    assert len(read_events(path, ReaderOptions(max_bytes=len(CSV)))) == 1
+    with pytest.raises(EventFileError, match="holds more than"):
+        read_events(path, ReaderOptions(max_bytes=len(CSV) - 1))
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_progress_rises_to_one(tmp_path: Path, is_compressed: bool) -> None:
+    content = b"".join(LINE % (number, number * 7919 % 100_003) for number in range(40_000))
+    path = tmp_path / ("a.jsonl.gz" if is_compressed else "a.jsonl")
+    path.write_bytes(gzip.compress(content, 1) if is_compressed else content)
+    shares: list[float] = []
+    assert len(read_events(path, progress=shares.append)) == 40_000
+    assert shares == sorted(shares)
+    assert len(set(shares)) > 1
+    assert 0.0 < shares[0] < 1.0
+    assert shares[-1] == 1.0
+
+
+def test_progress_of_an_empty_file_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"")
+    shares: list[float] = []
+    assert read_events(path, progress=shares.append) == []
+    assert set(shares) == {1.0}

@@ -1,0 +1,104 @@
+"""The order workflow of the C-CEP experiments (constraint-aware CEP, section 8).
+
+    ReceiveOrder, CheckCredit,
+    XOR( RejectOrder END |
+         CheckInventory,
+         AND( AllocateStock, XOR(UseLocalStock | UseRemoteStock), GenerateInvoice, SendInvoice
+            ; OrderFromSupplier, 3 x GenerateQuote, SendQuote ),
+         CollectGoods, PackGoods, PrintLabels, ShipOrder, NotifyCustomer, ReceivePayment, UpdateBooks,
+         XOR( CancelOrder END | FinishOrder END ) )
+
+Twenty events on every path that is not rejected. Each event carries ``quantity``, ``weight``, ``priority`` (integers),
+``customer`` and ``region`` (texts); an invoice also ``price`` and ``amount``, a quote ``totalPrice`` and ``price``, two
+names of one number that is above 200 unless it fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workflows.attributes import Attribute, IntegerAttribute, TextAttribute, ThresholdAttribute
+from workflows.errors import InvalidWorkflow
+from workflows.tree import Activity, ExclusiveChoice, Loop, Parallel, ProcessTree, Sequence
+
+PRICE_THRESHOLD = 200
+
+_FIRST = ("ReceiveOrder", "CheckCredit")
+_LAST = (
+    "CollectGoods",
+    "PackGoods",
+    "PrintLabels",
+    "ShipOrder",
+    "NotifyCustomer",
+    "ReceivePayment",
+    "UpdateBooks",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSettings:
+    """The adjustable parts of the order workflow.
+
+    Attributes:
+        local: P(UseLocalStock); otherwise UseRemoteStock.
+        reject: P(RejectOrder).
+        cancel: P(CancelOrder), otherwise FinishOrder.
+        quote_fail: Share of the GenerateQuote events whose price is 200 or less; each event on its own.
+        invoice_fail: Share of the GenerateInvoice events whose price is 200 or less.
+        quotes: Number of GenerateQuote events, fixed by the model; None leaves the loop open: one or more, mean 3.
+        integer_domain: Number of values of each integer attribute.
+        text_domain: Number of values of each text attribute.
+    """
+
+    local: float = 0.5
+    reject: float = 0.05
+    cancel: float = 0.1
+    quote_fail: float = 0.5
+    invoice_fail: float = 0.5
+    quotes: int | None = 3
+    integer_domain: int = 1_000
+    text_domain: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("local", "reject", "cancel", "quote_fail", "invoice_fail"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InvalidWorkflow(f"order workflow: {name} must lie between 0 and 1, got {getattr(self, name)}")
+
+
+def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
+    """The order workflow as a process tree, with the default settings when none are given.
+
+    Raises:
+        InvalidWorkflow: Fewer than one quote, or an empty domain.
+    """
+    chosen = settings if settings is not None else OrderSettings()
+    common = _common_attributes(chosen)
+    invoice = _price_attribute(("price", "amount"), chosen.invoice_fail)
+    quote = _price_attribute(("totalPrice", "price"), chosen.quote_fail)
+
+    def do(*names: str) -> tuple[Activity, ...]:
+        return tuple(Activity(name, common) for name in names)
+
+    stock = ExclusiveChoice(do("UseLocalStock", "UseRemoteStock"), (chosen.local, 1.0 - chosen.local))
+    quoting = Loop(body=Activity("GenerateQuote", (*common, quote)), repetitions=chosen.quotes, again=2 / 3)
+    billing = Activity("GenerateInvoice", (*common, invoice))
+    handling = Parallel(
+        (
+            Sequence((*do("AllocateStock"), stock, billing, *do("SendInvoice"))),
+            Sequence((*do("OrderFromSupplier"), quoting, *do("SendQuote"))),
+        )
+    )
+    ending = ExclusiveChoice(do("CancelOrder", "FinishOrder"), (chosen.cancel, 1.0 - chosen.cancel))
+    accepted = Sequence((*do("CheckInventory"), handling, *do(*_LAST), ending))
+    decision = ExclusiveChoice((*do("RejectOrder"), accepted), (chosen.reject, 1.0 - chosen.reject))
+    return Sequence((*do(*_FIRST), decision))
+
+
+def _common_attributes(settings: OrderSettings) -> tuple[Attribute, ...]:
+    integers = (IntegerAttribute(name, settings.integer_domain) for name in ("quantity", "weight", "priority"))
+    texts = (TextAttribute(name, settings.text_domain) for name in ("customer", "region"))
+    return (*integers, *texts)
+
+
+def _price_attribute(names: tuple[str, ...], fail_ratio: float) -> Attribute:
+    return ThresholdAttribute(names=names, threshold=PRICE_THRESHOLD, fail_ratio=fail_ratio)

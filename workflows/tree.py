@@ -1,0 +1,136 @@
+"""Process trees: block-structured workflows as frozen values.
+
+A tree stands for the set of its traces, sequences of activities. Probabilities steer the simulation only; a branch of
+probability 0 belongs to the language all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from workflows.attributes import Attribute
+from workflows.errors import InvalidWorkflow
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One event of type ``name`` with its attributes."""
+
+    name: str
+    attributes: tuple[Attribute, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidWorkflow("an activity needs a name")
+        names = [name for attribute in self.attributes for name in attribute.names]
+        if len(set(names)) < len(names):
+            raise InvalidWorkflow(f"activity {self.name}: two attributes share a name among {', '.join(names)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Nothing: no event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """All parts, one after the other."""
+
+    parts: tuple[ProcessTree, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts("sequence", self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveChoice:
+    """Exactly one branch.
+
+    Attributes:
+        branches: The alternatives.
+        probabilities: One for each branch, 1 in sum; empty means that all are alike.
+    """
+
+    branches: tuple[ProcessTree, ...]
+    probabilities: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_parts("choice", self.branches)
+        if not self.probabilities:
+            return
+        if len(self.probabilities) != len(self.branches):
+            raise InvalidWorkflow(
+                f"a choice of {len(self.branches)} branches needs as many probabilities, got {len(self.probabilities)}"
+            )
+        if any(not 0.0 <= share <= 1.0 for share in self.probabilities) or not math.isclose(
+            math.fsum(self.probabilities), 1.0, abs_tol=1e-9
+        ):
+            raise InvalidWorkflow(
+                f"the probabilities of a choice lie between 0 and 1 and sum to 1, got {self.probabilities}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """All branches, interleaved in any way."""
+
+    branches: tuple[ProcessTree, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts("parallel block", self.branches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """``body``, then any number of times ``redo`` and ``body`` again.
+
+    Attributes:
+        body: Done at least once.
+        redo: Done between two bodies.
+        repetitions: Number of bodies, when the model fixes it; None leaves it open.
+        again: Probability of one more round after each body, when the number is open.
+    """
+
+    body: ProcessTree
+    redo: ProcessTree = Silent()
+    repetitions: int | None = None
+    again: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.repetitions is not None and self.repetitions < 1:
+            raise InvalidWorkflow(f"a loop does its body at least once, got {self.repetitions} repetitions")
+        if self.repetitions == 1 and any(iterate_activities(self.redo)):
+            raise InvalidWorkflow("a loop of one repetition never comes to its redo part; leave that out")
+        if not 0.0 <= self.again < 1.0:
+            raise InvalidWorkflow(f"the probability of another round is at least 0 and below 1, got {self.again}")
+
+
+ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parallel | Loop
+
+
+def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
+    """All activities from left to right; one that stands in two places comes twice."""
+    match tree:
+        case Activity():
+            yield tree
+        case Silent():
+            return
+        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts):
+            for part in parts:
+                yield from iterate_activities(part)
+        case Loop():
+            yield from iterate_activities(tree.body)
+            yield from iterate_activities(tree.redo)
+
+
+def activity_names(tree: ProcessTree) -> tuple[str, ...]:
+    """The names of the activities, each once, by first place."""
+    return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
+
+
+def _check_parts(what: str, parts: tuple[ProcessTree, ...]) -> None:
+    if not parts:
+        raise InvalidWorkflow(f"a {what} needs at least one part; Silent() stands for nothing")
