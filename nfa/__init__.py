@@ -1,9 +1,9 @@
 """The pattern language and the matcher: a library that needs no Spark, Redis or HTTP.
 
-Purpose: pattern text to syntax tree, query graph, automaton tables and kernels over columnar batches; run state that can
-be saved and loaded. Promises: the result depends on the events and their order only, never on how they were cut into
-batches; an event costs constant work however many combinations it takes part in; a doomed run ends at the event that
-dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
+Purpose: pattern text to syntax tree, query graph, automaton tables and kernels over columnar batches; run state that
+can be saved and loaded. Promises: the result depends on the events and their order only, never on how they were cut
+into batches; an event costs constant work however many combinations it takes part in; a doomed run ends at the event
+that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
 from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ def with_more_nodes(state: State, wanted: int) -> State:
     """The same state with room for at least ``wanted`` nodes and instances, and at least twice as many as before."""
     old = len(state.node_below)
     size = max(2 * old, wanted)
-    grown = {name: _grown(getattr(state, name), size) for name in (*NODE_FIELDS, *INSTANCE_FIELDS)}
+    grown: dict[str, Any] = {name: _grown(getattr(state, name), size) for name in (*NODE_FIELDS, *INSTANCE_FIELDS)}
     grown["node_below"][old:] = _chain(old, size, then=int(state.counters[kernel.NODE_FREE]))
     grown["instance_next"][old:] = _chain(old, size, then=int(state.counters[kernel.INSTANCE_FREE]))
     state.counters[kernel.NODE_FREE] = old
@@ -66,7 +67,7 @@ def with_more_traces(state: State) -> State:
     """The same state with room for twice as many traces."""
     old = len(state.trace_key)
     size = 2 * old
-    grown = {name: _grown(getattr(state, name), size) for name in TRACE_FIELDS}
+    grown: dict[str, Any] = {name: _grown(getattr(state, name), size) for name in TRACE_FIELDS}
     grown["trace_next"][old:] = _chain(old, size, then=int(state.counters[kernel.TRACE_FREE]))
     state.counters[kernel.TRACE_FREE] = old
     return with_index(state._replace(**grown), open_traces(state))

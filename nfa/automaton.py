@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfa.kernels.matching import IS_ACCEPTING, Program
 from nfa.predicates import ALWAYS, PredicateTable
@@ -80,7 +81,7 @@ def compile_automaton(queries: Sequence[Query], extra_types: frozenset[str], end
     return Automaton(tuple(queries), types, program, predicates)
 
 
-def _column(table: np.ndarray, index: int) -> np.ndarray:
+def _column(table: NDArray[np.int32], index: int) -> NDArray[np.int32]:
     return np.ascontiguousarray(table[:, index])
 
 
@@ -89,7 +90,7 @@ def _transitions(
 ) -> list[tuple[int, ...]]:
     """Rows (type, pattern, -bound after, source, target, atom, predicate, term); they sort as the kernel wants them."""
     places = {state: start + index for index, state in enumerate(query.states)}
-    rows = []
+    rows: list[tuple[int, ...]] = []
     for state, source in places.items():
         term = query.terms[state.term]
         for index, atom in enumerate(term.atoms):

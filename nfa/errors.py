@@ -1,9 +1,9 @@
 """The pattern branch of the error tree.
 
-    PatternError               nfa.errors
-    ├── PatternRefused         the text cannot be read, or means nothing, or too much
-    ├── UnknownPattern         no pattern of that name is registered with the matcher
-    └── StateFormatError       saved state is damaged or of an unknown version
+PatternError               nfa.errors
+├── PatternRefused         the text cannot be read, or means nothing, or too much
+├── UnknownPattern         no pattern of that name is registered with the matcher
+└── StateFormatError       saved state is damaged or of an unknown version
 """
 
 from __future__ import annotations

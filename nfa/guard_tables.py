@@ -7,6 +7,7 @@ pair, interned to a number; rows are built when traffic first reaches them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from nfa.kernels.matching import DEVIANT, NIL, UNGUARDED, Guards
 
 MAX_MONITOR_STATES = 65_536
 
-MonitorState = tuple[int, Seen]
+MonitorState: TypeAlias = tuple[int, Seen]
+Item = TypeVar("Item", bound=np.generic)
 
 
 class GuardTables:
@@ -110,7 +112,7 @@ class GuardTables:
         if number >= len(tables.next):
             self._tables = tables._replace(
                 next=_doubled(tables.next, NIL),
-                live=_doubled(tables.live, True),
+                live=_doubled(tables.live, 1),
                 kill_from=_doubled(tables.kill_from, 0),
                 kill_to=_doubled(tables.kill_to, 0),
             )
@@ -135,7 +137,7 @@ class GuardTables:
         self._n_kills = end
 
 
-def _doubled(array: NDArray[np.generic], fill: object) -> NDArray[np.generic]:
+def _doubled(array: NDArray[Item], fill: int) -> NDArray[Item]:
     larger = np.full((2 * len(array), *array.shape[1:]), fill, array.dtype)
     larger[: len(array)] = array
     return larger

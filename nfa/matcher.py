@@ -11,17 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import arena, snapshot
-from nfa.automaton import Automaton, compile_automaton
+from nfa.automaton import compile_automaton
 from nfa.errors import UnknownPattern
 from nfa.event_store import EventStore
 from nfa.guard_tables import GuardTables
 from nfa.guards import Guard
 from nfa.kernels import matching as kernel
-from nfa.kernels.matching import MATCH_HEADER, NIL, UNGUARDED, Columns, Output, State
+from nfa.kernels.matching import MATCH_HEADER, NIL, UNGUARDED, Columns, Output
 from nfa.parsing import parse_pattern
 from nfa.query import Query
 from nfa.query_building import build_query
 from nfa.results import MatcherStats, MatchOutput
+from streams import EventBatch
 
 MATCH_LIMIT = 10_000
 
@@ -218,7 +219,7 @@ class Matcher:
         """Drive the kernel over a batch and supply what it stops for."""
         matches: list[NDArray[np.int64]] = []
         endings: list[NDArray[np.int64]] = []
-        row = 0
+        row: kernel.Int = 0
         while True:
             status, row = kernel.match_batch(
                 self._automaton.program,
@@ -238,7 +239,7 @@ class Matcher:
                 return np.concatenate(matches), np.concatenate(endings)
             self._supply(status, columns, row, is_drained=filled == [0, 0] if status >= kernel.MATCHES_FULL else False)
 
-    def _supply(self, status: int, columns: Columns, row: int, *, is_drained: bool) -> None:
+    def _supply(self, status: kernel.Int, columns: Columns, row: kernel.Int, *, is_drained: bool) -> None:
         if status == kernel.MISSING_GUARD:
             monitor = int(self._state.counters[kernel.STOP_MONITOR])
             self._guards.build(monitor, int(columns.types[row]))
@@ -304,5 +305,3 @@ def _new_output(width: int, matches: int = 4_096, endings: int = 4_096) -> Outpu
 
 def _larger_output(output: Output) -> Output:
     return _new_output(len(output.binding), 2 * len(output.matches), 2 * len(output.endings))
-
-

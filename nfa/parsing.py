@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -38,7 +38,11 @@ from nfa.syntax import (
 MAX_TEXT = 20_000
 MAX_DEPTH = 50
 
-_COMPOSITES = {"SEQ": Sequence, "AND": Conjunction, "OR": Disjunction}
+_COMPOSITES: Mapping[str, type[Sequence | Conjunction | Disjunction]] = {
+    "SEQ": Sequence,
+    "AND": Conjunction,
+    "OR": Disjunction,
+}
 _WORDS = {
     "OPERATOR": "SEQ(, AND( or OR(",
     "COMPARE": "a comparison (=, !=, <, <=, >, >=)",
@@ -166,7 +170,7 @@ def _acceptable(text: str) -> set[str]:
     interactive = _parser().parse_interactive(text)
     with suppress(UnexpectedInput):
         interactive.exhaust_lexer()
-    return cast("set[str]", interactive.accepts())
+    return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]
 
 
 def _alternatives(words: list[str]) -> str:
@@ -190,7 +194,9 @@ class _TreeBuilder(Transformer[Token, Any]):
 
     def composite(self, parts: list[Any]) -> Node:
         operator, *nodes = parts
-        return nodes[0] if len(nodes) == 1 else _COMPOSITES[operator.upper()](tuple(nodes))
+        if len(nodes) == 1:
+            return cast(Node, nodes[0])
+        return _COMPOSITES[operator.upper()](tuple(nodes))
 
     def atom(self, parts: list[Any]) -> Atom:
         path, position = parts[0]

@@ -169,7 +169,7 @@ def _compared(sign: str, left: Values, right: Values) -> Values:
 
 
 def _is_number(values: Values) -> NDArray[np.bool_]:
-    return (values.kinds == INTEGER) | (values.kinds == FLOAT)
+    return np.isin(values.kinds, (INTEGER, FLOAT))
 
 
 def _repeated(value: Values, size: int) -> Values:

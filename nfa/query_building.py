@@ -76,5 +76,7 @@ def _states(index: int, term: Term, max_states: int) -> list[PatternState]:
         if len(found) > max_states:
             advice = f"its parallel branches make more than {max_states} states; split the pattern"
             raise PatternRefused("too-large", advice, term.atoms[0].position)
-        level = {bound | {atom} for bound in level for atom in atoms if atom not in bound and term.before[atom] <= bound}
+        level = {
+            bound | {atom} for bound in level for atom in atoms if atom not in bound and term.before[atom] <= bound
+        }
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -215,7 +216,7 @@ class MatchOutput:
             if pattern == NIL
         ]
 
-    def _event(self, row: int) -> dict[str, str | int]:
+    def _event(self, row: int) -> dict[str, Any]:
         columns = self.batch.columns
         return {
             "key": columns.column("key")[row].as_py(),

@@ -73,7 +73,9 @@ def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, E
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
     magic, version, digest = _PREFIX.unpack_from(data)
     if magic != MAGIC:
-        raise StateFormatError(f"saved state begins with {magic!r} instead of {MAGIC!r}: these bytes are something else")
+        raise StateFormatError(
+            f"saved state begins with {magic!r} instead of {MAGIC!r}: these bytes are something else"
+        )
     if version != FORMAT_VERSION:
         raise StateFormatError(f"saved state has format {version}; this release reads {FORMAT_VERSION}", found=version)
     body = memoryview(data)[_PREFIX.size :]
@@ -83,7 +85,9 @@ def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, E
     fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
     arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
     header = Header(**fields)
-    needed = {version for version, _ in header.monitors} | ({header.guard_version} - {None})
+    needed = {version for version, _ in header.monitors}
+    if header.guard_version is not None:
+        needed.add(header.guard_version)
     if missing := sorted(needed - set(guard_versions)):
         raise StateFormatError(f"saved state follows guard versions {missing}, which are not at hand")
     ends = arrays["event_id_ends"]

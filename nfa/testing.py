@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -24,14 +25,22 @@ from nfa.syntax import (
     Literal,
     Node,
     Not,
+)
+from nfa.syntax import (
     Sequence as Ordered,
 )
 from streams import Event, EventBatch
 
+_COMPOSITES: tuple[type[Ordered | Conjunction | Disjunction], ...] = (Ordered, Conjunction, Disjunction)
+
 TYPES = ("A", "B", "C", "D")
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 3), st.sampled_from([-0.5, 0.0, 1.0, 2.5]), st.sampled_from(["", "a", "b"])
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 3),
+    st.sampled_from([-0.5, 0.0, 1.0, 2.5]),
+    st.sampled_from(["", "a", "b"]),
 )
 attributes = st.sampled_from([Attribute(("v",)), Attribute(("w",)), Attribute(("n", "x"))])
 literals = scalars.map(Literal)
@@ -67,7 +76,8 @@ def nodes(draw: st.DrawFn, *, types: Sequence[str] = TYPES, max_atoms: int = 5, 
         cuts = sorted(draw(st.sets(st.integers(1, size - 1), min_size=1, max_size=size - 1)))
         sizes = [end - start for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
         parts = tuple(build(part) for part in sizes)
-        return draw(st.sampled_from([Ordered, Conjunction, Disjunction]))(parts)
+        composite: type[Ordered | Conjunction | Disjunction] = draw(st.sampled_from(_COMPOSITES))
+        return composite(parts)
 
     return build(budget)
 
@@ -101,7 +111,7 @@ def splits(size: int) -> st.SearchStrategy[list[int]]:
 def batches(events: Sequence[Event], cuts: Iterable[int]) -> list[EventBatch]:
     """The events as batches, cut at the given places."""
     borders = [0, *cuts, len(events)]
-    return [EventBatch.from_events(events[start:end]) for start, end in zip(borders, borders[1:], strict=False)]
+    return [EventBatch.from_events(events[start:end]) for start, end in pairwise(borders)]
 
 
 def run(matcher: Matcher, parts: Iterable[EventBatch]) -> tuple[list[Match], list[Ending]]:

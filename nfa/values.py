@@ -72,18 +72,19 @@ class Values:
     @property
     def is_true(self) -> NDArray[np.bool_]:
         """Rows that hold the boolean true."""
-        return (self.kinds == BOOLEAN) & (self.integers != 0)
+        is_true: NDArray[np.bool_] = (self.kinds == BOOLEAN) & (self.integers != 0)
+        return is_true
 
     @property
     def is_false(self) -> NDArray[np.bool_]:
         """Rows that hold the boolean false."""
-        return (self.kinds == BOOLEAN) & (self.integers == 0)
+        is_false: NDArray[np.bool_] = (self.kinds == BOOLEAN) & (self.integers == 0)
+        return is_false
 
     @property
     def is_null(self) -> NDArray[np.bool_]:
         """Rows that hold null."""
-        return self.kinds == NULL
-
+        return np.equal(self.kinds, NULL)
 
 
 def classified(item: Any) -> tuple[int, Any]:

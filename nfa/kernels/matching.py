@@ -13,11 +13,13 @@ All indices are int32; ``NIL`` is -1. Counts of partial matches are float64: exa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
 EARLIEST = np.iinfo(np.int64).min
@@ -130,7 +132,7 @@ class Output(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def find_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
+def find_slot(hash_keys: NDArray[np.uint64], hash_traces: NDArray[np.int32], key: np.uint64) -> np.uint64:
     """Slot of a key, or the empty slot where it belongs."""
     mask = np.uint64(hash_keys.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
@@ -140,7 +142,7 @@ def find_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def remove_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
+def remove_slot(hash_keys: NDArray[np.uint64], hash_traces: NDArray[np.int32], key: np.uint64) -> None:
     """Take a key out and close the gap (backward shift), so that no tombstones gather."""
     size = np.uint64(hash_keys.shape[0])
     mask = size - np.uint64(1)
@@ -159,7 +161,12 @@ def remove_slot(hash_keys, hash_traces, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def rebuild_index(hash_keys, hash_traces, trace_key, traces):  # type: ignore[no-untyped-def]
+def rebuild_index(
+    hash_keys: NDArray[np.uint64],
+    hash_traces: NDArray[np.int32],
+    trace_key: NDArray[np.uint64],
+    traces: NDArray[np.int32],
+) -> None:
     """Fill an empty index with the given traces."""
     for trace in traces:
         slot = find_slot(hash_keys, hash_traces, trace_key[trace])
@@ -168,7 +175,7 @@ def rebuild_index(hash_keys, hash_traces, trace_key, traces):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def open_trace(state, slot, key, monitor):  # type: ignore[no-untyped-def]
+def open_trace(state: State, slot: np.uint64, key: np.uint64, monitor: Int) -> Int:
     """A new trace at an empty slot of the index; NIL when there is no room."""
     trace = np.int32(state.counters[TRACE_FREE])
     if trace == NIL:
@@ -186,7 +193,7 @@ def open_trace(state, slot, key, monitor):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def release(state, head):  # type: ignore[no-untyped-def]
+def release(state: State, head: Int) -> None:
     """Drop one reference to a stack; nodes and instances that nothing else reaches are free again."""
     counters, references, waiting = state.counters, state.node_references, state.scratch
     references[head] -= 1
@@ -215,7 +222,7 @@ def release(state, head):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def close_trace(state, trace):  # type: ignore[no-untyped-def]
+def close_trace(state: State, trace: Int) -> None:
     """Forget a trace and give back all it holds."""
     for index in range(state.heads.shape[1]):
         if state.heads[trace, index] != NIL:
@@ -227,7 +234,7 @@ def close_trace(state, trace):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def push(state, trace, target, before, atom, instance):  # type: ignore[no-untyped-def]
+def push(state: State, trace: Int, target: Int, before: Int, atom: Int, instance: Int) -> None:
     """Bind an instance: one node on the target's stack that stands for every combination below ``before``."""
     counters = state.counters
     node = np.int32(counters[NODE_FREE])
@@ -250,7 +257,7 @@ def push(state, trace, target, before, atom, instance):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def take_instance(state, sequence):  # type: ignore[no-untyped-def]
+def take_instance(state: State, sequence: Int) -> Int:
     """A fresh instance without references."""
     counters = state.counters
     instance = np.int32(counters[INSTANCE_FREE])
@@ -262,7 +269,9 @@ def take_instance(state, sequence):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def emit(program, state, output, transition, head, row, sequence, budget):  # type: ignore[no-untyped-def]
+def emit(
+    program: Program, state: State, output: Output, transition: Int, head: Int, row: Int, sequence: Int, budget: int
+) -> Int:
     """Write the matches that an event completes, newest instances first, at most ``budget``; returns their number."""
     record = output.filled[0]
     matches = output.matches
@@ -273,7 +282,7 @@ def emit(program, state, output, transition, head, row, sequence, budget):  # ty
     binding[program.atom[transition]] = sequence
     path[0] = head
     level = 0
-    written = 0
+    written: Int = 0
     while level >= 0 and written < budget:
         if level == depth:
             matches[record, 0] = row
@@ -298,7 +307,7 @@ def emit(program, state, output, transition, head, row, sequence, budget):  # ty
 
 
 @njit(cache=True, nogil=True)
-def expected_matches(program, state, columns, trace, row, limit):  # type: ignore[no-untyped-def]
+def expected_matches(program: Program, state: State, columns: Columns, trace: Int, row: Int, limit: Int) -> float:
     """How many matches an event will write, with the limit per pattern applied."""
     patterns, sources, targets, depth = program.pattern, program.source, program.target, program.depth
     predicates, passed, heads, ways = program.predicate, columns.passed, state.heads, state.node_ways
@@ -319,15 +328,26 @@ def expected_matches(program, state, columns, trace, row, limit):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def bind(program, guards, state, columns, output, trace, row, monitor, sequence, limit):  # type: ignore[no-untyped-def]
+def bind(
+    program: Program,
+    guards: Guards,
+    state: State,
+    columns: Columns,
+    output: Output,
+    trace: Int,
+    row: Int,
+    monitor: Int,
+    sequence: Int,
+    limit: Int,
+) -> None:
     """Let an event take every transition that it can: matches go out, partial matches grow."""
     patterns, sources, targets, depth = program.pattern, program.source, program.target, program.depth
     predicates, passed, live = program.predicate, columns.passed, guards.live
     heads, ended, counters = state.heads, state.ended, state.counters
     event_type = columns.types[row]
     last = NIL
-    instance = np.int32(NIL)
-    written = 0
+    instance: Int = np.int32(NIL)
+    written: Int = 0
     for transition in range(program.listen[event_type], program.listen[event_type + 1]):
         if not passed[predicates[transition], row] or ended[trace, patterns[transition]]:
             continue
@@ -354,7 +374,7 @@ def bind(program, guards, state, columns, output, trace, row, monitor, sequence,
 
 
 @njit(cache=True, nogil=True)
-def has_future(program, guards, state, trace, pattern, monitor):  # type: ignore[no-untyped-def]
+def has_future(program: Program, guards: Guards, state: State, trace: Int, pattern: Int, monitor: Int) -> bool:
     """Whether some occupied state of the pattern can still complete."""
     for index in range(program.state_range[pattern], program.state_range[pattern + 1]):
         if guards.live[monitor, index] and (program.depth[index] == 0 or state.heads[trace, index] != NIL):
@@ -363,7 +383,17 @@ def has_future(program, guards, state, trace, pattern, monitor):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def kill(program, guards, state, output, trace, row, before, after, kills):  # type: ignore[no-untyped-def]
+def kill(
+    program: Program,
+    guards: Guards,
+    state: State,
+    output: Output,
+    trace: Int,
+    row: Int,
+    before: Int,
+    after: Int,
+    kills: NDArray[np.int32],
+) -> None:
     """Release the states that live no longer; report every (trace, pattern) pair that has no future left."""
     index = 0
     while index < kills.shape[0]:
@@ -386,7 +416,7 @@ def kill(program, guards, state, output, trace, row, before, after, kills):  # t
 
 
 @njit(cache=True, nogil=True)
-def write_ending(state, output, row, pattern, before, after, dead):  # type: ignore[no-untyped-def]
+def write_ending(state: State, output: Output, row: Int, pattern: Int, before: Int, after: Int, dead: Int) -> None:
     """One row of Output.endings."""
     record = output.endings[output.filled[1]]
     record[0] = row
@@ -398,7 +428,7 @@ def write_ending(state, output, row, pattern, before, after, dead):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def deviate(state, output, trace, row, before):  # type: ignore[no-untyped-def]
+def deviate(state: State, output: Output, trace: Int, row: Int, before: Int) -> None:
     """The guard did not allow this event: say so, and re-open what had ended."""
     state.ended[trace, :] = False
     state.counters[DEVIATIONS] += 1
@@ -406,7 +436,7 @@ def deviate(state, output, trace, row, before):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def lacking(program, state, columns, output, trace, row, limit):  # type: ignore[no-untyped-def]
+def lacking(program: Program, state: State, columns: Columns, output: Output, trace: Int, row: Int, limit: Int) -> Int:
     """What an event that some pattern listens to, or that moves a monitor, would find no room for; else DONE."""
     event_type = columns.types[row]
     pushes = program.listen[event_type + 1] - program.listen[event_type]
@@ -419,7 +449,39 @@ def lacking(program, state, columns, output, trace, row, limit):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def match_batch(program, guards, state, columns, output, first_row, limit):  # type: ignore[no-untyped-def]
+def take_event(
+    program: Program,
+    guards: Guards,
+    state: State,
+    columns: Columns,
+    output: Output,
+    trace: Int,
+    row: Int,
+    after: Int,
+    limit: Int,
+) -> None:
+    """An event that a pattern listens to, that moves a monitor or ends a trace: bind it, then drop what it dooms."""
+    event_type = columns.types[row]
+    before = state.trace_monitor[trace]
+    if after == DEVIANT and before != DEVIANT:
+        deviate(state, output, trace, row, before)
+    if program.listen[event_type] < program.listen[event_type + 1]:
+        bind(program, guards, state, columns, output, trace, row, after, state.counters[EVENTS], limit)
+    if after != before:
+        state.counters[GUARD_STEPS] += 1
+        state.trace_monitor[trace] = after
+        first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
+        if first < last:
+            kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
+    if program.is_end[event_type]:
+        close_trace(state, trace)
+    state.counters[PEAK_INSTANCES] = max(state.counters[PEAK_INSTANCES], state.counters[INSTANCES])
+
+
+@njit(cache=True, nogil=True)
+def match_batch(
+    program: Program, guards: Guards, state: State, columns: Columns, output: Output, first_row: Int, limit: Int
+) -> tuple[Int, Int]:
     """Process rows from ``first_row`` on.
 
     Stops *before* an event that needs room or a guard's answer, so that the wrapper can supply it and call again.
@@ -431,8 +493,8 @@ def match_batch(program, guards, state, columns, output, first_row, limit):  # t
     types, keys, times = columns.types, columns.keys, columns.times
     hash_keys, hash_traces = state.hash_keys, state.hash_traces
     trace_time, trace_monitor, counters = state.trace_time, state.trace_monitor, state.counters
-    next_monitor, kill_from, kill_to = guards.next, guards.kill_from, guards.kill_to
-    listen, is_end, start = program.listen, program.is_end, guards.start[0]
+    next_monitor, start = guards.next, guards.start[0]
+    listen, is_end = program.listen, program.is_end
     for row in range(first_row, types.shape[0]):
         event_type = types[row]
         slot = find_slot(hash_keys, hash_traces, keys[row])
@@ -446,32 +508,21 @@ def match_batch(program, guards, state, columns, output, first_row, limit):  # t
         if after == NIL:
             counters[STOP_MONITOR] = before
             return MISSING_GUARD, row
-        is_heard = listen[event_type] < listen[event_type + 1]
-        if is_heard or after != before:
+        is_late = times[row] < trace_time[trace]
+        latest = max(trace_time[trace], times[row])
+        if listen[event_type] < listen[event_type + 1] or after != before or is_end[event_type]:
             status = lacking(program, state, columns, output, trace, row, limit)
             if status != DONE:
                 return status, row
-        counters[OUT_OF_ORDER] += times[row] < trace_time[trace]
-        trace_time[trace] = max(trace_time[trace], times[row])
-        if after == DEVIANT and before != DEVIANT:
-            deviate(state, output, trace, row, before)
-        if is_heard:
-            bind(program, guards, state, columns, output, trace, row, after, counters[EVENTS], limit)
-        if after != before:
-            counters[GUARD_STEPS] += 1
-            trace_monitor[trace] = after
-            first, last = kill_from[before, event_type], kill_to[before, event_type]
-            if first < last:
-                kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
-        if is_end[event_type]:
-            close_trace(state, trace)
-        counters[PEAK_INSTANCES] = max(counters[PEAK_INSTANCES], counters[INSTANCES])
+            take_event(program, guards, state, columns, output, trace, row, after, limit)
+        trace_time[trace] = latest
+        counters[OUT_OF_ORDER] += is_late
         counters[EVENTS] += 1
     return DONE, types.shape[0]
 
 
 @njit(cache=True, nogil=True)
-def release_states(state, traces, first, last):  # type: ignore[no-untyped-def]
+def release_states(state: State, traces: NDArray[np.int32], first: Int, last: Int) -> None:
     """Release what the given traces hold in states ``first`` to ``last - 1``."""
     for trace in traces:
         for index in range(first, last):

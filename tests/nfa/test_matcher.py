@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +22,8 @@ def trace(types: str, key: str = "k") -> list[Event]:
     return [Event(id=f"{key}{i}", type=name, time_us=i, key=key, data={"v": i}) for i, name in enumerate(types)]
 
 
-def matched(text: str, events: list[Event], **options: int) -> list[dict[str, str]]:
-    matcher = Matcher(**options)
+def matched(text: str, events: list[Event]) -> list[dict[str, str]]:
+    matcher = Matcher()
     matcher.add_pattern(text)
     found, _ = run(matcher, [EventBatch.from_events(events)])
     return [{alias: ids[0] for alias, ids in match.bindings.items()} for match in found]
@@ -182,8 +183,6 @@ def test_work_per_event_does_not_grow_with_the_combinations_it_takes_part_in() -
 
 
 def test_decoded_columns_are_used_instead_of_the_payload() -> None:
-    import pyarrow as pa
-
     batch = EventBatch.from_events(trace("AA"))
     decoded = EventBatch(batch.columns, {("v",): pa.array([7, 9], pa.int64())})
     matcher = Matcher()

