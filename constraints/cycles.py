@@ -1,0 +1,74 @@
+"""Cycles of order constraints: their types cannot all occur in one trace."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from constraints.model import ConstraintSet, End, Part, Prior
+
+
+@dataclass(frozen=True, slots=True)
+class PriorCycle:
+    """Types in a ring, each before the next.
+
+    Attributes:
+        types: Beginning with the alphabetically first.
+        constraints: ``constraints[i]`` orders ``types[i]`` before its successor.
+    """
+
+    types: tuple[str, ...]
+    constraints: tuple[Part, ...]
+
+
+def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
+    """For each type the shortest cycle through it, without repetitions, sorted.
+
+    Left out are cycles in which a constraint keeps two types apart anyhow: an exclusion, or that a trace has one end.
+    """
+    types = sorted(constraint_set.types)
+    successors = {
+        name: [other for other in types if other != name and constraint_set.comes_before(name, other)] for name in types
+    }
+    apart = {frozenset(clause.body) for clause in constraint_set.clauses if clause.head is None}
+    apart |= {frozenset({one, other}) for one in constraint_set.end_events for other in constraint_set.end_events}
+    found = {cycle for name in types if (cycle := _shortest_cycle(name, successors))}
+    return tuple(
+        PriorCycle(
+            cycle, tuple(_order(constraint_set, *pair) for pair in zip(cycle, cycle[1:] + cycle[:1], strict=True))
+        )
+        for cycle in sorted(found)
+        if not any(pair <= frozenset(cycle) for pair in apart if len(pair) > 1)
+    )
+
+
+def _order(constraint_set: ConstraintSet, first: str, second: str) -> Part:
+    return End(second) if second in constraint_set.end_events else Prior(first, second)
+
+
+def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[str, ...] | None:
+    """Breadth-first; rotated so that the alphabetically first type leads."""
+    came_from: dict[str, str] = {}
+    waiting = deque([start])
+    while waiting:
+        name = waiting.popleft()
+        for other in successors[name]:
+            if other == start:
+                return _rotated(_path(name, start, came_from))
+            if other not in came_from:
+                came_from[other] = name
+                waiting.append(other)
+    return None
+
+
+def _path(last: str, start: str, came_from: Mapping[str, str]) -> list[str]:
+    path = [last]
+    while path[-1] != start:
+        path.append(came_from[path[-1]])
+    return path[::-1]
+
+
+def _rotated(path: list[str]) -> tuple[str, ...]:
+    lead = path.index(min(path))
+    return tuple(path[lead:] + path[:lead])

@@ -1,0 +1,216 @@
+"""Failing conditions: for each state of a pattern, the events that end its partial matches.
+
+Constraint-aware CEP, section 4.1. A condition counts where it can come true: the event is allowed after a prefix that
+holds what the state has bound, and the state was alive until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeAlias
+
+from constraints.explanation import Explanation, explain_ending
+from constraints.model import ConstraintSet, quoted
+from constraints.reasoner import Goal, Reasoner
+from constraints.remainder import NOTHING, Remainder, remainder_of
+from constraints.wording import listed_atoms
+from nfa import Atom, PatternState, Query, Seen
+
+PAIR_LIMIT = 20_000
+
+_Candidate: TypeAlias = tuple[int, int]  # types seen, event that may come next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingCondition:
+    """An event that ends the partial matches at a state.
+
+    Attributes:
+        state: The pattern state.
+        bound: Its atoms, in the order of the text.
+        explanation: Event, form, constraints and atoms.
+        is_takable: Whether a partial match could have bound the event; the match extended by it lives on.
+    """
+
+    state: PatternState
+    bound: tuple[Atom, ...]
+    explanation: Explanation
+    is_takable: bool
+
+    @property
+    def event_type(self) -> str:
+        """The event that ends the partial matches."""
+        return self.explanation.event_type
+
+    @property
+    def text(self) -> str:
+        """A sentence without full stop."""
+        event = quoted(self.event_type)
+        event += ", where it is not taken," if self.is_takable else ""
+        bound = listed_atoms(self.bound)
+        opening = (
+            f"with {bound} bound, {event} ends the partial match"
+            if bound
+            else f"with nothing bound, {event} rules the match out"
+        )
+        return f"{opening}{self.explanation.circumstances}: {self.explanation.because}"
+
+
+def failing_conditions(
+    query: Query,
+    constraint_set: ConstraintSet,
+    *,
+    steps: Iterable[tuple[Seen, str]] | None = None,
+    pair_limit: int = PAIR_LIMIT,
+) -> tuple[FailingCondition, ...]:
+    """The events that end partial matches, for each state in the order of ``query.states``.
+
+    Args:
+        query: The pattern.
+        constraint_set: What its stream keeps to.
+        steps: What the process is known to do, as pairs of the types seen and the type that may come next. It can
+            know more than the constraints say, such as that one of two types always comes, and then fewer events
+            are listed.
+        pair_limit: Without ``steps``, conditions that need two events are looked for only as long as there are at
+            most so many pairs of event and state to try.
+
+    Returns:
+        Per state: events that no partial match takes, then those that it could have taken, each by name.
+    """
+    search = _Search(query, constraint_set)
+    known = None if steps is None else tuple(steps)
+    groups = _groups(constraint_set, pair_limit // max(1, len(query.states)))
+    return tuple(
+        condition
+        for state in query.states
+        for condition in search.conditions(
+            state, search.conceivable(state, groups) if known is None else search.observed(state, known)
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An explanation found before; the same clash explains every state that needs ``part`` and has shown ``shown``."""
+
+    explanation: Explanation
+    part: Remainder
+    types: frozenset[str]
+    shown: frozenset[str]
+
+    def explains(self, seen: Seen, remainder: Remainder) -> bool:
+        return seen & self.types == self.shown and remainder.restricted_to(self.part.atoms) == self.part
+
+
+class _Search:
+    """One call of ``failing_conditions``; sets of types are masks of its reasoner."""
+
+    def __init__(self, query: Query, constraint_set: ConstraintSet) -> None:
+        self._query = query
+        self._set = constraint_set
+        self._reasoner = Reasoner(constraint_set)
+        self._nothing = self._reasoner.goal(NOTHING)
+        self._known: dict[str, list[_Known]] = {}
+
+    def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
+        """What ends partial matches at ``state``, among events that may come; no event does so twice."""
+        term = self._query.terms[state.term]
+        enabled = {
+            atom.type
+            for index, atom in enumerate(term.atoms)
+            if index not in state.bound and term.before[index] <= state.bound
+        }
+        remainder = remainder_of(self._query, state)
+        goal = self._reasoner.goal(remainder)
+        found: dict[int, FailingCondition] = {}
+        for seen, event in candidates:
+            after = seen | event
+            is_known = any(events & ~after == 0 for events in found)
+            if is_known or not self._reasoner.is_alive(seen, goal) or self._reasoner.is_alive(after, goal):
+                continue
+            explanation = self._explain(state, remainder, seen, event)
+            found[event | self._reasoner.mask(explanation.earlier)] = FailingCondition(
+                state=state,
+                bound=tuple(term.atoms[index] for index in sorted(state.bound)),
+                explanation=explanation,
+                is_takable=explanation.event_type in enabled,
+            )
+        return sorted(found.values(), key=lambda item: (item.is_takable, item.event_type, item.explanation.earlier))
+
+    def _explain(self, state: PatternState, remainder: Remainder, seen: int, event: int) -> Explanation:
+        before, after = self._reasoner.names(seen), self._reasoner.names(seen | event)
+        (event_type,) = after - before
+        known = self._known.setdefault(event_type, [])
+        for one in known:
+            if one.explains(after, remainder):
+                return one.explanation
+        explanation = explain_ending(self._set, self._query, state, before, after, event_type)
+        types = ConstraintSet.of(explanation.constraints).types
+        known.append(_Known(explanation, remainder.restricted_to(explanation.atoms), types, after & types))
+        return explanation
+
+    def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
+        """Those of the known steps that can find ``state`` occupied, with the least seen first."""
+        bound = self._held(state).types
+        return [
+            (self._reasoner.mask(seen), self._reasoner.mask((event,)))
+            for seen, event in sorted(steps, key=lambda step: (len(step[0]), sorted(step[0]), step[1]))
+            if bound <= seen and event not in seen
+        ]
+
+    def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
+        """For each group of events, one of them last: the least consistent prefix with the others and what is bound."""
+        held, remainder = self._held(state), remainder_of(self._query, state)
+        holding, needed = self._reasoner.goal(held), self._reasoner.mask(remainder.types)
+        for names in groups:
+            group = self._reasoner.mask(names)
+            for last in names:
+                event = self._reasoner.mask((last,))
+                seen = self._least_prefix(holding.needed | group & ~event, event, needed)
+                if not event & seen and self._may_come(seen, event, holding):
+                    yield seen, event
+
+    def _held(self, state: PatternState) -> Remainder:
+        term = self._query.terms[state.term]
+        return Remainder(term.atoms, term.before).only(state.bound)
+
+    def _least_prefix(self, seen: int, event: int, needed: int) -> int:
+        """The types seen, with all that must have come by now.
+
+        That is whatever they, or the event, require and block, and whatever the needed types require and the seen
+        ones block.
+        """
+        closure, blocked = self._reasoner.closure, self._reasoner.blocked
+        missed = -1
+        while missed:
+            after, wanted = seen | event, seen | needed
+            missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
+            seen |= missed
+        return seen
+
+    def _may_come(self, seen: int, event: int, held: Goal) -> bool:
+        """Whether some consistent prefix shows exactly ``seen``, holds what is bound and goes on with ``event``."""
+        reasoner = self._reasoner
+        return (
+            not event & reasoner.blocked(seen)
+            and reasoner.is_alive(seen | event, self._nothing)
+            and reasoner.is_alive(seen, self._nothing)
+            and reasoner.can_be_ordered(held, seen & ~held.needed)
+        )
+
+
+def _groups(constraint_set: ConstraintSet, most_pairs: int) -> list[tuple[str, ...]]:
+    """Single events, then pairs that may do together what neither does alone, unless there are too many.
+
+    In such a pair one event leads into the body of a long clause, or both have obligations.
+    """
+    types = sorted(constraint_set.types)
+    closures = {name: constraint_set.horn_closure({name}) for name in types}
+    in_bodies = frozenset[str]().union(*(clause.body for clause in constraint_set.clauses if clause.is_long))
+    leading = {name for name in types if closures[name] & in_bodies}
+    obliging = {name for name in types if len(closures[name]) > 1}
+    pairs = [pair for pair in combinations(types, 2) if leading.intersection(pair) or obliging.issuperset(pair)]
+    singles: list[tuple[str, ...]] = [(name,) for name in types]
+    return [*singles, *pairs] if len(pairs) <= most_pairs else singles

@@ -1,0 +1,28 @@
+"""Lists and plurals for sentences about constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from constraints.model import Part, quoted
+from nfa import Atom, describe_atom
+
+
+def listed(words: Sequence[str]) -> str:
+    """``A``, ``A and B``, ``A, B and C``."""
+    return " and ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + list(words[-1:]))
+
+
+def listed_atoms(atoms: Sequence[Atom]) -> str:
+    """Atoms as pattern text."""
+    return listed([describe_atom(atom) for atom in atoms])
+
+
+def listed_parts(parts: Sequence[Part]) -> str:
+    """Constraints in their printed form."""
+    return listed([str(part) for part in parts])
+
+
+def listed_types(names: Sequence[str]) -> str:
+    """Event types in their printed form."""
+    return listed([quoted(name) for name in names])

@@ -1,0 +1,253 @@
+"""Uploaded lists of constraints: what is read, and what is said of the rest."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from constraints import (
+    Clause,
+    Constraint,
+    ConstraintSet,
+    Exclusive,
+    InvalidConstraints,
+    Prior,
+    Require,
+    parse_constraints,
+    to_document,
+)
+from constraints.testing import constraint_sets
+
+EXPECTED = ConstraintSet((Prior("A", "B"), Exclusive("L", "U"), Require("A", "K")), frozenset({"X", "Y"}))
+
+SHAPES = {
+    "entries in YAML": "- prior: [A, B]\n- exclusive: [L, U]\n- require: [A, K]\n- end: X\n- end: Y\n",
+    "texts in YAML": "- prior(A, B)\n- exclusive(L, U)\n- 'require(A,K)'\n- end( X , Y )\n",
+    "flow YAML": "[prior: [A, B], exclusive: [L, U], require: [A, K], end: [X, Y]]",
+    "groups in YAML": "prior:\n  - [A, B]\nexclusive:\n  - [L, U]\nrequire: [[A, K]]\nend: [X, Y]\n",
+    "groups and a list": "constraints:\n  - prior: [A, B]\n  - exclusive(L, U)\nrequire: [A, K]\nend: [X, Y]\n",
+    "entries in JSON": '[{"prior":["A","B"]},{"exclusive":["L","U"]},{"require":["A","K"]},{"end":["X","Y"]}]',
+    "groups in JSON": '{"prior":[["A","B"]],"exclusive":[["L","U"]],"require":[["A","K"]],"end":["X","Y"]}',
+    "an empty group": '{"constraints":["prior(A, B)","exclusive(L, U)","require(A, K)","end(X, Y)"],"absence":[]}',
+    "the body of a request": '{"constraints":["prior(A, B)","exclusive(L, U)",{"require":["A","K"]}],"end":["X","Y"]}',
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_says_the_same(shape: str) -> None:
+    parsed = parse_constraints(SHAPES[shape])
+    assert parsed.constraint_set == EXPECTED
+    assert parsed.notices == ()
+    assert parse_constraints(SHAPES[shape].encode()) == parsed
+    assert parse_constraints(yaml.safe_load(SHAPES[shape])) == parsed
+
+
+@pytest.mark.parametrize(
+    ("entry", "constraints"),
+    [
+        ("not succession(A, B)", [Prior("B", "A")]),
+        ("Not Succession(A, A)", [Prior("A", "A")]),
+        ("not co-existence(A, B)", [Exclusive("A", "B")]),
+        ("NotCoExistence(A, B)", [Exclusive("A", "B")]),
+        ("noncoexistence(A, B)", [Exclusive("A", "B")]),
+        ("responded_existence(A, B)", [Require("A", "B")]),
+        ("co-existence(A, B)", [Require("A", "B"), Require("B", "A")]),
+        ("absence2(A)", [Prior("A", "A")]),
+        ("at most one(A)", [Prior("A", "A")]),
+        ("absence(A)", [Clause(frozenset("A"), None)]),
+        ("existence(A)", [Clause(frozenset(), "A")]),
+        ("exactly_one(A)", [Clause(frozenset(), "A"), Prior("A", "A")]),
+        ("implication(A, B, K)", [Clause(frozenset("AB"), "K")]),
+        ("implication(A, K)", [Require("A", "K")]),
+        ("not together(A, B, C)", [Clause(frozenset("ABC"), None)]),
+        ("not_together(A, B)", [Exclusive("A", "B")]),
+        ("PRIOR(A, B)", [Prior("A", "B")]),
+        ("prior(`A`, `x, (y)`)", [Prior("A", "x, (y)")]),
+        ("prior(send quote, a-b.c)", [Prior("send quote", "a-b.c")]),
+    ],
+)
+def test_other_names(entry: str, constraints: list[Constraint]) -> None:
+    assert parse_constraints([entry]).constraint_set.constraints == tuple(constraints)
+
+
+@pytest.mark.parametrize(
+    ("entry", "constraint", "notice"),
+    [
+        (
+            "precedence(A, B)",
+            Require("B", "A"),
+            "precedence(A, B) is kept as require(B, A); that A comes before every B is left out",
+        ),
+        (
+            "Response(A, B)",
+            Require("A", "B"),
+            "response(A, B) is kept as require(A, B); that B follows every A is left out",
+        ),
+    ],
+)
+def test_a_part_is_kept_with_a_notice(entry: str, constraint: Constraint, notice: str) -> None:
+    parsed = parse_constraints([entry, entry])
+    assert parsed.constraint_set.constraints == (constraint,)
+    assert parsed.notices == (notice,)
+
+
+def problems_of(document: object, **limits: int) -> list[str]:
+    with pytest.raises(InvalidConstraints) as caught:
+        parse_constraints(document, **limits)
+    problems = [str(problem) for problem in caught.value.problems]
+    assert caught.value.message == "; ".join(problems)
+    assert json.dumps(caught.value.details)
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"prior": ["A"]}, "prior(A, B) takes 2 event types, got prior(A)"),
+        ({"prior": ["A", "B", "C"]}, "prior(A, B) takes 2 event types, got prior(A, B, C)"),
+        ({"prior": "A, B"}, "prior(A, B) takes 2 event types, got prior(`A, B`)"),
+        ({"existence": ["A", "B"]}, "existence(A) takes 1 event type, got existence(A, B)"),
+        ({"end": []}, "end(A) takes at least 1 event type, got end()"),
+        ({"implication": ["A"]}, "implication(A, B, C) takes at least 2 event types, got implication(A)"),
+        ("prior()", "prior(A, B) takes 2 event types, got prior()"),
+        (
+            "exclusive(A, A)",
+            "exclusive(A, B) takes different event types, got exclusive(A, A); that at most one A comes is prior(A, A)",
+        ),
+        ({"prior": [True, "B"]}, "an event type is a text, got true; put it in quotes"),
+        ({"prior": [None, "B"]}, "an event type is a text, got null; put it in quotes"),
+        ({"prior": [["A"], "B"]}, 'an event type is a text, got ["A"]; put it in quotes'),
+        ({"prior": ["", "B"]}, 'an event type has 1 to 500 characters of valid Unicode, got ""'),
+        ({"prior": ["\ud800", "B"]}, 'an event type has 1 to 500 characters of valid Unicode, got "\\ud800"'),
+        ("prior(A, B", 'write a constraint as "prior(A, B)", got "prior(A, B"'),
+        ("prior A", 'write a constraint as "prior(A, B)", got "prior A"'),
+        (
+            "prior(A,, B)",
+            'cannot read event types from ", B"; separate them by commas, and put odd names in backticks',
+        ),
+        (
+            "prior(A, f(x))",
+            'cannot read event types from " f(x)"; separate them by commas, and put odd names in backticks',
+        ),
+        ({"prior": 1, "end": 2}, 'an entry is {prior: [A, B]} or "prior(A, B)", got {"prior": 1, "end": 2}'),
+        (["A", "B"], 'an entry is {prior: [A, B]} or "prior(A, B)", got ["A", "B"]'),
+        (7, 'an entry is {prior: [A, B]} or "prior(A, B)", got 7'),
+    ],
+)
+def test_an_entry_that_is_wrong(entry: object, message: str) -> None:
+    assert problems_of(["prior(A, B)", entry]) == [f"entry 2: {message}"]
+
+
+@pytest.mark.parametrize("kind", ["chain response", "succession", "alternate precedence", "banana", "choice"])
+def test_other_kinds_are_refused_with_what_is_allowed(kind: str) -> None:
+    (problem,) = problems_of([{kind: ["A", "B"]}])
+    assert problem.startswith(
+        f'entry 1: "{kind}" is not a kind of constraint that is supported; use one of prior(A, B)'
+    )
+    assert "not co-existence(A, B)" in problem
+
+
+@pytest.mark.parametrize("written", ["No", "3", "1.5", "2026-13-45", "!!int x", "1" * 5_000, "="])
+def test_bare_yaml_values_are_no_event_types(written: str) -> None:
+    (problem,) = problems_of(f"[prior: [A, {written}]]")
+    shown = written.removeprefix("!!int ")
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    assert problem == f"entry 1, line 1: an event type is a text, got {shown}; put it in quotes"
+
+
+@pytest.mark.parametrize(("document", "place"), [("{1: [A, B]}", '1, line 1: "1"'), ({1: ["A", "B"]}, "1: 1")])
+def test_a_kind_must_be_a_text(document: object, place: str) -> None:
+    (problem,) = problems_of(document)
+    assert problem.startswith(f"{place} is not a kind of constraint")
+
+
+def test_all_problems_are_named_with_entry_and_line() -> None:
+    document = "constraints:\n  - prior: [A, B]\n  - prior: [A]\n\n  - banana(A)\nprior:\n  - [A, No]\nend: [3]\n"
+    places = [problem.partition(": ")[0] for problem in problems_of(document)]
+    assert places == [
+        "constraints, entry 2, line 3",
+        "constraints, entry 3, line 5",
+        "prior, entry 1, line 7",
+        "end, entry 1, line 8",
+    ]
+
+
+def test_json_lines_are_named_too() -> None:
+    assert problems_of('[\n{"prior": ["A", "B"]},\n{"prior": ["A"]}\n]')[0].startswith("entry 2, line 3: ")
+
+
+def test_lines_are_left_out_where_yaml_cannot_follow_json() -> None:
+    assert problems_of('[\n\t{"prior": ["A"]}\n]')[0].startswith("entry 1: ")
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("", "the document is empty; list at least one constraint"),
+        ("  \n", "the document is empty; list at least one constraint"),
+        ("# nothing\n", "a document is a list of entries or a mapping"),
+        ("prior(A, B)", "a document is a list of entries or a mapping"),
+        (None, "a document is a list of entries or a mapping"),
+        (3, "a document is a list of entries or a mapping"),
+        ("a: b: c", "line 1: this is neither JSON nor YAML: mapping values are not allowed here"),
+        ('[{"prior": ["A", "B"]}', "line 1: this is neither JSON nor YAML: "),
+        ("\x00", "this is neither JSON nor YAML: "),
+        ("- !!python/object:os.system x", "line 1: the tag 'tag:yaml.org,2002:python/object:os.system' is"),
+        ("? [A, B]\n: prior", "line 1: a key is a text, not a list or a mapping"),
+        ("- &a [1]\n- *a", "line 1: anchors and aliases are not allowed"),
+        ("prior: []\nend: []\nprior: []", "line 3: the key 'prior' is given twice"),
+        ('{"end": [], "end": []}', "the key 'end' is given twice"),
+        ("[" * 5_000, "the document is nested too deeply"),
+        (b"\xff\xfe\xff", "the text is not UTF-8"),
+    ],
+)
+def test_a_document_that_is_none(document: object, message: str) -> None:
+    (problem,) = problems_of(document)
+    assert problem.startswith(message)
+
+
+def test_limits() -> None:
+    assert problems_of("x" * 11, max_bytes=10) == ["the text has 11 bytes; at most 10 are read"]
+    assert problems_of(b"x" * 11, max_bytes=10) == ["the text has 11 bytes; at most 10 are read"]
+    entries = ["prior(A, B)"] * 3
+    assert problems_of(entries, max_constraints=2) == ["entry 3: there are more than 2 entries; split the set"]
+    assert len(parse_constraints(entries, max_constraints=3).constraint_set.constraints) == 1
+
+
+def test_a_set_may_be_empty() -> None:
+    assert parse_constraints("[]").constraint_set == ConstraintSet()
+    assert parse_constraints("{}").constraint_set == ConstraintSet()
+
+
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump, lambda value: value])
+@given(constraint_set=constraint_sets("ABCD"))
+def test_round_trip(write: Callable[[object], object], constraint_set: ConstraintSet) -> None:
+    document = to_document(constraint_set)
+    assert parse_constraints(write(document)).constraint_set == constraint_set
+    assert to_document(parse_constraints(document).constraint_set) == document
+
+
+@given(st.text(min_size=1, max_size=6).filter(lambda name: name.strip() and name.isprintable()))
+def test_names_in_lists_are_taken_as_they_are(name: str) -> None:
+    constraint_set = ConstraintSet((Prior(name, "B"),), frozenset({name}))
+    for write in (json.dumps, yaml.safe_dump):
+        assert parse_constraints(write(to_document(constraint_set))).constraint_set == constraint_set
+
+
+PLAIN_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(PLAIN_VALUES)
+def test_whatever_comes_is_read_or_refused(document: object) -> None:
+    for form in (document, json.dumps(document), yaml.safe_dump(document)):
+        try:
+            problems = parse_constraints(form).notices
+        except InvalidConstraints as error:
+            problems = tuple(map(str, error.problems))
+        assert all(problems)

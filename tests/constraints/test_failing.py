@@ -1,0 +1,162 @@
+"""The failing conditions of pattern states."""
+
+from collections import defaultdict
+from functools import cache
+
+from hypothesis import given, settings
+
+from constraints import ConstraintSet, Monitor, alive, failing_conditions, parse_constraints, remainder_of
+from constraints.failing import FailingCondition
+from constraints.testing import Step, constraint_sets, occupied_states, queries, query_of, words
+from nfa import PatternState, Query, build_query, parse_pattern
+from workflows import derive_constraints, order_fulfilment
+from workflows.reference import enumerate_language
+
+EP1 = """
+PATTERN EP1 EVENT SEQ(
+    AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]), SEQ(UseRemoteStock u, GenerateInvoice i)),
+    CancelOrder c)
+"""
+
+# bound: (ends a partial match there, and so do these where they are not taken)
+TABLE = {
+    "": ("RejectOrder UseLocalStock", "OrderFromSupplier UseRemoteStock"),
+    "o": ("SendQuote UseLocalStock", "UseRemoteStock"),
+    "o q": ("UseLocalStock", "UseRemoteStock"),
+    "u": ("", "GenerateInvoice OrderFromSupplier"),
+    "o u": ("SendQuote", "GenerateInvoice"),
+    "o q u": ("", "GenerateInvoice"),
+    "u i": ("", "OrderFromSupplier"),
+    "o u i": ("SendQuote", ""),
+    "o q u i": ("FinishOrder", "CancelOrder"),
+}
+
+
+def listing(query: Query, conditions: tuple[FailingCondition, ...]) -> dict[str, tuple[str, str]]:
+    """Per state, by the aliases it has bound: the events that end it, and those that do where they are not taken."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for state in query.states:
+        found[" ".join(query.terms[state.term].atoms[atom].alias for atom in sorted(state.bound))] = ([], [])
+    for condition in conditions:
+        found[" ".join(atom.alias for atom in condition.bound)][condition.is_takable].append(condition.event_type)
+    return {bound: (" ".join(others), " ".join(own)) for bound, (others, own) in found.items()}
+
+
+def order_steps() -> set[tuple[frozenset[str], str]]:
+    """What the order workflow may do next, by the types a trace has shown."""
+    language = enumerate_language(order_fulfilment(), 3)
+    return {(frozenset(word[:place]), name) for word in language for place, name in enumerate(word)}
+
+
+def test_the_table_of_ep1() -> None:
+    query = build_query(parse_pattern(EP1))
+    constraint_set = derive_constraints(order_fulfilment())
+    conditions = failing_conditions(query, constraint_set, steps=order_steps())
+    assert listing(query, conditions) == TABLE
+
+
+def test_constraints_alone_do_not_know_that_one_of_two_choices_is_always_made() -> None:
+    """An invoice without any stock choice ends EP1 too; the workflow has no such trace, but no constraint says so."""
+    query = build_query(parse_pattern(EP1))
+    found = listing(query, failing_conditions(query, derive_constraints(order_fulfilment())))
+    more = {
+        bound: (f"GenerateInvoice {others}", own) if "u" not in bound.split() else (others, own)
+        for bound, (others, own) in TABLE.items()
+    }
+    assert found == more
+
+
+def test_the_conditions_of_ep1_in_words() -> None:
+    query = build_query(parse_pattern(EP1))
+    conditions = failing_conditions(query, derive_constraints(order_fulfilment()), steps=order_steps())
+    texts = {(len(item.bound), item.event_type): item.text for item in conditions}
+    assert texts[0, "RejectOrder"] == (
+        "with nothing bound, RejectOrder rules the match out: the trace is over, and OrderFromSupplier o has not come"
+    )
+    assert texts[0, "UseLocalStock"] == (
+        "with nothing bound, UseLocalStock rules the match out: "
+        "exclusive(UseLocalStock, UseRemoteStock) means that UseRemoteStock u can no longer come"
+    )
+    assert texts[0, "OrderFromSupplier"] == (
+        "with nothing bound, OrderFromSupplier, where it is not taken, rules the match out: prior(OrderFromSupplier, "
+        "OrderFromSupplier) allows only one OrderFromSupplier, so OrderFromSupplier o can no longer come"
+    )
+    assert texts[1, "SendQuote"] == (
+        "with OrderFromSupplier o bound, SendQuote ends the partial match: "
+        "prior(GenerateQuote, SendQuote) means that GenerateQuote q [totalPrice > 200] can no longer come"
+    )
+    assert {condition.explanation.form for condition in conditions} == {"p1", "p2", "end"}
+
+
+def test_conditions_that_need_two_events() -> None:
+    constraints = ["require(E1, U1)", "require(E2, U2)", "prior(B, U1)", "prior(U1, U2)", "prior(U2, A)"]
+    query, constraint_set = query_of(("SEQ", "A", "B")), parse_constraints(constraints).constraint_set
+    pairs = [item for item in failing_conditions(query, constraint_set) if item.explanation.earlier]
+    assert {item.explanation.form for item in pairs} == {"p4"}
+    assert {frozenset({item.event_type, *item.explanation.earlier}) for item in pairs} == {frozenset({"E1", "E2"})}
+    assert pairs[0].text.startswith("with nothing bound, E1 rules the match out, after E2: ")
+    assert not any(item.explanation.earlier for item in failing_conditions(query, constraint_set, pair_limit=0))
+
+
+def test_conditions_of_long_clauses() -> None:
+    query = query_of(("SEQ", "X", "C"))
+    conditions = failing_conditions(query, parse_constraints(["not_together(A, B, C)"]).constraint_set)
+    assert [(item.event_type, item.explanation.earlier, item.explanation.form) for item in conditions] == [
+        ("A", ("B",), "p5"),
+        ("A", ("B",), "p5"),
+    ]
+
+
+TYPES = "ABCD"
+WORDS = tuple(words(TYPES, 4))
+
+
+@cache
+def reachable_endings(
+    constraint_set: ConstraintSet, query: Query
+) -> dict[PatternState, set[tuple[frozenset[str], str]]]:
+    """By trying every short trace: the states that an event ends, with the types seen before it."""
+    monitor = Monitor(constraint_set)
+    found = defaultdict(set)
+    for word in WORDS[1:]:
+        seen = _monitored(monitor, word[:-1])
+        after = None if seen is None else monitor.step(seen, word[-1])
+        if seen is not None and after is not None and after != seen:
+            occupied = occupied_states(query, [Step(name) for name in word[:-1]])
+            ended = monitor.live(seen, query) & ~monitor.live(after, query)
+            for state, is_ended in zip(query.states, ended, strict=True):
+                if is_ended and state in occupied:
+                    found[state].add((seen, word[-1]))
+    return dict(found)
+
+
+def _monitored(monitor: Monitor, word: tuple[str, ...]) -> frozenset[str] | None:
+    seen: frozenset[str] | None = frozenset()
+    for name in word:
+        seen = None if seen is None else monitor.step(seen, name)
+    return seen
+
+
+@settings(max_examples=40)
+@given(constraint_sets(TYPES, max_size=6), queries(TYPES, max_atoms=3))
+def test_all_that_can_happen_is_listed_and_nothing_else(constraint_set: ConstraintSet, query: Query) -> None:
+    """With four types a condition needs at most two events, and four events are enough to see it."""
+    if not alive(constraint_set, frozenset()):
+        return
+    endings = reachable_endings(constraint_set, query)
+    conditions = failing_conditions(query, constraint_set)
+    for state in query.states:
+        listed = [item for item in conditions if item.state == state]
+        groups = [frozenset({item.event_type, *item.explanation.earlier}) for item in listed]
+        for seen, event_type in endings.get(state, ()):
+            assert any(group <= seen | {event_type} for group in groups), (state, seen, event_type)
+        for item in listed:
+            if len(state.bound) < 2:
+                assert any(event == item.event_type for _, event in endings.get(state, ())), item.text
+
+
+def test_states_that_are_dead_from_the_start_have_no_conditions() -> None:
+    constraint_set = parse_constraints(["exclusive(A, B)", "prior(C, A)"]).constraint_set
+    query = query_of(("AND", "A", "B"))
+    assert not alive(constraint_set, frozenset(), remainder_of(query, query.states[0]))
+    assert not [item for item in failing_conditions(query, constraint_set) if not item.bound]
