@@ -1,8 +1,24 @@
-"""What every test gets: hypothesis without deadlines, as the first use of a kernel compiles it."""
+"""What holds for the whole suite."""
 
-from __future__ import annotations
-
+import pytest
 from hypothesis import HealthCheck, settings
 
+from house import surplus_signatures
+
+# The first use of a kernel compiles it, so an example may take seconds.
 settings.register_profile("forestall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forestall")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """One kernel, one compiled signature, whatever the tests passed in."""
+    if exitstatus == pytest.ExitCode.OK and surplus_signatures():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the kernels that fail the session."""
+    if found := surplus_signatures():
+        terminalreporter.section("kernels with more than one compiled signature", red=True)
+        for line in found:
+            terminalreporter.line(line)

@@ -1,0 +1,41 @@
+# One image for every process of Forestall; docker-compose.yml gives the commands.
+
+# Debian 12: the next release has no Java 17.
+FROM python:3.11-slim-bookworm AS base
+ENV PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_ROOT_USER_ACTION=ignore
+
+FROM base AS build
+WORKDIR /build
+RUN python -m venv /opt/forestall
+ENV PATH=/opt/forestall/bin:$PATH
+COPY requirements/build.txt requirements/runtime.txt requirements/
+# The build tools come first and builds are not isolated, so that every byte that runs has a pinned hash.
+RUN pip install --require-hashes -r requirements/build.txt
+RUN pip install --require-hashes --no-build-isolation -r requirements/runtime.txt
+COPY pyproject.toml README.md ./
+COPY streams streams
+COPY nfa nfa
+COPY constraints constraints
+COPY workflows workflows
+COPY pipeline pipeline
+COPY service service
+COPY api api
+RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist . && pip install --no-deps --no-index dist/*.whl
+
+FROM base
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home forestall \
+    && install --directory --owner forestall --group forestall /data
+COPY --from=build /opt/forestall /opt/forestall
+COPY scripts/container-health /usr/local/bin/container-health
+ENV PATH=/opt/forestall/bin:$PATH FORESTALL_DATA_DIR=/data NUMBA_CACHE_DIR=/tmp/kernels
+USER forestall
+WORKDIR /data
+VOLUME /data
+EXPOSE 8000
+ENTRYPOINT ["tini", "--"]
+CMD ["python", "-m", "api"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["container-health", "api"]

@@ -1,0 +1,42 @@
+# Each target does all its own set-up; only Python 3.11+, Java 17 and make have to be there.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup check-java demo serve check test bench pins clean
+
+help:
+	@echo "make demo    the whole service on generated orders, ends with a table"
+	@echo "make serve   the service for your own events (options: ARGS='--port 8001')"
+	@echo "make test    every test but the benchmarks"
+	@echo "make check   format, lint, layers, types, dependencies, house rules"
+	@echo "make bench   the benchmarks"
+	@echo "make setup   .venv with the pinned packages and .venv/bin/forestall"
+	@echo "make pins    compile requirements/*.txt anew from pyproject.toml"
+	@echo "make clean   remove what was built, .venv included; your data folder stays"
+
+setup:
+	@scripts/setup
+
+check-java:
+	@scripts/check-java
+
+demo: check-java setup
+	@.venv/bin/forestall demo $(ARGS)
+
+serve: check-java setup
+	@.venv/bin/forestall serve $(ARGS)
+
+check: setup
+	@scripts/check
+
+test: check-java setup
+	@scripts/test $(ARGS)
+
+bench: check-java setup
+	@scripts/bench $(ARGS)
+
+pins: setup
+	@scripts/compile-pins $(ARGS)
+
+clean:
+	@rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,182 @@
+"""What a module may touch when it is imported, and what the core may touch at all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from house.sources import PACKAGES, ROOT, Source, Violation
+
+CORE = ("streams", "nfa", "constraints", "workflows")
+SHARED_MODULES = ("testing", "reference", "errors")  # meant for other packages as they are
+
+_CLOCK_HOME = "streams/clock.py"
+_CLOCKS = {
+    "time.time",
+    "time.time_ns",
+    "time.localtime",
+    "time.gmtime",
+    "time.ctime",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "datetime.datetime.today",
+    "datetime.date.today",
+}
+_ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv"}
+_ENTRY_POINTS = ("service/settings.py", "service/pipeline_process.py", "service/deliverer.py")
+_MUTABLE_CALLS = {
+    "list",
+    "dict",
+    "set",
+    "bytearray",
+    "collections.defaultdict",
+    "collections.deque",
+    "collections.Counter",
+    "collections.OrderedDict",
+    "weakref.WeakValueDictionary",
+    "weakref.WeakKeyDictionary",
+}
+_MUTATORS = {
+    "append",
+    "add",
+    "update",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "remove",
+    "clear",
+    "setdefault",
+    "discard",
+}
+_CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*|__all__")
+_IO_CALLS = {"open", "subprocess.run", "subprocess.Popen", "socket.socket", "socket.create_connection", "os.makedirs"}
+_IO_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir"}
+
+
+def wall_clock(source: Source) -> Iterator[Violation]:
+    """The core is handed a clock and reads none."""
+    if source.package not in CORE or source.path == _CLOCK_HOME:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute | ast.Name) and source.resolve(node) in _CLOCKS:
+            yield Violation(source.path, node.lineno, f"{source.resolve(node)}: take the time from a streams.Clock")
+
+
+def environment_reads(source: Source) -> Iterator[Violation]:
+    """Settings are read once, by service.settings and entry points, and passed down."""
+    is_entry_point = source.path in _ENTRY_POINTS or Path(source.path).name == "__main__.py"
+    if source.package is None or is_entry_point:
+        return
+    written = {
+        id(node.value)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Attribute | ast.Name) or id(node) in written:
+            continue
+        if source.resolve(node) in _ENVIRONMENT:
+            yield Violation(source.path, node.lineno, "the environment is read by service.settings only")
+
+
+def module_state(source: Source) -> Iterator[Violation]:
+    """A module keeps constants, not state: a container at its top has a constant's name and is never changed."""
+    if source.package is None:
+        return
+    for statement in source.tree.body:
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or not _is_container(source, statement.value):
+            continue
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        is_final = isinstance(statement, ast.AnnAssign) and "Final" in ast.unparse(statement.annotation)
+        for target in targets:
+            if isinstance(target, ast.Name) and not _CONSTANT.fullmatch(target.id) and not is_final:
+                yield Violation(
+                    source.path, statement.lineno, f"{target.id} is state of a module; pass it as an argument"
+                )
+    yield from _changes_of_constants(source)
+
+
+def import_time_io(source: Source) -> Iterator[Violation]:
+    """Importing a module reads and writes nothing."""
+    if source.package is None:
+        return
+    for node in _evaluated_at_import(source.tree.body):
+        if not isinstance(node, ast.Call):
+            continue
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _IO_METHODS
+        if is_method or source.resolve(node.func) in _IO_CALLS:
+            yield Violation(
+                source.path, node.lineno, f"{ast.unparse(node.func)}(...) runs at import; move it into a function"
+            )
+
+
+def inner_imports(source: Source) -> Iterator[Violation]:
+    """Another package is imported by its front, or by the front of one of its parts, not by its inner modules."""
+    if source.package is None:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules = [node.module]
+        else:
+            continue
+        for module in modules:
+            top, _, inner = module.partition(".")
+            if top in PACKAGES and top != source.package and inner and not _is_front(module):
+                yield Violation(source.path, node.lineno, f"import from {top}, not from its inner module {module}")
+
+
+def _is_front(module: str) -> bool:
+    return module.rpartition(".")[2] in SHARED_MODULES or (ROOT / module.replace(".", "/") / "__init__.py").is_file()
+
+
+def _is_container(source: Source, value: ast.expr | None) -> bool:
+    if isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp):
+        return True
+    return isinstance(value, ast.Call) and source.resolve(value.func) in _MUTABLE_CALLS
+
+
+def _changes_of_constants(source: Source) -> Iterator[Violation]:
+    tops = {
+        target.id
+        for statement in source.tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name) and _CONSTANT.fullmatch(target.id) and target.id != "__all__"
+    }
+    for node in ast.walk(source.tree):
+        changed: ast.expr | None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            changed = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
+            changed = node.func.value
+        else:
+            continue
+        if isinstance(changed, ast.Name) and changed.id in tops:
+            yield Violation(source.path, node.lineno, f"{changed.id} is a constant of the module and is changed here")
+
+
+def _evaluated_at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(statement, ast.ClassDef):
+            yield from _evaluated_at_import(statement.body)
+        elif not _is_main_guard(statement):
+            yield from _without_lambdas(statement)
+
+
+def _without_lambdas(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _without_lambdas(child)
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)

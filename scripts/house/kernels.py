@@ -1,0 +1,91 @@
+"""What compiled code may lean on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from house.sources import Source, Violation
+
+_ALLOWED = {"numpy", "numba"}
+_ALLOWED_FOR_TYPES = {"__future__", "typing"}  # NamedTuples of arrays and annotations
+_COMPILED_NAMESPACES = {"numpy", "numba", "math", "typing"}
+_DECORATORS = {"numba.njit", "numba.jit", "numba.vectorize", "numba.guvectorize"}
+_FLAGS_THAT_LOSE_NAN = {"fast", "nnan"}
+
+
+def kernel_imports(source: Source) -> Iterator[Violation]:
+    """Kernels import numpy and numba only; their ``__init__`` re-exports them."""
+    if not source.is_kernel:
+        return
+    own = f"{source.package}.kernels" if Path(source.path).name == "__init__.py" else ""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or "."]
+        else:
+            continue
+        for module in modules:
+            top = module.partition(".")[0]
+            if top in _ALLOWED | _ALLOWED_FOR_TYPES or (own and module.startswith(own)):
+                continue
+            yield Violation(source.path, node.lineno, f"a kernel imports numpy and numba only, not {module}")
+
+
+def kernel_flags(source: Source) -> Iterator[Violation]:
+    """No ``parallel=True`` (it does not survive a fork) and no fastmath that drops NaN."""
+    for function in source.functions():
+        for decorator in function.decorator_list:
+            if not _is_compiler(source, decorator) or not isinstance(decorator, ast.Call):
+                continue
+            for keyword in decorator.keywords:
+                if message := _flag_problem(keyword):
+                    yield Violation(source.path, decorator.lineno, f"{function.name}: {message}")
+
+
+def cached_callees(source: Source) -> Iterator[Violation]:
+    """What a cached kernel calls stands in its file, as numba does not notice changes elsewhere."""
+    for function in source.functions():
+        if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
+            continue
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            target = source.resolve(call.func)
+            first = target.partition(".")[0]
+            is_imported = first in {name.partition(".")[0] for name in source.names.values()}
+            if is_imported and first not in _COMPILED_NAMESPACES:
+                yield Violation(
+                    source.path, call.lineno, f"{function.name} is cached but calls {target} of another file"
+                )
+
+
+def _is_compiler(source: Source, decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return source.resolve(called) in _DECORATORS
+
+
+def _is_cached(source: Source, decorator: ast.expr) -> bool:
+    if not _is_compiler(source, decorator) or not isinstance(decorator, ast.Call):
+        return False
+    return any(keyword.arg == "cache" and _is_true(keyword.value) for keyword in decorator.keywords)
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _flag_problem(keyword: ast.keyword) -> str:
+    if keyword.arg == "parallel" and not _is_false(keyword.value):
+        return "parallel kernels do not survive fork; parallelise by key over processes"
+    if keyword.arg == "fastmath" and not _is_false(keyword.value):
+        if not isinstance(keyword.value, ast.Set):
+            return "name the fastmath flags, as a set"
+        flags = {str(element.value) for element in keyword.value.elts if isinstance(element, ast.Constant)}
+        if lost := sorted(flags & _FLAGS_THAT_LOSE_NAN):
+            return f"fastmath flags {lost} lose NaN"
+    return ""
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

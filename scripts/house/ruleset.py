@@ -1,0 +1,57 @@
+"""All rules by name, and how one is applied to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from house.boundaries import environment_reads, import_time_io, inner_imports, module_state, wall_clock
+from house.failures import broad_except, unissued_todo
+from house.kernels import cached_callees, kernel_flags, kernel_imports
+from house.packages import package_front
+from house.sizes import file_size, function_size
+from house.sources import Rule, Source, Violation
+from house.suite import assertionless_tests, skipped_tests
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "file-size": file_size,
+        "function-size": function_size,
+        "kernel-imports": kernel_imports,
+        "kernel-flags": kernel_flags,
+        "cached-callees": cached_callees,
+        "broad-except": broad_except,
+        "todo": unissued_todo,
+        "module-state": module_state,
+        "import-io": import_time_io,
+        "environment": environment_reads,
+        "wall-clock": wall_clock,
+        "inner-imports": inner_imports,
+        "package-front": package_front,
+        "test-asserts": assertionless_tests,
+        "skipped-tests": skipped_tests,
+    }
+)
+OTHER_RULES = frozenset({"one-signature"})  # checked after the suite
+
+
+def check(source: Source, rule_name: str) -> list[Violation]:
+    """Violations of one rule that no skip comment covers."""
+    allowed = {allowance.line for allowance in source.allowances if allowance.rule == rule_name}
+    return [found for found in RULES[rule_name](source) if not _covers(allowed, found)]
+
+
+def misused_allowances(source: Source) -> Iterator[Violation]:
+    """Skip comments without a rule, a reason or an effect."""
+    for allowance in source.allowances:
+        if allowance.rule in OTHER_RULES:
+            continue
+        if allowance.rule not in RULES:
+            yield Violation(source.path, allowance.line, "write: house: allow <rule>: <reason of some words>")
+        elif not any(_covers({allowance.line}, found) for found in RULES[allowance.rule](source)):
+            yield Violation(source.path, allowance.line, f"nothing here breaks {allowance.rule}; remove the comment")
+
+
+def _covers(allowed: set[int], violation: Violation) -> bool:
+    """A comment covers its own line and the next; for the file as a whole it may stand anywhere."""
+    return bool(allowed) if violation.line == 0 else bool(allowed & {violation.line, violation.line - 1})

@@ -1,0 +1,149 @@
+"""What a rule reads: one Python file with its tree, and what a rule says: a violation."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES: tuple[str, ...] = tuple(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+
+_ALLOWANCE = re.compile(r"#\s*house:(?P<rest>.*)$")
+_ALLOWANCE_FORM = re.compile(r"\s*allow (?P<rule>[a-z-]+): (?P<reason>.+)")
+_REASON_WORDS = 3
+_UNTRACKED_FOLDERS = {"__pycache__", "node_modules", "dist", "build", "data", "spark-warehouse", "metastore_db"}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule; line 0 stands for the file as a whole."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A skip comment; ``rule`` is empty where its form is wrong."""
+
+    line: int
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file.
+
+    Attributes:
+        path: Relative to the root of the project, with forward slashes.
+        text: Its content.
+    """
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Syntax tree."""
+        return ast.parse(self.text, self.path)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Every imported name with what it stands for: ``{"np": "numpy", "now": "datetime.datetime.now"}``."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    top = alias.name.partition(".")[0]
+                    found[alias.asname or top] = alias.name if alias.asname else top
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+        return found
+
+    @cached_property
+    def allowances(self) -> tuple[Allowance, ...]:
+        """Skip comments, in order."""
+        found = []
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if comment := _ALLOWANCE.search(line):
+                form = _ALLOWANCE_FORM.fullmatch(comment["rest"])
+                is_reasoned = form is not None and len(form["reason"].split()) >= _REASON_WORDS
+                rule, reason = (form["rule"], form["reason"]) if form and is_reasoned else ("", comment["rest"])
+                found.append(Allowance(number, rule, reason))
+        return tuple(found)
+
+    @property
+    def package(self) -> str | None:
+        """The shipped package that the file belongs to."""
+        top = self.path.partition("/")[0]
+        return top if top in PACKAGES else None
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether the file holds kernels."""
+        return self.package is not None and "/kernels/" in self.path
+
+    @property
+    def is_test(self) -> bool:
+        """Whether pytest collects the file."""
+        return self.path.startswith("tests/") and Path(self.path).name.startswith("test_")
+
+    def resolve(self, node: ast.expr) -> str:
+        """Dotted name that an expression stands for through the imports, or the empty text."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.names.get(node.id, node.id), *reversed(parts)])
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function, methods and inner ones included."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+
+
+Rule: TypeAlias = Callable[[Source], Iterator[Violation]]
+
+
+def read_source(path: Path) -> Source:
+    """A file of the project."""
+    return Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+def project_files(suffix: str = "") -> list[Path]:
+    """Files that are or would be under version control, sorted; a copy without history is walked instead."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    is_repository = listing.returncode == 0 and (ROOT / ".git").exists()
+    names = listing.stdout.split("\0") if is_repository else list(_walk())
+    return sorted(path for name in names if name.endswith(suffix) and (path := ROOT / name).is_file())
+
+
+def _walk() -> Iterator[str]:
+    for folder, children, names in os.walk(ROOT):
+        kept = [name for name in children if name not in _UNTRACKED_FOLDERS and not name.endswith(".egg-info")]
+        children[:] = [name for name in kept if not name.startswith(".") or name == ".ci"]
+        for name in names:
+            yield (Path(folder) / name).relative_to(ROOT).as_posix()

@@ -1,0 +1,74 @@
+"""What a test has to do: assert something, and run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from house.sources import Source, Violation
+
+_CHECKS = re.compile(r"(assert|check|expect)(_|$)")
+_CONTEXTS = {"pytest.raises", "pytest.warns", "pytest.deprecated_call"}
+_SKIPS = {
+    "pytest.skip",
+    "pytest.xfail",
+    "pytest.importorskip",
+    "pytest.mark.skip",
+    "pytest.mark.skipif",
+    "pytest.mark.xfail",
+    "unittest.skip",
+}
+_ISSUE = re.compile(r"(#|issue )\d+")
+
+
+def assertionless_tests(source: Source) -> Iterator[Violation]:
+    """Each test function asserts, itself or through a function of its file."""
+    if not source.is_test:
+        return
+    functions = {function.name: function for function in source.functions()}
+    for name, function in functions.items():
+        if name.startswith("test") and not _asserts(source, function, functions, frozenset()):
+            yield Violation(source.path, function.lineno, f"{name} asserts nothing")
+
+
+def skipped_tests(source: Source) -> Iterator[Violation]:
+    """A test that does not run, or may fail, names an issue."""
+    if not source.path.startswith("tests/"):
+        return
+    reasoned = {id(node.func) for node in ast.walk(source.tree) if isinstance(node, ast.Call) and _names_issue(node)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS and id(node) not in reasoned:
+            yield Violation(source.path, node.lineno, "a skipped or failing test names an issue, as #12")
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _asserts(source: Source, function: _Function, functions: dict[str, _Function], seen: frozenset[str]) -> bool:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        target = source.resolve(node.func)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else target.rpartition(".")[2]
+        if target in _CONTEXTS:
+            return True
+        helper = functions.get(last)
+        if helper is None and _CHECKS.match(last):
+            return True
+        if (
+            helper is not None
+            and last not in seen
+            and _asserts(source, helper, functions, seen | {function.name, last})
+        ):
+            return True
+    return False
+
+
+def _names_issue(call: ast.Call) -> bool:
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and _ISSUE.search(node.value)
+        for node in ast.walk(call)
+    )

@@ -1,0 +1,123 @@
+"""The compose file: valid, one image, a health check everywhere, secrets required, commands that exist."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+import yaml
+
+from house import PACKAGES, ROOT
+from service.settings import Settings
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if name != "redis"}
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def spark_classes():
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        return set(archive.namelist())
+
+
+def test_schema():
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        "docker-compose.yml",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_processes_are_there():
+    assert set(OURS) == {"api", "pipeline", "deliverer", "spark-master", "spark-worker"}
+    assert SERVICES["spark-worker"]["deploy"]["replicas"] == 2
+
+
+def test_one_image():
+    assert len({service["image"] for service in OURS.values()}) == 1
+    assert len({tuple(service["command"]) for service in OURS.values()}) == len(OURS)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_health_check(name):
+    assert SERVICES[name]["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_health_check_knows_the_process(name):
+    assert SERVICES[name]["healthcheck"]["test"] == ["CMD", "container-health", name]
+    assert f'"{name}"' in (ROOT / "scripts/container-health").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_command_exists(name):
+    program, *arguments = SERVICES[name]["command"]
+    if program == "python":
+        assert arguments[0] == "-m"
+        spec = importlib.util.find_spec(arguments[1])
+        assert spec is not None
+        assert not spec.submodule_search_locations or importlib.util.find_spec(f"{arguments[1]}.__main__")
+    else:
+        assert program == "spark-class"
+        assert arguments[0].replace(".", "/") + ".class" in spark_classes()
+
+
+def test_settings_are_those_of_the_service():
+    known = {f"FORESTALL_{name.upper()}" for name in Settings.model_fields}
+    used = {
+        name for service in OURS.values() for name in service.get("environment", {}) if name.startswith("FORESTALL_")
+    }
+    assert {name.partition("__")[0] for name in used} <= known
+
+
+def test_secrets_are_required_and_never_written_down():
+    for service in OURS.values():
+        for name, value in service.get("environment", {}).items():
+            if re.search(r"KEY|SECRET|PASSWORD|TOKEN", name):
+                assert re.fullmatch(r"\$\{\w+:\?.+\}", value)
+
+
+def test_what_waits_waits_for_health():
+    for service in SERVICES.values():
+        for condition in service.get("depends_on", {}).values():
+            assert condition == {"condition": "service_healthy"}
+
+
+def test_redis_forgets_nothing():
+    command = " ".join(SERVICES["redis"]["command"])
+    assert "--appendonly yes" in command
+    assert "--maxmemory-policy noeviction" in command
+    assert any(volume.endswith(":/data") for volume in SERVICES["redis"]["volumes"])
+
+
+def test_volumes_are_declared():
+    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert used == set(COMPOSE["volumes"])
+
+
+def test_image_is_pinned_unprivileged_and_safe():
+    assert "--require-hashes" in DOCKERFILE
+    assert "PYTHONSAFEPATH=1" in DOCKERFILE
+    assert re.search(r"^USER (?!root)", DOCKERFILE, flags=re.MULTILINE)
+    assert re.search(r"^HEALTHCHECK .*container-health", DOCKERFILE, flags=re.MULTILINE)
+    assert "openjdk-17-jre-headless" in DOCKERFILE
+
+
+def test_image_copies_what_exists_and_every_package():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    assert set(PACKAGES) <= names
+    assert {name for name in names if not (ROOT / name).exists()} == set()
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert all(any(Path(name).match(line.removeprefix("!")) for line in ignored[1:]) for name in names)

@@ -1,0 +1,116 @@
+"""What the documents show is run: Python and shell as they stand, data and patterns by their parsers.
+
+The blocks of one document run in order in one folder, which holds links to the project's own files. A block that needs
+what a test has not (a running service, a clone) says so in a comment before it, ``<!-- not run: why -->``; its commands
+are still compared with the Makefile and the command line.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from house import ROOT, project_files
+from house.documents import code_blocks
+from nfa import parse_patterns
+
+DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relative_to(ROOT).parts]
+PROSE = {"text", "mermaid", "diff"}
+SHELL = {"bash", "sh", "console"}
+SECONDS = 120
+PARSERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
+    "yaml": lambda text: list(yaml.safe_load_all(text)),
+    "toml": tomllib.loads,
+    "pattern": parse_patterns,
+}
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    for path in ROOT.iterdir():
+        if path.name not in {".git", "data"}:
+            (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def run(command, folder):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONSAFEPATH": "1", "COLUMNS": "200", "TERM": "dumb"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def commands(text):
+    joined = text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        yield from (part.strip() for part in re.split(r"&&|\||;", line.removeprefix("$ ").partition(" #")[0]))
+
+
+def check_commands(text):
+    """Targets of make and commands of forestall exist, with the options shown."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    for command in commands(text):
+        words = shlex.split(command) if command else [""]
+        if words[0] == "make":
+            assert {word for word in words[1:] if "=" not in word} <= targets, command
+        elif words[0].endswith("forestall") and len(words) > 1:
+            status, help_text = run([words[0].rpartition("/")[2], words[1], "--help"], ROOT)
+            assert status == 0, f"{command}\n{help_text}"
+            options = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+            assert {option for option in options if option not in help_text} == set(), command
+
+
+def check_block(block, python_so_far, folder):
+    if block.language == "python":
+        return run([sys.executable, "-c", python_so_far + block.text], folder)
+    if block.language in SHELL:
+        check_commands(block.text)
+        script = "\n".join(line.removeprefix("$ ") for line in block.text.splitlines())
+        return run(["bash", *(["-n"] if block.reason else []), "-euo", "pipefail", "-c", script], folder)
+    assert block.language in PARSERS, f"say what the block is: {sorted([*PARSERS, *SHELL, *PROSE, 'python'])}"
+    PARSERS[block.language](block.text)
+    return 0, ""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_blocks_work(document, workplace):
+    python_so_far = ""
+    for block in code_blocks(document.read_text(encoding="utf-8")):
+        if block.language in PROSE or (block.reason and block.language not in SHELL):
+            continue
+        status, output = check_block(block, python_so_far, workplace)
+        assert status == 0, f"{document.name}, block of line {block.line}:\n{output}"
+        if block.language == "python":
+            python_so_far += block.text
+
+
+def test_blocks_are_found_with_language_place_and_reason():
+    text = "# A\n\n```python\nx = 1\n```\n\n<!-- not run: needs the service -->\n```bash\nmake demo\n```\n"
+    first, second = code_blocks(text)
+    assert (first.line, first.language, first.text, first.reason) == (3, "python", "x = 1\n", "")
+    assert (second.language, second.text, second.reason) == ("bash", "make demo\n", "needs the service")
+
+
+@pytest.mark.parametrize("text", ["make dance", "cd x && make dance", "make test dance"])
+def test_unknown_target_is_seen(text):
+    with pytest.raises(AssertionError):
+        check_commands(text)
+
+
+def test_failing_block_is_seen(tmp_path):
+    (block,) = code_blocks("```python\nassert 1 == 2\n```\n")
+    status, output = check_block(block, "", tmp_path)
+    assert status != 0
+    assert "AssertionError" in output

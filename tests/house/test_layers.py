@@ -1,0 +1,62 @@
+"""The import contracts fail when an import is planted that they forbid."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from house import PACKAGES, ROOT
+
+PLANTS = {
+    "upward import": ("streams/planted.py", "from nfa import Query", "Imports point down"),
+    "upward import, high": ("service/planted.py", "import api", "Imports point down"),
+    "numba outside kernels": ("nfa/planted.py", "from numba import njit", "numba is imported inside kernels"),
+    "redis outside the stores": ("service/planted.py", "import redis", "Redis is reached through"),
+    "redis in the core": ("constraints/planted.py", "import redis", "The core knows no framework"),
+    "framework in the core": ("workflows/planted.py", "import pydantic", "The core knows no framework"),
+    "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),
+    "pyspark in service": ("service/planted.py", "import pyspark.sql", "Only pipeline imports pyspark"),
+    "test tool in a package": ("nfa/planted.py", "import hypothesis", "Test tools are imported by testing modules"),
+    "cycle": ("streams/planted.py", "from streams import planted_too", "No cycles"),
+}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "streams/planted_too.py").write_text("from streams import errors\n")
+    return folder
+
+
+def lint(tree: Path) -> tuple[bool, str]:
+    environment = {**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "200"}
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--no-logo"]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def test_tree_keeps_the_contracts(tree):
+    is_kept, output = lint(tree)
+    assert is_kept, output
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_planted_import_fails(tree, plant):
+    name, line, contract = PLANTS[plant]
+    planted = tree / name
+    planted.write_text(f"{line}\n")
+    if plant == "cycle":
+        (tree / "streams/planted_too.py").write_text("from streams import planted\n")
+    try:
+        is_kept, output = lint(tree)
+    finally:
+        planted.unlink()
+    assert not is_kept
+    broken = [row for row in output.splitlines() if " BROKEN" in row]
+    assert any(contract in row for row in broken), output

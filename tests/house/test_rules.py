@@ -1,0 +1,123 @@
+"""The tree keeps the rules of the house, and each rule bites on code that breaks it."""
+
+import pytest
+
+from house import PACKAGES, RULES, Source, check, project_files, read_source
+from house.ruleset import misused_allowances
+
+SOURCES = [read_source(path) for path in project_files(".py")]
+KERNEL = "nfa/kernels/planted.py"
+MODULE = "nfa/planted.py"
+TEST = "tests/nfa/test_planted.py"
+
+BREAKS = [
+    ("file-size", MODULE, "x = 1\n" * 601),
+    ("function-size", MODULE, "def f():\n" + "    g()\n" * 50),
+    ("function-size", KERNEL, "def f():\n" + "    g()\n" * 80),
+    ("kernel-imports", KERNEL, "import pyarrow"),
+    ("kernel-imports", KERNEL, "from nfa.query import Query"),
+    ("kernel-imports", KERNEL, "from nfa.kernels.other import step"),
+    ("kernel-flags", KERNEL, "import numba\n@numba.njit(parallel=True)\ndef f(): ..."),
+    ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath=True)\ndef f(): ..."),
+    ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath={'nnan', 'arcp'})\ndef f(): ..."),
+    ("cached-callees", KERNEL, "from numba import njit\nfrom a import g\n@njit(cache=True)\ndef f():\n    g()"),
+    ("cached-callees", KERNEL, "from numba import njit\nimport a.b\n@njit(cache=True)\ndef f():\n    a.b.g()"),
+    ("broad-except", MODULE, "try:\n    f()\nexcept Exception:\n    g()"),
+    ("broad-except", MODULE, "try:\n    f()\nexcept (ValueError, BaseException):\n    g()"),
+    ("broad-except", MODULE, "try:\n    f()\nexcept:\n    g()"),
+    ("todo", MODULE, "x = 1  # TO" + "DO later"),
+    ("module-state", MODULE, "cache = {}"),
+    ("module-state", MODULE, "from collections import deque\nrecent: deque[int] = deque()"),
+    ("module-state", MODULE, "_SEEN = set()\ndef f(x):\n    _SEEN.add(x)"),
+    ("module-state", MODULE, "TABLE = {}\ndef f(x):\n    TABLE[x] = 1"),
+    ("import-io", MODULE, "from pathlib import Path\nGRAMMAR = Path('g').read_text()"),
+    ("import-io", MODULE, "class A:\n    text = open('g')"),
+    ("environment", MODULE, "import os\nx = os.environ['A']"),
+    ("environment", "service/stores/planted.py", "from os import getenv\ndef f():\n    return getenv('A')"),
+    ("wall-clock", MODULE, "import time\ndef f():\n    return time.time()"),
+    ("wall-clock", "constraints/planted.py", "from datetime import datetime as d\ndef f():\n    return d.now()"),
+    ("wall-clock", "workflows/planted.py", "from time import time_ns as now\ndef f():\n    return now()"),
+    ("inner-imports", "constraints/planted.py", "from nfa.parsing import parse"),
+    ("inner-imports", "constraints/planted.py", "import nfa.query_building"),
+    ("package-front", "nfa/__init__.py", '"""Purpose."""\nx = 1'),
+    ("package-front", "nfa/__init__.py", "from nfa.query import Query"),
+    ("test-asserts", TEST, "def test_it():\n    f()"),
+    ("test-asserts", TEST, "def run():\n    f()\n\ndef test_it():\n    run()"),
+    ("skipped-tests", TEST, "import pytest\n@pytest.mark.skip\ndef test_it():\n    assert f()"),
+    ("skipped-tests", TEST, "import pytest\n@pytest.mark.xfail(reason='hard')\ndef test_it():\n    assert f()"),
+    ("skipped-tests", TEST, "import pytest\ndef test_it():\n    pytest.skip('not now')"),
+]
+
+KEEPS = [
+    ("file-size", MODULE, "x = 1\n" * 600),
+    ("function-size", MODULE, "def f():\n" + "    g()\n" * 49),
+    ("function-size", KERNEL, "def f():\n" + "    g()\n" * 79),
+    ("kernel-imports", KERNEL, "from typing import NamedTuple\nimport numpy as np\nfrom numba import njit"),
+    ("kernel-imports", "nfa/kernels/__init__.py", "from nfa.kernels.matching import match"),
+    ("kernel-flags", KERNEL, "from numba import njit\n@njit(cache=True, fastmath={'contract'})\ndef f(): ..."),
+    (
+        "cached-callees",
+        KERNEL,
+        "import numpy as np\nfrom numba import njit\n@njit(cache=True)\ndef f():\n    np.sum(g())",
+    ),
+    ("broad-except", MODULE, "try:\n    f()\nexcept (OSError, ValueError):\n    g()"),
+    (
+        "broad-except",
+        MODULE,
+        "try:\n    f()\n# house: allow broad-except: the worker's outermost loop\nexcept Exception:\n    g()",
+    ),
+    ("todo", MODULE, "x = 1  # TO" + "DO later, #12"),
+    ("module-state", MODULE, "_NAMES = {'a': 1}\n__all__ = ['f']\ndef f():\n    cache = {}\n    cache['a'] = 1"),
+    ("import-io", MODULE, "from pathlib import Path\ndef f():\n    return Path('g').read_text()"),
+    ("environment", "service/settings.py", "import os\nx = os.environ['A']"),
+    ("environment", "pipeline/planted.py", "import os\ndef f():\n    os.environ['A'] = 'b'"),
+    ("environment", "tests/nfa/conftest.py", "import os\nx = os.environ['A']"),
+    ("wall-clock", "service/planted.py", "import time\ndef f():\n    return time.time()"),
+    ("wall-clock", "streams/clock.py", "import time\ndef f():\n    return time.time_ns()"),
+    ("inner-imports", "constraints/planted.py", "from nfa import Query\nfrom constraints.model import Clause"),
+    ("inner-imports", TEST, "from nfa.parsing import parse"),
+    ("package-front", "nfa/__init__.py", '"""Purpose."""\nfrom nfa.query import Query\n__all__ = ["Query"]'),
+    ("test-asserts", TEST, "import pytest\ndef test_it():\n    with pytest.raises(ValueError):\n        f()"),
+    ("test-asserts", TEST, "def agree():\n    assert f()\n\ndef test_it():\n    agree()"),
+    ("skipped-tests", TEST, "import pytest\n@pytest.mark.xfail(reason='issue 12')\ndef test_it():\n    assert f()"),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_tree_keeps(rule):
+    found = [str(violation) for source in SOURCES for violation in check(source, rule)]
+    assert not found, "\n".join(["", *found])
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BREAKS)
+def test_rule_bites(rule, path, text):
+    assert check(Source(path, text), rule)
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), KEEPS)
+def test_rule_lets_pass(rule, path, text):
+    assert check(Source(path, text), rule) == []
+
+
+def test_every_rule_is_shown_to_bite():
+    assert {rule for rule, _, _ in BREAKS} == set(RULES)
+
+
+def test_skip_comments_of_the_tree_name_a_rule_and_a_reason_and_are_needed():
+    shipped = [source for source in SOURCES if source.package in PACKAGES or source.path.startswith("benchmarks/")]
+    found = [str(violation) for source in shipped for violation in misused_allowances(source)]
+    assert not found, "\n".join(["", *found])
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# house: allow broad-except", "# house: allow broad-except: because", "# house: allow nonsense: one two three"],
+)
+def test_skip_comment_without_reason_or_rule_is_refused(comment):
+    source = Source(MODULE, f"try:\n    f()\nexcept Exception:  {comment}\n    g()")
+    assert check(source, "broad-except")
+    assert list(misused_allowances(source))
+
+
+def test_skip_comment_without_effect_is_refused():
+    assert list(misused_allowances(Source(MODULE, "x = 1  # house: allow broad-except: the outermost loop here")))
