@@ -65,6 +65,7 @@ def compile_automaton(queries: Sequence[Query], extra_types: frozenset[str], end
     table = np.array(rows, np.int32).reshape(len(rows), 8)
     listen = np.searchsorted(table[:, 0], np.arange(len(types) + 2)).astype(np.int32)
     counts = [len(query.states) for query in queries]
+    is_end = np.array([*(name in end_events for name in types), False], np.bool_)
     program = Program(
         listen=listen,
         pattern=_column(table, 1),
@@ -76,7 +77,8 @@ def compile_automaton(queries: Sequence[Query], extra_types: frozenset[str], end
         depth=np.array([len(state.bound) for query in queries for state in query.states], np.int32),
         state_pattern=np.repeat(np.arange(len(queries), dtype=np.int32), counts),
         state_range=starts,
-        is_end=np.array([*(name in end_events for name in types), False], np.bool_),
+        is_end=is_end,
+        is_notable=is_end | (np.diff(listen) > 0),
     )
     return Automaton(tuple(queries), types, program, predicates)
 

@@ -82,6 +82,7 @@ class GuardTables:
         self._tables = Guards(
             next=np.full((capacity, types), NIL, np.int32),
             live=np.ones((capacity, states), np.bool_),
+            is_fatal=np.zeros((capacity, types), np.bool_),
             kill_from=np.zeros((capacity, types), np.int32),
             kill_to=np.zeros((capacity, types), np.int32),
             kills=np.zeros(64, np.int32),
@@ -105,6 +106,7 @@ class GuardTables:
             after = DEVIANT if following is None else self.intern(version, following)
         self.tables.next[monitor, type_code] = after
         dead = self.tables.live[monitor] & ~self.tables.live[after]
+        self.tables.is_fatal[monitor, type_code] = after == DEVIANT or dead.any()
         self._store_kills(monitor, type_code, np.flatnonzero(dead).astype(np.int32))
 
     def _add_row(self, number: int) -> None:
@@ -113,6 +115,7 @@ class GuardTables:
             self._tables = tables._replace(
                 next=_doubled(tables.next, NIL),
                 live=_doubled(tables.live, 1),
+                is_fatal=_doubled(tables.is_fatal, 0),
                 kill_from=_doubled(tables.kill_from, 0),
                 kill_to=_doubled(tables.kill_to, 0),
             )

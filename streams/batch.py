@@ -131,6 +131,8 @@ class EventBatch:
             raise BatchFormatError(f"{len(body)} bytes are not an Arrow batch: {error}") from error
         if version != str(FORMAT_VERSION).encode():
             found: Any = None if version is None else version.decode(errors="replace")
-            raise BatchFormatError(f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found)
+            raise BatchFormatError(
+                f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found
+            )
         batches = table.combine_chunks().to_batches()
         return cls(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA))

@@ -44,7 +44,8 @@ class StreamDeclaration:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise DeclarationError(
-                f"stream name {self.name!r}: use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit",
+                f"stream name {self.name!r}: use 1 to 100 letters, digits, '.', '_' or '-', "
+                "beginning with a letter or digit",
                 field="name",
             )
         if not self.key:
@@ -52,5 +53,6 @@ class StreamDeclaration:
         unknown = sorted(set(self.end_events) - set(self.event_types)) if self.event_types else []
         if unknown:
             raise DeclarationError(
-                f"stream {self.name!r}: end events {', '.join(unknown)} are not among its event types", field="end_events"
+                f"stream {self.name!r}: end events {', '.join(unknown)} are not among its event types",
+                field="end_events",
             )

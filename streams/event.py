@@ -33,6 +33,8 @@ class Event:
             if not isinstance(value, str) or not value:
                 raise EventRejected(f"an event needs a non-empty text as {name}, got {value!r}", field=name)
         if not isinstance(self.time_us, int) or isinstance(self.time_us, bool):
-            raise EventRejected(f"event {self.id!r}: time must be whole microseconds, got {self.time_us!r}", field="time")
+            raise EventRejected(
+                f"event {self.id!r}: time must be whole microseconds, got {self.time_us!r}", field="time"
+            )
         if not -(2**63) <= self.time_us < 2**63:
             raise EventRejected(f"event {self.id!r}: time {self.time_us} is outside 64 bits", field="time")

@@ -76,6 +76,7 @@ class Program(NamedTuple):
     state_pattern: NDArray[np.int32]  # (states,)
     state_range: NDArray[np.int32]  # (patterns + 1,)
     is_end: NDArray[np.bool_]  # (types,)
+    is_notable: NDArray[np.bool_]  # (types,) some pattern listens, or a trace ends
 
 
 class Guards(NamedTuple):
@@ -83,6 +84,7 @@ class Guards(NamedTuple):
 
     next: NDArray[np.int32]  # (monitors, types); NIL: not asked yet
     live: NDArray[np.bool_]  # (monitors, states)
+    is_fatal: NDArray[np.bool_]  # (monitors, types) something is killed, or the trace deviates
     kill_from: NDArray[np.int32]  # (monitors, types) ranges of kills
     kill_to: NDArray[np.int32]
     kills: NDArray[np.int32]  # states that live no longer, ascending
@@ -270,7 +272,7 @@ def take_instance(state: State, sequence: Int) -> Int:
 
 @njit(cache=True, nogil=True)
 def emit(
-    program: Program, state: State, output: Output, transition: Int, head: Int, row: Int, sequence: Int, budget: int
+    program: Program, state: State, output: Output, transition: Int, head: Int, row: Int, sequence: Int, budget: Int
 ) -> Int:
     """Write the matches that an event completes, newest instances first, at most ``budget``; returns their number."""
     record = output.filled[0]
@@ -398,7 +400,7 @@ def kill(
     index = 0
     while index < kills.shape[0]:
         pattern = program.state_pattern[kills[index]]
-        deepest = NIL
+        deepest = np.int32(NIL)
         while index < kills.shape[0] and program.state_pattern[kills[index]] == pattern:
             dead = kills[index]
             head = state.heads[trace, dead]
@@ -411,12 +413,12 @@ def kill(
             index += 1
         if deepest != NIL and not has_future(program, guards, state, trace, pattern, after):
             state.ended[trace, pattern] = True
-            write_ending(state, output, row, pattern, before, after, deepest)
+            write_ending(output, row, pattern, before, after, deepest)
             state.counters[ENDINGS] += 1
 
 
 @njit(cache=True, nogil=True)
-def write_ending(state: State, output: Output, row: Int, pattern: Int, before: Int, after: Int, dead: Int) -> None:
+def write_ending(output: Output, row: Int, pattern: Int, before: Int, after: Int, dead: Int) -> None:
     """One row of Output.endings."""
     record = output.endings[output.filled[1]]
     record[0] = row
@@ -432,7 +434,8 @@ def deviate(state: State, output: Output, trace: Int, row: Int, before: Int) -> 
     """The guard did not allow this event: say so, and re-open what had ended."""
     state.ended[trace, :] = False
     state.counters[DEVIATIONS] += 1
-    write_ending(state, output, row, NIL, before, DEVIANT, NIL)
+    nothing = np.int32(NIL)
+    write_ending(output, row, nothing, before, np.int32(DEVIANT), nothing)
 
 
 @njit(cache=True, nogil=True)
@@ -457,22 +460,19 @@ def take_event(
     output: Output,
     trace: Int,
     row: Int,
+    before: Int,
     after: Int,
     limit: Int,
 ) -> None:
-    """An event that a pattern listens to, that moves a monitor or ends a trace: bind it, then drop what it dooms."""
+    """An event that a pattern listens to, that dooms something or ends its trace: bind it, then drop what it dooms."""
     event_type = columns.types[row]
-    before = state.trace_monitor[trace]
     if after == DEVIANT and before != DEVIANT:
         deviate(state, output, trace, row, before)
     if program.listen[event_type] < program.listen[event_type + 1]:
         bind(program, guards, state, columns, output, trace, row, after, state.counters[EVENTS], limit)
-    if after != before:
-        state.counters[GUARD_STEPS] += 1
-        state.trace_monitor[trace] = after
-        first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
-        if first < last:
-            kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
+    first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
+    if first < last:
+        kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
     if program.is_end[event_type]:
         close_trace(state, trace)
     state.counters[PEAK_INSTANCES] = max(state.counters[PEAK_INSTANCES], state.counters[INSTANCES])
@@ -493,8 +493,8 @@ def match_batch(
     types, keys, times = columns.types, columns.keys, columns.times
     hash_keys, hash_traces = state.hash_keys, state.hash_traces
     trace_time, trace_monitor, counters = state.trace_time, state.trace_monitor, state.counters
-    next_monitor, start = guards.next, guards.start[0]
-    listen, is_end = program.listen, program.is_end
+    next_monitor, is_fatal, start = guards.next, guards.is_fatal, guards.start[0]
+    is_notable = program.is_notable
     for row in range(first_row, types.shape[0]):
         event_type = types[row]
         slot = find_slot(hash_keys, hash_traces, keys[row])
@@ -510,12 +510,14 @@ def match_batch(
             return MISSING_GUARD, row
         is_late = times[row] < trace_time[trace]
         latest = max(trace_time[trace], times[row])
-        if listen[event_type] < listen[event_type + 1] or after != before or is_end[event_type]:
+        if is_notable[event_type] or is_fatal[before, event_type]:
             status = lacking(program, state, columns, output, trace, row, limit)
             if status != DONE:
                 return status, row
-            take_event(program, guards, state, columns, output, trace, row, after, limit)
+            take_event(program, guards, state, columns, output, trace, row, before, after, limit)
         trace_time[trace] = latest
+        trace_monitor[trace] = after
+        counters[GUARD_STEPS] += after != before
         counters[OUT_OF_ORDER] += is_late
         counters[EVENTS] += 1
     return DONE, types.shape[0]
