@@ -1,8 +1,8 @@
 """Peak held instances with and without constraints, on Q1, Q2 and EP1.
 
-Held instances are (pattern, instance) pairs bound in a kept partial match, as C-CEP counts memory (constraint-aware CEP,
-section 8). The peak is taken after as many orders have finished as run concurrently, so that the common start does not
-count. Nothing is timed.
+Held instances are (pattern, instance) pairs bound in a kept partial match, as C-CEP counts memory (constraint-aware
+CEP, section 8). The peak is taken after as many orders have finished as run concurrently, so that the common start does
+not count. Nothing is timed.
 """
 
 from __future__ import annotations

@@ -1,0 +1,199 @@
+"""Errors as problem documents (RFC 9457), by one table from classes to statuses.
+
+    ApiError                     api.errors
+    ├── Unauthorized             no key, or the wrong one
+    ├── BodyTooLarge             the body is larger than the limit
+    ├── UnsupportedMediaType     the body's media type is not read here
+    ├── MalformedBody            the body is not JSON, or not YAML
+    ├── EventForm                the body is JSON, but neither an event nor a list of events
+    ├── StreamMissing            a constraint document does not say which stream it is for
+    └── NotReady                 something that the service needs is missing
+
+An error without a row is a 500 and a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
+from nfa import PatternRefused
+from service import Conflict, LimitExceeded, NotFound, RegistryContended, RequestRefused, StoreUnavailable
+from streams import DeclarationError, EventRejected, Fault, ForestallError
+
+MEDIA_TYPE = "application/problem+json"
+
+_RETRY_AFTER_S = 1
+_STANDARD = ("type", "title", "status", "detail", "code")
+
+
+class ApiError(ForestallError):
+    """A request cannot be read, or must not be answered."""
+
+    code: ClassVar[str] = "api"
+    fault: ClassVar[Fault] = "caller"
+
+
+class Unauthorized(ApiError):
+    """The API key is missing or wrong."""
+
+    code: ClassVar[str] = "unauthorized"
+
+
+class BodyTooLarge(ApiError):
+    """The body is larger than the limit."""
+
+    code: ClassVar[str] = "body-too-large"
+
+
+class UnsupportedMediaType(ApiError):
+    """The body's media type or encoding is not read here."""
+
+    code: ClassVar[str] = "unsupported-media-type"
+
+
+class MalformedBody(ApiError):
+    """The body cannot be parsed; line and column are in the details."""
+
+    code: ClassVar[str] = "malformed-body"
+
+
+class EventForm(ApiError):
+    """The body is JSON, but not of the form that its media type promises."""
+
+    code: ClassVar[str] = "event-form"
+
+
+class StreamMissing(ApiError):
+    """A constraint document does not say which stream it is for."""
+
+    code: ClassVar[str] = "stream-missing"
+
+
+class NotReady(ApiError):
+    """Something that the service needs is missing; the details say what."""
+
+    code: ClassVar[str] = "not-ready"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+STATUS: Mapping[type[ForestallError], HTTPStatus] = {
+    # this package
+    Unauthorized: HTTPStatus.UNAUTHORIZED,
+    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    MalformedBody: HTTPStatus.BAD_REQUEST,
+    EventForm: HTTPStatus.BAD_REQUEST,
+    StreamMissing: HTTPStatus.BAD_REQUEST,
+    NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
+    # service
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    RegistryContended: HTTPStatus.SERVICE_UNAVAILABLE,
+    LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RequestRefused: HTTPStatus.BAD_REQUEST,
+    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    # core
+    PatternRefused: HTTPStatus.BAD_REQUEST,
+    InvalidConstraints: HTTPStatus.BAD_REQUEST,
+    ContradictoryConstraints: HTTPStatus.BAD_REQUEST,
+    UnsatisfiablePattern: HTTPStatus.CONFLICT,
+    DeclarationError: HTTPStatus.BAD_REQUEST,
+    EventRejected: HTTPStatus.BAD_REQUEST,
+}
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let an application answer every error with a problem document."""
+    app.add_exception_handler(ForestallError, _on_known_error)
+    app.add_exception_handler(RequestValidationError, _on_wrong_shape)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def status_of(error: ForestallError) -> HTTPStatus:
+    """The status of an error: that of its nearest class in the table."""
+    for kind in type(error).__mro__:
+        if kind in STATUS:
+            return STATUS[kind]
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def problem(error: ForestallError) -> JSONResponse:
+    """The problem document of an error."""
+    status = status_of(error)
+    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
+        structlog.get_logger(__name__).error("error-without-status", code=error.code, error=error.message)
+        return _document(status, "internal", "the service failed; its log says why")
+    headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(_RETRY_AFTER_S)
+    return _document(status, error.code, error.message, error.details, headers)
+
+
+def _document(
+    status: HTTPStatus,
+    code: str,
+    detail: str,
+    more: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    body = {
+        "type": f"urn:forestall:problem:{code}",
+        "title": code.replace("-", " ").capitalize(),
+        "status": status.value,
+        "detail": detail,
+        "code": code,
+        **{name: value for name, value in (more or {}).items() if name not in _STANDARD},
+    }
+    return JSONResponse(body, status.value, headers, MEDIA_TYPE)
+
+
+def _on_known_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ForestallError)
+    return problem(error)
+
+
+def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = error.errors()
+    if faults and faults[0]["type"] == "json_invalid":
+        return problem(_malformed(str(error.body), int(faults[0]["loc"][-1]), str(faults[0]["ctx"]["error"])))
+    listed = [{"where": ".".join(map(str, fault["loc"])), "message": fault["msg"]} for fault in faults]
+    detail = "; ".join(f"{fault['where']}: {fault['message']}" for fault in listed)
+    more = {"errors": jsonable_encoder(listed)}
+    return _document(HTTPStatus.UNPROCESSABLE_ENTITY, "wrong-shape", detail, more)
+
+
+def _malformed(text: str, place: int, reason: str) -> MalformedBody:
+    line = text.count("\n", 0, place) + 1
+    column = place - text.rfind("\n", 0, place)
+    return malformed_json(reason, line, column)
+
+
+def malformed_json(reason: str, line: int, column: int) -> MalformedBody:
+    """The error for a body that is not JSON."""
+    return MalformedBody(f"line {line}, column {column}: the body is not JSON: {reason}", line=line, column=column)
+
+
+def _on_http_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    code = status.phrase.lower().replace(" ", "-")
+    return _document(status, code, str(error.detail), headers=error.headers)
+
+
+def _on_bug(_: Request, error: Exception) -> JSONResponse:
+    return _document(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the service failed; its log says why")

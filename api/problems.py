@@ -1,0 +1,38 @@
+"""The form of errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457); more members say more about the problem at hand."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+def _response(description: str, status: int, code: str, detail: str) -> dict[str, Any]:
+    example = {
+        "type": f"urn:forestall:problem:{code}",
+        "title": code.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    return {"description": description, "model": Problem, "content": {"application/problem+json": {"example": example}}}
+
+
+PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    401: _response("The API key is missing or wrong.", 401, "unauthorized", "the API key is wrong"),
+    422: _response("The request is not of this shape.", 422, "wrong-shape", "body.text: Field required"),
+    503: _response("Redis does not answer; try again.", 503, "store-unavailable", "Redis does not answer"),
+    "default": _response("Any other problem.", 404, "unknown-stream", "there is no stream 'orders'"),
+}

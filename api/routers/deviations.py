@@ -1,0 +1,23 @@
+"""Deviations: recent ones, and counters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from api.schemas.deviations import DeviationList
+from api.services import Served
+
+router = APIRouter(prefix="/deviations", tags=["deviations"])
+
+
+@router.get("", summary="List recent deviations")
+def list_deviations(
+    services: Served,
+    stream: Annotated[str | None, Query(description="Only those of this stream; counters are of all.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> DeviationList:
+    """Events that break their stream's constraints, newest first, and counters by event type."""
+    store = services.stores.deviations
+    return DeviationList.from_domain(store.recent(limit, stream=stream), store.counts())

@@ -1,0 +1,32 @@
+"""Health and readiness, open to everybody."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.errors import NotReady
+from api.problems import Problem
+from api.schemas.health import Health, Ready
+from api.services import Served
+from service import missing_parts
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/health", summary="Is the process up?")
+def get_health() -> Health:
+    """Up, whatever the rest of the service does."""
+    return Health()
+
+
+@router.get(
+    "/ready",
+    summary="Is the service ready?",
+    responses={503: {"model": Problem, "description": "Something is missing; 'missing' says what."}},
+)
+def get_ready(services: Served) -> Ready:
+    """Ready when Redis answers and the pipeline has given a sign of life lately."""
+    missing = missing_parts(services.stores, services.settings, services.clock)
+    if missing:
+        raise NotReady("; ".join(missing), missing=list(missing))
+    return Ready()

@@ -1,0 +1,38 @@
+"""Streams: declare, list, look up."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Response, status
+
+from api.bodies import require_json
+from api.schemas.streams import StreamList, StreamModel
+from api.services import Served
+
+router = APIRouter(prefix="/streams", tags=["streams"])
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    summary="Declare a stream",
+    dependencies=[Depends(require_json)],
+    responses={200: {"model": StreamModel, "description": "It was declared in the same words before."}},
+)
+def declare_stream(stream: StreamModel, services: Served, response: Response) -> StreamModel:
+    """Declare a stream: its correlation key, its event types, what ends a transaction. It does not change later."""
+    declaration = stream.to_domain()
+    if not services.registration.declare_stream(declaration):
+        response.status_code = status.HTTP_200_OK
+    return StreamModel.from_domain(declaration)
+
+
+@router.get("", summary="List the streams")
+def list_streams(services: Served) -> StreamList:
+    """All streams, by name."""
+    return StreamList(items=[StreamModel.from_domain(stream) for stream in services.stores.registry.streams()])
+
+
+@router.get("/{name}", summary="Look up a stream")
+def get_stream(name: str, services: Served) -> StreamModel:
+    """The declaration of a stream."""
+    return StreamModel.from_domain(services.stores.registry.stream(name))

@@ -1,0 +1,45 @@
+"""Webhooks: register, list, look up, delete."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, status
+
+from api.bodies import require_json
+from api.schemas.webhooks import CreatedWebhook, NewWebhook, WebhookDetail, WebhookList, WebhookModel
+from api.services import Served
+
+router = APIRouter(prefix="/webhooks", tags=["webhooks"])
+
+
+@router.post(
+    "", status_code=status.HTTP_201_CREATED, summary="Register a webhook", dependencies=[Depends(require_json)]
+)
+def register_webhook(webhook: NewWebhook, services: Served) -> CreatedWebhook:
+    """Send alerts that are found from now on to an address, signed as Standard Webhooks has it.
+
+    Delivery is at-least-once; the header ``webhook-id`` is the alert's id, so a receiver can tell repetitions. The
+    secret is told in this answer only.
+    """
+    created = services.registration.register_webhook(
+        webhook.url, secret=webhook.secret, stream=webhook.stream, pattern=webhook.pattern
+    )
+    return CreatedWebhook.of(created)
+
+
+@router.get("", summary="List the webhooks")
+def list_webhooks(services: Served) -> WebhookList:
+    """All webhooks, the oldest first."""
+    return WebhookList(items=[WebhookModel.from_domain(webhook) for webhook in services.stores.webhooks.all()])
+
+
+@router.get("/{webhook_id}", summary="Look up a webhook")
+def get_webhook(webhook_id: str, services: Served) -> WebhookDetail:
+    """A webhook, and how its deliveries fare."""
+    webhook = services.stores.webhooks.get(webhook_id)
+    return WebhookDetail.of(webhook, services.stores.webhooks.stats(webhook_id))
+
+
+@router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
+def delete_webhook(webhook_id: str, services: Served) -> None:
+    """Send nothing more there, what is queued included."""
+    services.stores.webhooks.delete(webhook_id)

@@ -1,0 +1,1 @@
+"""Wire models: what requests and answers look like, one module per resource."""

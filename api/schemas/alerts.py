@@ -1,0 +1,64 @@
+"""Alerts on the wire; the same form goes to webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field
+
+from api.wire import WireModel
+from service.stores import AlertPage
+
+EXAMPLE: dict[str, Any] = {
+    "id": "5d41402abc4b2a76b9719d911017c592",
+    "stream": "orders",
+    "pattern": "expensive_cancelled",
+    "version": 1,
+    "key": "t7",
+    "start": "2026-01-01T09:30:00.000000Z",
+    "end": "2026-01-01T09:45:00.000000Z",
+    "detected_at": "2026-01-01T09:45:00.000000Z",
+    "bindings": {"q": ["e1"], "c": ["e2"]},
+    "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
+}
+
+
+class AlertModel(WireModel):
+    """A match that was found."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    id: str = Field(description="The same for the same match, however often it is found; the webhook-id.")
+    stream: str
+    pattern: str
+    version: int
+    key: str = Field(description="The transaction.")
+    start: str
+    end: str
+    detected_at: str
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
+    why: str
+
+    @classmethod
+    def from_domain(cls, alert: Mapping[str, Any]) -> Self:
+        """The wire form of a stored alert."""
+        return cls.model_validate({name: alert[name] for name in cls.model_fields})
+
+
+class AlertList(WireModel):
+    """A page of alerts, oldest first."""
+
+    items: list[AlertModel]
+    next: str | None = Field(description="Send as 'after' for the next page; null when this is the last for now.")
+    after: str = Field(description="Cursor behind the last item; send it later to see what is new.")
+
+    @classmethod
+    def from_domain(cls, page: AlertPage, limit: int) -> Self:
+        """The wire form of a page of at most ``limit`` alerts."""
+        is_full = len(page.alerts) == limit
+        return cls(
+            items=[AlertModel.from_domain(alert) for alert in page.alerts],
+            next=page.after if is_full else None,
+            after=page.after,
+        )

@@ -1,0 +1,58 @@
+"""Events on the wire. The events themselves are read by ``streams``; these are the examples and the answer."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import Field
+
+from api.wire import WireModel
+from service import IntakeReport
+
+_CLOUDEVENT: dict[str, Any] = {
+    "specversion": "1.0",
+    "id": "e1",
+    "source": "/shop",
+    "type": "GenerateQuote",
+    "time": "2026-01-01T09:30:00Z",
+    "data": {"transaction_id": "t7", "totalPrice": 250},
+}
+_PLAIN: dict[str, Any] = {
+    "id": "e2",
+    "type": "CancelOrder",
+    "time": "2026-01-01T09:45:00Z",
+    "data": {"transaction_id": "t7"},
+}
+_OBJECT = {"type": "object"}
+_OBJECTS = {"type": "array", "items": _OBJECT}
+
+BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/cloudevents+json": {"schema": _OBJECT, "example": _CLOUDEVENT},
+        "application/cloudevents-batch+json": {"schema": _OBJECTS, "example": [_CLOUDEVENT]},
+        "application/json": {"schema": {"oneOf": [_OBJECT, _OBJECTS]}, "example": [_PLAIN]},
+    },
+}
+
+
+class RejectedModel(WireModel):
+    """An event that was not taken."""
+
+    index: int = Field(description="Its place in the request, from 0.")
+    code: str
+    detail: str
+
+
+class IntakeModel(WireModel):
+    """What became of the events; the accepted ones are safe in the log."""
+
+    accepted: int
+    rejected: list[RejectedModel] = Field(description="Also to be seen under /v1/dead-letters.")
+    duplicate: bool = Field(description="The batch had been taken before under this Idempotency-Key.")
+
+    @classmethod
+    def from_domain(cls, report: IntakeReport) -> Self:
+        """The wire form of a report."""
+        rejected = [RejectedModel(index=one.index, code=one.code, detail=one.detail) for one in report.rejected]
+        return cls(accepted=report.accepted, rejected=rejected, duplicate=report.is_duplicate)

@@ -1,0 +1,42 @@
+"""What a request is answered with; opened by the application's lifespan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from fastapi import Depends, Request
+
+from service import Intake, Registration, Settings, Stores
+from streams import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The use cases and stores behind the handlers."""
+
+    settings: Settings
+    stores: Stores
+    registration: Registration
+    intake: Intake
+    clock: Clock
+
+    @classmethod
+    def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
+        """The services on some stores."""
+        return cls(
+            settings=settings,
+            stores=stores,
+            registration=Registration(stores, settings, clock),
+            intake=Intake(stores.log, stores.registry, settings.limits, clock),
+            clock=clock,
+        )
+
+
+def services_of(request: Request) -> Services:
+    """The services of the running application."""
+    services: Services = request.state.services
+    return services
+
+
+Served = Annotated[Services, Depends(services_of)]

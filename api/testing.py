@@ -1,0 +1,42 @@
+"""For tests: the application on a real port of this machine."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+_START_S = 30.0
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_listening = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_listening.set()
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve an application in a thread while the block runs; yields its URL, on loopback and a free port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="api")
+        thread.start()
+        try:
+            if not server.is_listening.wait(_START_S):
+                raise TimeoutError("the application does not start; its log says why")
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

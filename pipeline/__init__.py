@@ -1,0 +1,74 @@
+"""The Spark job: from the event log to alerts, exactly once.
+
+Purpose: the event log as a Spark source, the state of a shard as a function of its entries, the streaming query around
+it, and the same without Spark. Promises: every row has an id that depends on what it says only; after a crash at any
+point the rows are the same; a bad entry becomes a dead letter and never stops a shard. Nothing here knows who writes
+the log or who keeps the rows.
+"""
+
+from pipeline.control import (
+    ConstraintsOn,
+    ControlRecord,
+    PatternOff,
+    PatternOn,
+    StreamOn,
+    decode_control,
+    encode_control,
+)
+from pipeline.entries import Entry, StoredEntry
+from pipeline.errors import (
+    ControlRecordError,
+    JavaMissing,
+    LogDamaged,
+    LogUnreachable,
+    PipelineError,
+    QueryFailed,
+    SavedStateError,
+    SourceOptionError,
+)
+from pipeline.inline import run_inline
+from pipeline.job import JobOptions, RunningQuery, Sink, run_pipeline, start_empty, start_query
+from pipeline.pulse import Heartbeat
+from pipeline.rows import OutputRow, RowKind, alert_id
+from pipeline.session import SessionOptions, build_session, check_java
+from pipeline.shard import ShardState
+from pipeline.sources import EventLogOptions, log_key
+from pipeline.warmup import warm_up
+
+__all__ = [
+    "ConstraintsOn",
+    "ControlRecord",
+    "ControlRecordError",
+    "Entry",
+    "EventLogOptions",
+    "Heartbeat",
+    "JavaMissing",
+    "JobOptions",
+    "LogDamaged",
+    "LogUnreachable",
+    "OutputRow",
+    "PatternOff",
+    "PatternOn",
+    "PipelineError",
+    "QueryFailed",
+    "RowKind",
+    "RunningQuery",
+    "SavedStateError",
+    "SessionOptions",
+    "ShardState",
+    "Sink",
+    "SourceOptionError",
+    "StoredEntry",
+    "StreamOn",
+    "alert_id",
+    "build_session",
+    "check_java",
+    "decode_control",
+    "encode_control",
+    "log_key",
+    "run_inline",
+    "run_pipeline",
+    "start_empty",
+    "start_query",
+    "warm_up",
+]

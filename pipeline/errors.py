@@ -1,0 +1,72 @@
+"""Errors of the pipeline.
+
+PipelineError
+├── JavaMissing            no Java 17 or newer for Spark
+├── LogUnreachable         Redis does not answer
+├── LogDamaged             the log misses entries that were planned to be read
+├── SourceOptionError      an option of the event-log source is missing or malformed
+├── ControlRecordError     a control record cannot take effect; becomes a dead letter
+├── SavedStateError        saved state of a shard is damaged or of an unknown version
+└── QueryFailed            the streaming query ended by an error
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from streams import Fault, ForestallError
+
+
+class PipelineError(ForestallError):
+    """Something is wrong in the log, the Spark job or the state of a shard."""
+
+    code: ClassVar[str] = "pipeline"
+
+
+class JavaMissing(PipelineError):
+    """Spark needs Java 17 or newer and none was found."""
+
+    code: ClassVar[str] = "java-missing"
+    fault: ClassVar[Fault] = "external"
+
+
+class LogUnreachable(PipelineError):
+    """The event log does not answer, after all retries."""
+
+    code: ClassVar[str] = "log-unreachable"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class LogDamaged(PipelineError):
+    """Entries that a micro-batch was planned over are no longer in the log."""
+
+    code: ClassVar[str] = "log-damaged"
+    fault: ClassVar[Fault] = "external"
+
+
+class SourceOptionError(PipelineError):
+    """An option of the event-log source is missing or malformed."""
+
+    code: ClassVar[str] = "source-option"
+    fault: ClassVar[Fault] = "caller"
+
+
+class ControlRecordError(PipelineError):
+    """A control record of the log cannot take effect."""
+
+    code: ClassVar[str] = "control-record"
+    fault: ClassVar[Fault] = "caller"
+
+
+class SavedStateError(PipelineError):
+    """Saved state of a shard is damaged or of a version that this release does not know."""
+
+    code: ClassVar[str] = "saved-state"
+
+
+class QueryFailed(PipelineError):
+    """The streaming query ended by an error; a restart goes on from its checkpoint."""
+
+    code: ClassVar[str] = "query-failed"
+    is_retryable: ClassVar[bool] = True

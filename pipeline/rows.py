@@ -1,0 +1,96 @@
+"""What leaves a shard: alerts, early endings, deviations and dead letters, as rows with deterministic ids.
+
+The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
+restart give the same ids, so whoever stores rows by id stores each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import orjson
+
+from pipeline.entries import Entry
+from streams import ForestallError
+
+ID_LENGTH = 32
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class RowKind(StrEnum):
+    """Kind of an output row."""
+
+    ALERT = "alert"
+    ENDING = "ending"
+    DEVIATION = "deviation"
+    DEAD_LETTER = "dead-letter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRow:
+    """One thing that a shard has to say.
+
+    Attributes:
+        kind: What it is.
+        stream: Name of the stream; may be empty in a dead letter.
+        id: 32 hexadecimal digits, the same however often the row is computed.
+        body: JSON object in UTF-8, ``id`` and ``stream`` included.
+        position: Place in the shard's log of the entry that caused it.
+        shard: Where it was computed.
+    """
+
+    kind: RowKind
+    stream: str
+    id: str
+    body: bytes
+    position: str
+    shard: int
+
+
+def row_id(kind: RowKind, *parts: Any) -> str:
+    """Hash of plain JSON values: first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
+    return sha256(orjson.dumps([kind.value, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
+
+
+def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
+    """Id of the alert for one match of a pattern version: which events are bound to which alias decides."""
+    return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
+
+
+def time_text(time_us: int) -> str:
+    """RFC 3339 in UTC with microseconds; years outside 1 to 9999 get a sign, as ISO 8601 has it."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{np.datetime_as_string(np.datetime64(time_us, 'us'))}Z"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def dead_letter(shard: int, entry: Entry, error: ForestallError) -> OutputRow:
+    """The row for an entry that could not be applied; the entry itself stays in the log at its position."""
+    identity = row_id(RowKind.DEAD_LETTER, shard, entry.position)
+    body = {
+        "id": identity,
+        "stream": entry.stream,
+        "shard": shard,
+        "position": entry.position,
+        "kind": entry.kind,
+        "size_bytes": len(entry.body),
+        "code": error.code,
+        "reason": error.message,
+    }
+    return OutputRow(
+        kind=RowKind.DEAD_LETTER,
+        stream=entry.stream,
+        id=identity,
+        body=orjson.dumps(body),
+        position=entry.position,
+        shard=shard,
+    )

@@ -1,0 +1,158 @@
+"""The Spark session: one way to build it, whatever the master."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import JavaMissing
+
+_LEAST_JAVA = 17
+_ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOG_SETTINGS = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """How Spark runs.
+
+    Attributes:
+        data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``, compiled
+            kernels to ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
+        master: Spark master; ``local[*]`` runs in this machine's own processes.
+        driver_memory: Heap of the JVM.
+        ui: Whether Spark's own web page is served.
+        log_level: Least level of the JVM's log lines on standard error.
+        extra: Further Spark settings; they win.
+    """
+
+    data_folder: Path
+    master: str = "local[*]"
+    driver_memory: str = "1g"
+    ui: bool = False
+    log_level: str = "ERROR"
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def build_session(options: SessionOptions) -> SparkSession:
+    """The session of this process, started if there is none yet.
+
+    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, which is where Spark looks for
+    the interpreter.
+
+    Raises:
+        JavaMissing: No Java of version 17 or newer was found.
+    """
+    check_java()
+    folder = (options.data_folder / "spark").resolve()
+    for name in ("local", "warehouse"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("forestall").master(options.master)
+    for name, value in {**_settings(options, folder), **options.extra}.items():
+        builder = builder.config(name, value)
+    with _own_interrupts():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Undo that Spark takes SIGINT for itself: who ends this process decides how."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def check_java() -> int:
+    """Major version of the Java that Spark will start.
+
+    Raises:
+        JavaMissing: There is none, or it is older than 17; the message says how to get one.
+    """
+    # house: allow environment: Spark's own launcher looks for Java there first
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = (
+        f"Spark needs Java {_LEAST_JAVA} or newer: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless;"
+        " macOS: brew install openjdk@17) and put java on PATH, or set JAVA_HOME"
+    )
+    if java is None:
+        raise JavaMissing(f"no java on PATH and JAVA_HOME is not set. {advice}")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaMissing(f"{java} does not start: {error}. {advice}", java=java) from error
+    version = java_version(answer.stderr + answer.stdout)
+    if version < _LEAST_JAVA:
+        raise JavaMissing(f"{java} is Java {version or 'of an unknown version'}. {advice}", java=java, version=version)
+    return version
+
+
+def java_version(text: str) -> int:
+    """Major version in what ``java -version`` prints; 0 where none is found."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if found is None:
+        return 0
+    major = int(found.group(1))
+    return int(found.group(2) or 0) if major == 1 else major
+
+
+def _worker_environment(options: SessionOptions) -> dict[str, str]:
+    """For Spark's Python processes: a shared kernel cache, and no imports from the folder that they run in."""
+    # house: allow environment: numba's own variable, set by builds and by hand, wins
+    cache = os.environ.get("NUMBA_CACHE_DIR") or str((options.data_folder / "numba").resolve())
+    Path(cache).mkdir(parents=True, exist_ok=True)
+    return {"NUMBA_CACHE_DIR": cache, "PYTHONSAFEPATH": "1"}
+
+
+def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
+    log_settings = folder / "log4j2.properties"
+    log_settings.write_text(_LOG_SETTINGS.format(level=options.log_level.lower()), encoding="utf-8")
+    settings = {
+        "spark.driver.memory": options.driver_memory,
+        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log_settings.as_uri()}"',
+        "spark.ui.enabled": str(options.ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB_PROVIDER,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
+    if options.master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return settings

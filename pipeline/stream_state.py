@@ -1,0 +1,241 @@
+"""One stream within one shard: its declaration, its matcher, the constraint documents that traces still follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Query, describe_atom, parse_pattern
+from pipeline.control import ConstraintsOn, PatternOff, PatternOn, declaration_from_json
+from pipeline.errors import ControlRecordError
+from pipeline.rows import RowKind, alert_id, row_id, time_text
+from pipeline.rules import Rules, rules_of
+from streams import EventBatch, StreamDeclaration
+from streams.errors import BatchFormatError
+
+_SCHEMA = EventBatch.from_events([]).columns.schema
+
+Finding = tuple[RowKind, str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """One version of a stream's constraints."""
+
+    name: str
+    document: Any
+    rules: Rules
+
+
+class StreamState:
+    """Applies what the log says about one stream; findings are (kind, id, JSON object).
+
+    Args:
+        declaration: As the log said last.
+        matcher: The state of the stream's traces.
+        versions: Constraints by version: the newest, and those that open traces follow.
+    """
+
+    def __init__(self, declaration: StreamDeclaration, matcher: Matcher, versions: Mapping[int, _Version]) -> None:
+        self._declaration = declaration
+        self._matcher = matcher
+        self._versions = dict(versions)
+
+    @classmethod
+    def declared(cls, declaration: StreamDeclaration) -> StreamState:
+        """A new stream."""
+        return cls(declaration, Matcher(end_events=declaration.end_events), {})
+
+    @property
+    def declaration(self) -> StreamDeclaration:
+        """As the log said last."""
+        return self._declaration
+
+    @property
+    def stats(self) -> MatcherStats:
+        """Counts of the stream's matcher."""
+        return self._matcher.stats
+
+    def declare(self, declaration: StreamDeclaration) -> None:
+        """Take a later declaration of the same stream.
+
+        Raises:
+            ControlRecordError: Its end events differ: open traces would have to be re-read.
+        """
+        if set(declaration.end_events) != set(self._declaration.end_events):
+            raise ControlRecordError(
+                f"stream {declaration.name!r}: the end events of a declared stream cannot change", field="end_events"
+            )
+        self._declaration = declaration
+
+    def switch_pattern(self, record: PatternOn | PatternOff) -> None:
+        """Start or stop a pattern; a version that is running already goes on.
+
+        Raises:
+            PatternError: The text is refused, or no such pattern runs.
+            ControlRecordError: The text names its pattern otherwise than the record does.
+        """
+        if isinstance(record, PatternOff):
+            self._matcher.remove_pattern(record.name)
+            return
+        running = self._matcher.patterns.get(record.name)
+        if running is not None and (running.version, running.text) == (record.version, record.text):
+            return
+        named = parse_pattern(record.text).name
+        if named != record.name:
+            raise ControlRecordError(f"pattern-on record: pattern {record.name!r} calls itself {named!r} in its text")
+        self._matcher.add_pattern(record.text, version=record.version)
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Let traces that begin later follow these constraints.
+
+        Raises:
+            ConstraintError: The document is refused.
+            ControlRecordError: The version was taken by another document.
+        """
+        known = self._versions.get(record.version)
+        if known is not None and known.document != record.document:
+            raise ControlRecordError(
+                f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
+                "is another document"
+            )
+        rules = rules_of(record.document)
+        self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
+        self._matcher.set_guard(record.version, rules.monitor)
+
+    def process(self, body: bytes) -> Iterator[Finding]:
+        """Match an encoded batch.
+
+        Raises:
+            BatchFormatError: The bytes are not a batch that can be matched; nothing has changed then.
+        """
+        batch = decode_batch(body)
+        try:
+            output = self._matcher.process(batch)
+        except orjson.JSONDecodeError as error:
+            raise BatchFormatError(f"attributes of an event are not JSON: {error}") from error
+        yield from map(self._alert, output.matches())
+        yield from map(self._ending, output.endings())
+        yield from map(self._deviation, output.deviations())
+
+    def dump(self) -> tuple[dict[str, Any], bytes]:
+        """The state as a JSON object and the matcher's bytes; constraints that nothing follows are left out."""
+        declaration = self._declaration
+        in_use = self._matcher.guard_versions_in_use
+        self._versions = {number: version for number, version in self._versions.items() if number in in_use}
+        head = {
+            "declaration": {
+                "name": declaration.name,
+                "key": declaration.key,
+                "event_types": list(declaration.event_types),
+                "end_events": list(declaration.end_events),
+                "mapping": {name: getattr(declaration.mapping, name) for name in ("id", "type", "time", "data")},
+            },
+            "constraints": [
+                {"version": number, "name": version.name, "document": version.document}
+                for number, version in sorted(self._versions.items())
+            ],
+        }
+        return head, self._matcher.dump()
+
+    @classmethod
+    def load(cls, head: Mapping[str, Any], matcher: bytes) -> StreamState:
+        """The state that ``dump`` returned.
+
+        Raises:
+            ForestallError: A part cannot be read.
+        """
+        versions = {
+            saved["version"]: _Version(
+                name=saved["name"], document=saved["document"], rules=rules_of(saved["document"])
+            )
+            for saved in head["constraints"]
+        }
+        monitors = {number: version.rules.monitor for number, version in versions.items()}
+        return cls(declaration_from_json(head["declaration"]), Matcher.load(matcher, monitors), versions)
+
+    def _alert(self, match: Match) -> Finding:
+        name = self._declaration.name
+        identity = alert_id(name, match.pattern, match.version, match.key, match.bindings)
+        body = {
+            "id": identity,
+            "stream": name,
+            "pattern": match.pattern,
+            "version": match.version,
+            "key": match.key,
+            "start": time_text(match.start_us),
+            "end": time_text(match.end_us),
+            "detected_at": time_text(match.end_us),
+            "bindings": match.bindings,
+            "why": _why(self._query(match.pattern), match.bindings),
+        }
+        return RowKind.ALERT, identity, body
+
+    def _ending(self, ending: Ending) -> Finding:
+        name = self._declaration.name
+        identity = row_id(RowKind.ENDING, name, ending.pattern, ending.version, ending.key, ending.event_id)
+        why = self._versions[ending.guard_version].rules.explain(self._query(ending.pattern), ending)
+        body = {
+            "id": identity,
+            "stream": name,
+            "pattern": ending.pattern,
+            "version": ending.version,
+            "key": ending.key,
+            "event": ending.event_id,
+            "event_type": ending.event_type,
+            "time": time_text(ending.time_us),
+            "form": why.form,
+            "constraints": [str(constraint) for constraint in why.constraints],
+            "atom": describe_atom(why.atom),
+            "reason": why.text,
+        }
+        return RowKind.ENDING, identity, body
+
+    def _deviation(self, deviation: Deviation) -> Finding:
+        name = self._declaration.name
+        identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
+        seen = ", ".join(sorted(deviation.before)) or "nothing that a constraint names"
+        body = {
+            "id": identity,
+            "stream": name,
+            "key": deviation.key,
+            "event": deviation.event_id,
+            "event_type": deviation.event_type,
+            "time": time_text(deviation.time_us),
+            "version": deviation.guard_version,
+            "reason": f"no trace that keeps to the constraints has {deviation.event_type} after {seen}",
+        }
+        return RowKind.DEVIATION, identity, body
+
+    def _query(self, pattern: str) -> Query:
+        return self._matcher.patterns[pattern].query
+
+
+def decode_batch(body: bytes) -> EventBatch:
+    """An encoded batch, checked so far that no value in it can harm the matcher.
+
+    Raises:
+        BatchFormatError: It is damaged, of another version, or has other columns, nulls or invalid text.
+    """
+    batch = EventBatch.from_bytes(body)
+    columns = batch.columns
+    if not columns.schema.equals(_SCHEMA):
+        raise BatchFormatError(f"a batch has columns {columns.schema.names} of other types than {_SCHEMA.names}")
+    try:
+        columns.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise BatchFormatError(f"a batch holds invalid values: {error}") from error
+    if holes := [name for name in columns.schema.names if columns.column(name).null_count]:
+        raise BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
+    return batch
+
+
+def _why(query: Query, bindings: Mapping[str, tuple[str, ...]]) -> str:
+    """The bound events, each with the step of the pattern that it took."""
+    atoms = {atom.alias: describe_atom(atom) for term in query.terms for atom in term.atoms}
+    steps = (f"{', '.join(ids)} is {atoms[alias]}" for alias, ids in bindings.items())
+    return "; ".join(steps)

@@ -1,0 +1,92 @@
+"""The running service, without its HTTP face.
+
+Purpose: settings, the private Redis server, the stores, what users register, the way of events into the log, the sink
+of the rows, and the delivery of alerts. Promises: what was answered is in Redis, a control record and the
+registry change together or not at all, every write of the pipeline may be repeated without harm, and an alert is
+delivered at least once to every webhook that wanted it when it was found. Nothing here knows FastAPI.
+"""
+
+from service.embedded import EmbeddedServer, find_server
+from service.errors import (
+    BatchTooLarge,
+    Conflict,
+    EmbeddedServerFailed,
+    IdempotencyKeyReused,
+    InvalidCursor,
+    InvalidIdempotencyKey,
+    KeyMismatch,
+    LimitExceeded,
+    NoServerBinary,
+    NotFound,
+    PatternOnOtherStream,
+    PatternTooLong,
+    RecordFormatError,
+    RegistryContended,
+    RequestRefused,
+    ServiceError,
+    SettingsInvalid,
+    StoreUnavailable,
+    StreamExists,
+    UnknownAlert,
+    UnknownConstraints,
+    UnknownPatternName,
+    UnknownStream,
+    UnknownWebhook,
+    WebhookRefused,
+)
+from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
+from service.lifetime import end_with_parent
+from service.logs import configure_logs
+from service.readiness import missing_parts
+from service.registration import ConstraintReport, PatternReport, Registration
+from service.runtime import Stores, build_stores, open_stores
+from service.settings import Limits, Settings, WebhookSettings, load_settings
+from service.sink import AlertSink
+
+__all__ = [
+    "AlertSink",
+    "BatchTooLarge",
+    "Conflict",
+    "ConstraintReport",
+    "EmbeddedServer",
+    "EmbeddedServerFailed",
+    "EventShape",
+    "IdempotencyKeyReused",
+    "Intake",
+    "IntakeReport",
+    "InvalidCursor",
+    "InvalidIdempotencyKey",
+    "KeyMismatch",
+    "LimitExceeded",
+    "Limits",
+    "NoServerBinary",
+    "NotFound",
+    "PatternOnOtherStream",
+    "PatternReport",
+    "PatternTooLong",
+    "RecordFormatError",
+    "Registration",
+    "RegistryContended",
+    "RejectedEvent",
+    "RequestRefused",
+    "ServiceError",
+    "Settings",
+    "SettingsInvalid",
+    "StoreUnavailable",
+    "Stores",
+    "StreamExists",
+    "UnknownAlert",
+    "UnknownConstraints",
+    "UnknownPatternName",
+    "UnknownStream",
+    "UnknownWebhook",
+    "WebhookRefused",
+    "WebhookSettings",
+    "build_stores",
+    "configure_logs",
+    "end_with_parent",
+    "find_server",
+    "load_settings",
+    "missing_parts",
+    "open_stores",
+]

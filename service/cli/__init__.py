@@ -1,0 +1,9 @@
+"""The command line: ``forestall``.
+
+Purpose: one module per command, composed in ``app``. Promises: results on standard output, progress and errors on
+standard error; exit status 0 for success, 1 for a finding, 2 for a call that cannot be carried out.
+"""
+
+from service.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,76 @@
+"""``forestall demo``: see the whole service work, in one command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pipeline import check_java
+from service.demo import Demo, DemoResult
+
+_SHOWN_ALERTS = 8
+_SHOWN_REASONS = 10
+_TERMINATED = 143
+
+
+def demo(
+    orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
+) -> None:
+    """Play generated orders through the whole service. Exit status 1: the alerts differ from the reference."""
+    check_java()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
+    console = Console(highlight=False)
+    bar = (TextColumn("events"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    shown = 0
+
+    with Progress(*bar, console=console) as progress:
+        task = progress.add_task("events", total=None)
+
+        def show_alert(alert: dict[str, Any]) -> None:
+            nonlocal shown
+            shown += 1
+            if shown <= _SHOWN_ALERTS:
+                events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
+                console.print(f"webhook: [bold]{alert['pattern']}[/bold] {alert['key']} at {alert['end']}: {events}")
+            elif shown == _SHOWN_ALERTS + 1:
+                console.print("webhook: ... more arrive")
+
+        run = Demo(
+            orders=orders,
+            on_alert=show_alert,
+            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+            say=lambda line: console.print(f"[dim]{line}[/dim]"),
+        )
+        result = run.run()
+    _show(console, result)
+    raise typer.Exit(0 if result.is_equal else 1)
+
+
+def _show(console: Console, result: DemoResult) -> None:
+    for text in result.examples:
+        console.print(f"ended early: {text}", markup=False)
+    table = Table("what", "count", title="Forestall demo")
+    table.columns[1].justify = "right"
+    table.add_row("events", f"{result.events:,}")
+    for pattern, count in sorted(result.alerts.items()):
+        table.add_row(f"matches of {pattern}", f"{count:,}")
+    table.add_row("alerts that arrived by webhook", f"{result.webhooks:,}")
+    ranked = sorted(result.endings.items(), key=lambda item: -item[1])
+    for reason, count in ranked[:_SHOWN_REASONS]:
+        table.add_row(f"runs ended early by {reason}", f"{count:,}")
+    if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
+        table.add_row("runs ended early by other constraints", f"{rest:,}")
+    table.add_row("peak held instances, with constraints", f"{result.peak_held:,}")
+    table.add_row("peak held instances, without", f"{result.peak_held_unpruned:,}")
+    console.print(table)
+    if result.is_equal:
+        console.print(f"[green]the alerts equal the reference's {result.expected:,} matches[/green]")
+        console.print("\nFor your own events: make serve, then see the README's first steps.")
+    else:
+        console.print(f"[red]the alerts differ from the reference's {result.expected:,} matches[/red]")

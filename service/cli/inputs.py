@@ -1,0 +1,105 @@
+"""What several commands read: pattern files, constraint files, event files, each with a bar on long work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from constraints import ParsedConstraints, parse_constraints
+from nfa import Pattern, PatternRefused, parse_patterns
+from service.cli.errors import FileUnreadable, PatternNameTaken
+from service.errors import KeyMismatch
+from streams import Event
+from streams.readers import ReaderOptions, read_events
+
+errors = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar on standard error that vanishes when done; nothing where standard error is not a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress, progress.add_task(what, total=1.0)
+
+
+def read_text(path: Path) -> str:
+    """A text file.
+
+    Raises:
+        FileUnreadable: It cannot be read, or is no UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileUnreadable(f"{path} cannot be read: {error}", file=str(path)) from error
+
+
+def read_pattern_files(paths: list[Path]) -> list[Pattern]:
+    """The patterns of some files.
+
+    Raises:
+        PatternRefused: With file, line and column.
+        PatternNameTaken: Two patterns have the same name.
+    """
+    found: dict[str, Pattern] = {}
+    for path in paths:
+        try:
+            patterns = parse_patterns(read_text(path))
+        except PatternRefused as refusal:
+            refusal.message = f"{path}: {refusal.message}"
+            raise
+        for pattern in patterns:
+            if pattern.name in found:
+                raise PatternNameTaken(f"{path}: a pattern named {pattern.name} is given already; rename one of them")
+            found[pattern.name] = pattern
+    return list(found.values())
+
+
+def read_constraint_file(path: Path) -> ParsedConstraints:
+    """The constraints of a JSON or YAML file; notices go to standard error."""
+    parsed = parse_constraints(read_text(path))
+    for notice in parsed.notices:
+        errors.print(f"[yellow]notice[/yellow]: {notice}")
+    return parsed
+
+
+def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
+    """The events of a file, with a bar."""
+    with progress_bar(f"reading {path.name}") as (progress, task):
+        return read_events(path, options, lambda share: progress.update(task, completed=share))
+
+
+def require_key(patterns: list[Pattern], key: str | None) -> None:
+    """Check that the patterns' ``WHERE [..]`` is the key that the events are grouped by.
+
+    Raises:
+        KeyMismatch: It is not; the message says which option would do.
+    """
+    for pattern in patterns:
+        for path in pattern.keys[1:] or pattern.keys:
+            name = ".".join(path)
+            if len(pattern.keys) > 1 or name not in {"key", key, (key or "").removeprefix("data.")}:
+                keys = ", ".join(".".join(path) for path in pattern.keys)
+                raise KeyMismatch(
+                    f"pattern {pattern.name} is correlated by [{keys}], the events by {key or 'key'}: "
+                    f"write WHERE [key], or say --key data.{name}"
+                )

@@ -1,0 +1,84 @@
+"""``forestall match``: the library engine on a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from service.cli.inputs import progress_bar, read_constraint_file, read_event_file, read_pattern_files, require_key
+from service.matching import MatchReport, match_events
+from streams import format_time
+from streams.readers import ReaderOptions
+
+
+class Output(StrEnum):
+    """Form of the result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Times(StrEnum):
+    """Where the order of events comes from."""
+
+    EVENT = "event"
+    FILE = "file"
+
+
+def match(
+    pattern: Annotated[list[Path], typer.Option(help="Pattern file; repeatable.")],
+    events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
+    constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    no_prune: Annotated[bool, typer.Option("--no-prune", help="Keep doomed runs to the end of their trace.")] = False,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
+    output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
+        Times.EVENT
+    ),
+    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+) -> None:
+    """Find patterns in an event file, without Spark, Redis or HTTP."""
+    patterns = read_pattern_files(pattern)
+    require_key(patterns, key)
+    constraint_set = read_constraint_file(constraints).constraint_set if constraints else None
+    order: Literal["event", "file"] = "file" if times is Times.FILE else "event"
+    read = read_event_file(events, ReaderOptions(key=key, times=order, lifecycle=lifecycle))
+    with progress_bar("matching") as (progress, task):
+        report = match_events(
+            patterns,
+            read,
+            constraint_set,
+            is_pruning=not no_prune,
+            progress=lambda done: progress.update(task, completed=done / len(read)),
+        )
+    if output is Output.JSON:
+        typer.echo(orjson.dumps(report.to_document()).decode())
+    else:
+        _print(report)
+
+
+def _print(report: MatchReport) -> None:
+    console = Console(highlight=False)
+    table = Table("pattern", "key", "start", "end", "events", title="matches")
+    for found in report.matches:
+        bound = "  ".join(f"{alias}={','.join(ids)}" for alias, ids in found.bindings.items())
+        table.add_row(found.pattern, found.key, format_time(found.start_us), format_time(found.end_us), bound)
+    console.print(table)
+    if report.ended:
+        endings = Table("pattern", "key", "event", "reason", title="ended early")
+        for pair in report.ended:
+            endings.add_row(pair.ending.pattern, pair.ending.key, pair.ending.event_id, pair.reason)
+        console.print(endings)
+    stats = report.stats
+    console.print(
+        f"{stats.events} events, {stats.matches} matches, {stats.endings} ended, "
+        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
+    )
+    if stats.overflow:
+        console.print(f"[yellow]{stats.overflow} matches beyond the limit per event were counted, not listed[/yellow]")

@@ -1,0 +1,119 @@
+"""A thin client of the HTTP API, for the command line and the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, cast
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from service.errors import ServiceError
+from streams import Event, render_cloudevent
+
+_SOURCE = "forestall/replay"
+_BATCH_FORM = "application/cloudevents-batch+json"
+
+
+class ServiceUnreachable(ServiceError):
+    """The service does not answer, or cannot take the call now."""
+
+    code = "service-unreachable"
+    fault = "external"
+    is_retryable = True
+
+
+class CallRefused(ServiceError):
+    """The service refuses a call; the message is the problem that it names."""
+
+    code = "call-refused"
+    fault = "caller"
+
+
+class ForestallClient:
+    """Calls a running service; transport errors and 503 are tried again for a while.
+
+    Args:
+        url: Where the API listens, without ``/v1``.
+        api_key: Sent with every call, if given.
+        patience_s: How long a call is tried again.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None, *, patience_s: float = 60.0) -> None:
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._url = url
+        self._http = httpx.Client(base_url=f"{url.rstrip('/')}/v1", headers=headers, timeout=30.0)
+        self._retrying = Retrying(
+            retry=retry_if_exception_type(ServiceUnreachable),
+            stop=stop_after_delay(patience_s),
+            wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
+            reraise=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, **parameters: str | int) -> Any:
+        """The JSON answer to a GET."""
+        return self._retrying(self._call, "GET", path, params=parameters)
+
+    def post(self, path: str, body: Any, **parameters: str | int) -> Any:
+        """The JSON answer to a POST of a JSON body."""
+        return self._retrying(self._call, "POST", path, params=parameters, json=body)
+
+    def is_ready(self) -> bool:
+        """Whether the whole service is ready; one try."""
+        try:
+            return self._http.get("/ready").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def send_events(self, stream: str, events: Sequence[Event], idempotency_key: str) -> dict[str, Any]:
+        """Append events to a stream, once, however often the call has to be repeated."""
+        answer = self._retrying(
+            self._call,
+            "POST",
+            "/events",
+            params={"stream": stream},
+            json=[render_cloudevent(event, _SOURCE) for event in events],
+            headers={"Content-Type": _BATCH_FORM, "Idempotency-Key": idempotency_key},
+        )
+        return cast("dict[str, Any]", answer)
+
+    def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
+        """All items of a paged list."""
+        cursor: dict[str, str | int] = {}
+        while True:
+            page = self.get(path, limit=1_000, **parameters, **cursor)
+            yield from page["items"]
+            if not page.get("next"):
+                return
+            cursor = {"after": page["next"]}
+
+    def _call(self, method: str, path: str, **options: Any) -> Any:
+        try:
+            answer = self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
+        if answer.is_error:
+            raise CallRefused(
+                f"{method} {answer.request.url.path} was refused ({answer.status_code}): {_detail(answer)}",
+                status=answer.status_code,
+            )
+        return answer.json() if answer.content else None
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        problem = answer.json()
+    except ValueError:
+        return answer.text[:200] or answer.reason_phrase
+    return str(problem.get("detail") or problem.get("title") or problem)

@@ -1,0 +1,192 @@
+"""The demo: the whole service on generated orders, checked against the reference.
+
+Everything is real: a private Redis, Spark, the API over HTTP, signed webhooks. What it prints was delivered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from constraints import ConstraintSet, to_document
+from nfa import build_query, parse_pattern
+from nfa.reference import reference_matches
+from service.client import ForestallClient
+from service.matching import match_document, match_events
+from service.receiver import Received, receiver
+from service.temporary import running
+from streams import Event
+from workflows import (
+    OrderSettings,
+    OrderWorkload,
+    SimulationSettings,
+    derive_constraints,
+    generate_events,
+    order_fulfilment,
+)
+
+STREAM = "orders"
+PATTERNS: Mapping[str, str] = {
+    "EP1": """PATTERN EP1
+EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),
+              SEQ(UseRemoteStock u, GenerateInvoice i)), CancelOrder c)
+WHERE [key]""",
+    "Q1": """PATTERN Q1
+EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])
+WHERE [key]""",
+}
+
+_BATCH = 500
+_DRAIN_S = 180.0
+_SEED = 42
+
+AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """What the demo found.
+
+    Attributes:
+        events: Events sent.
+        alerts: Alerts in the alert log, by pattern.
+        expected: Matches of the reference.
+        webhooks: Alerts that arrived by webhook.
+        endings: Runs that ended early, by what made it certain.
+        examples: A few of them in words, from different reasons.
+        peak_held: Largest number of held instances with constraints; measured by the library engine.
+        peak_held_unpruned: The same without.
+        is_equal: Whether alerts, webhooks and reference agree.
+    """
+
+    events: int
+    alerts: Mapping[str, int]
+    expected: int
+    webhooks: int
+    endings: Mapping[str, int]
+    examples: tuple[str, ...]
+    peak_held: int
+    peak_held_unpruned: int
+    is_equal: bool
+
+
+@dataclass(slots=True)
+class Demo:
+    """One run of the demo.
+
+    Attributes:
+        orders: Number of orders.
+        on_alert: Told each alert that arrives by webhook.
+        on_progress: Told the events sent so far, and of how many.
+        say: Told what happens, a line at a time.
+    """
+
+    orders: int
+    on_alert: Callable[[dict[str, Any]], None]
+    on_progress: Callable[[int, int], None]
+    say: Callable[[str], None]
+    constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
+
+    def run(self) -> DemoResult:
+        """Start everything, play the orders, wait for the last alert, compare, stop everything.
+
+        Raises:
+            ServiceNotReady: The service does not get ready.
+        """
+        events = self._events()
+        with (
+            TemporaryDirectory(prefix="forestall-demo-") as folder,
+            receiver(self.on_alert) as (url, received),
+            running(Path(folder), self.say) as started,
+        ):
+            client = started.client
+            received.secret = self._register(client, url)
+            self._play(client, events)
+            expected = self._expected(events)
+            self.say("waiting for the last alerts")
+            self._drain(client, received, len(expected))
+            return self._result(client, received, events, expected)
+
+    def _events(self) -> list[Event]:
+        workload = OrderWorkload(
+            orders=OrderSettings(),
+            stream=SimulationSettings(traces=self.orders, concurrent=min(1_000, self.orders), key_prefix="order-"),
+        )
+        return list(generate_events(workload, _SEED))
+
+    def _register(self, client: ForestallClient, url: str) -> str:
+        """Declare the stream, upload its constraints, register patterns and webhook; returns the signing secret."""
+        client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
+        client.post("/constraints", {"stream": STREAM, **to_document(self.constraint_set)})
+        for text in PATTERNS.values():
+            client.post("/patterns", {"stream": STREAM, "text": text})
+        self.say(f"stream {STREAM}: {len(self.constraint_set.constraints)} constraints, patterns {', '.join(PATTERNS)}")
+        return str(client.post("/webhooks", {"url": url, "stream": STREAM})["secret"])
+
+    def _play(self, client: ForestallClient, events: list[Event]) -> None:
+        for start in range(0, len(events), _BATCH):
+            client.send_events(STREAM, events[start : start + _BATCH], f"demo-{start}")
+            self.on_progress(min(start + _BATCH, len(events)), len(events))
+
+    def _expected(self, events: list[Event]) -> set[AlertIdentity]:
+        queries = {name: build_query(parse_pattern(text)) for name, text in PATTERNS.items()}
+        matches = reference_matches(queries, events, self.constraint_set.end_events)
+        return {_identity(match_document(match)) for match in matches}
+
+    def _drain(self, client: ForestallClient, received: Received, expected: int) -> None:
+        """Wait until every trace is done with and every alert has been delivered, or nothing more comes."""
+        deadline = time.monotonic() + _DRAIN_S
+        while time.monotonic() < deadline:
+            ended = sum(_endings(client).values())
+            if ended >= self.orders * len(PATTERNS) and len(received.alerts) >= expected:
+                return
+            time.sleep(0.2)
+
+    def _result(
+        self, client: ForestallClient, received: Received, events: list[Event], expected: set[AlertIdentity]
+    ) -> DemoResult:
+        alerts = list(client.pages("/alerts", stream=STREAM))
+        found = [_identity(alert) for alert in alerts]
+        patterns = [parse_pattern(text) for text in PATTERNS.values()]
+        pruned = match_events(patterns, events, self.constraint_set)
+        unpruned = match_events(patterns, events, self.constraint_set, is_pruning=False)
+        return DemoResult(
+            events=len(events),
+            alerts=Counter(alert["pattern"] for alert in alerts),
+            expected=len(expected),
+            webhooks=len(received.alerts),
+            endings=_endings(client),
+            examples=_examples(client),
+            peak_held=pruned.stats.peak_held,
+            peak_held_unpruned=unpruned.stats.peak_held,
+            is_equal=len(found) == len(expected)
+            and set(found) == expected
+            and {_identity(alert) for alert in received.alerts.values()} == expected,
+        )
+
+
+def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
+    bindings = tuple(sorted((alias, tuple(ids)) for alias, ids in alert["bindings"].items()))
+    return alert["pattern"], alert["key"], bindings
+
+
+def _endings(client: ForestallClient) -> dict[str, int]:
+    """Runs ended early, counted by what made it certain."""
+    counts: Counter[str] = Counter()
+    for group in client.get("/endings", limit=1)["counts"]:
+        counts[group["constraints"]] += group["count"]
+    return dict(counts)
+
+
+def _examples(client: ForestallClient, most: int = 5) -> tuple[str, ...]:
+    """Early endings in words, one for each reason."""
+    found: dict[str, str] = {}
+    for ending in client.get("/endings", limit=500)["items"]:
+        text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"
+        found.setdefault(f"{ending['pattern']} {ending['constraints']}", text)
+    return tuple(found.values())[:most]

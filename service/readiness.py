@@ -1,0 +1,23 @@
+"""What the service needs to take events and match them."""
+
+from __future__ import annotations
+
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import is_answering
+from streams import Clock
+
+_SECOND_US = 1_000_000
+
+
+def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]:
+    """What is missing, in words; nothing when the service is ready."""
+    if not is_answering(stores.client):
+        return ["Redis does not answer"]
+    last_us = stores.heartbeat.last_us()
+    if last_us is None:
+        return ["the pipeline has given no sign of life yet"]
+    silent_s = (clock.now_us() - last_us) / _SECOND_US
+    if silent_s > settings.heartbeat_stale_s:
+        return [f"the pipeline has given no sign of life for {silent_s:.0f} s"]
+    return []

@@ -1,0 +1,77 @@
+"""A small webhook receiver for the demo: takes alerts on loopback and checks their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+
+import orjson
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+_MOST_BYTES = 1_000_000
+
+
+@dataclass(slots=True)
+class Received:
+    """What came in.
+
+    Attributes:
+        alerts: Alerts by webhook id; an alert that is delivered twice is here once.
+        deliveries: Requests with a valid signature.
+        refused: Requests without one.
+        secret: What the service signs with; set once it is known.
+    """
+
+    alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deliveries: int = 0
+    refused: int = 0
+    secret: str = ""
+    lock: Lock = field(default_factory=Lock)
+
+    def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
+        """Count a request; whether its signature is right."""
+        try:
+            Webhook(self.secret).verify(body, headers)
+        except (WebhookVerificationError, ValueError):
+            with self.lock:
+                self.refused += 1
+            return False
+        alert = orjson.loads(body)
+        with self.lock:
+            self.deliveries += 1
+            is_new = headers["webhook-id"] not in self.alerts
+            self.alerts[headers["webhook-id"]] = alert
+        if is_new:
+            on_alert(alert)
+        return True
+
+
+@contextmanager
+def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[tuple[str, Received]]:
+    """A receiver on a free loopback port; yields its URL and what it received so far."""
+    received = Received()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = min(int(self.headers.get("content-length") or 0), _MOST_BYTES)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            is_taken = received.take(self.rfile.read(length), headers, on_alert)
+            self.send_response(204 if is_taken else 401)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing: the demo says what arrived."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, name="webhook-receiver", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/alerts", received
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,259 @@
+"""What users register, as use cases without HTTP: streams, constraint sets, patterns, webhooks."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import uuid
+from dataclasses import dataclass
+
+from constraints import (
+    ConstraintSet,
+    FailingCondition,
+    QueryCheck,
+    check_query,
+    check_set,
+    failing_conditions,
+    parse_constraints,
+    to_document,
+)
+from nfa import Pattern, Query, build_query, parse_pattern
+from service.errors import KeyMismatch, PatternTooLong, UnknownConstraints
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import RegisteredConstraints, RegisteredPattern, RegisteredWebhook
+from service.webhooks import check_secret, check_target
+from streams import Clock, StreamDeclaration
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternReport:
+    """A pattern as it is registered.
+
+    Attributes:
+        pattern: The record.
+        is_new: Whether this call changed anything.
+        warnings: What can never match, in words.
+    """
+
+    pattern: RegisteredPattern
+    is_new: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintReport:
+    """A constraint set as it is registered.
+
+    Attributes:
+        record: The record.
+        is_new: Whether this call changed anything.
+        constraint_set: What it says.
+        warnings: What is legal and probably not meant, and the patterns that can no longer match, in words.
+    """
+
+    record: RegisteredConstraints
+    is_new: bool
+    constraint_set: ConstraintSet
+    warnings: tuple[str, ...]
+
+
+class Registration:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        settings: Limits, and which webhook targets are allowed.
+        clock: Tells when.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
+        self._stores = stores
+        self._settings = settings
+        self._clock = clock
+
+    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+        """Declare a stream; returns whether it is new.
+
+        Raises:
+            StreamExists: It is declared already, differently.
+        """
+        return self._stores.registry.declare_stream(declaration)
+
+    def upload_constraints(self, stream: str, document: object) -> ConstraintReport:
+        """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
+
+        Args:
+            stream: A declared stream; its end events join those of the document.
+            document: JSON or YAML text, or the value that such a text decodes to.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            InvalidConstraints: The document cannot be read; every problem is listed.
+            ContradictoryConstraints: No trace at all keeps the set.
+        """
+        declaration = self._stores.registry.stream(stream)
+        parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
+        constraint_set = _with_end_events(parsed.constraint_set, declaration)
+        check_set(constraint_set)
+        notices = (*parsed.notices, *_mismatches(parsed.constraint_set, declaration))
+        record, is_new = self._stores.registry.put_constraints(
+            stream, to_document(constraint_set), notices, self._clock.now_us()
+        )
+        return self._constraint_report(record, constraint_set, is_new=is_new)
+
+    def constraints(self, stream: str) -> ConstraintReport:
+        """The current constraint set of a stream.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownConstraints: It has no constraint set.
+        """
+        self._stores.registry.stream(stream)
+        record = self._stores.registry.constraints(stream)
+        return self._constraint_report(record, parse_constraints(record.document).constraint_set, is_new=False)
+
+    def register_pattern(self, stream: str, text: str) -> PatternReport:
+        """Register a pattern on a stream; another text under the same name is its next version.
+
+        Raises:
+            PatternTooLong: The text is longer than the limit.
+            UnknownStream: The stream is not declared.
+            PatternRefused: The text cannot be read; the message names line, column and what is expected.
+            KeyMismatch: ``WHERE [..]`` names another key than the stream's.
+            UnsatisfiablePattern: No trace that keeps the stream's constraints can match it.
+            PatternOnOtherStream: The name is taken on another stream.
+        """
+        limit = self._settings.limits.max_pattern_chars
+        if len(text) > limit:
+            raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
+        declaration = self._stores.registry.stream(stream)
+        pattern = parse_pattern(text)
+        _check_key(pattern, declaration)
+        query = build_query(pattern)
+        check = check_query(query, self._constraint_set(declaration))
+        check.require_satisfiable()
+        record, is_new = self._stores.registry.put_pattern(stream, pattern.name, text, self._clock.now_us())
+        warnings = (*_dead_alternatives(check), *_undeclared_types(query, declaration))
+        return PatternReport(pattern=record, is_new=is_new, warnings=warnings)
+
+    def pattern(self, name: str) -> tuple[PatternReport, tuple[FailingCondition, ...]]:
+        """A registered pattern, and the events that end its partial matches under the stream's constraints.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        record = self._stores.registry.pattern(name)
+        declaration = self._stores.registry.stream(record.stream)
+        query = build_query(parse_pattern(record.text))
+        constraint_set = self._constraint_set(declaration)
+        check = check_query(query, constraint_set)
+        warnings = (*_dead_alternatives(check), *_undeclared_types(query, declaration))
+        report = PatternReport(pattern=record, is_new=False, warnings=warnings)
+        return report, failing_conditions(query, constraint_set)
+
+    def delete_pattern(self, name: str) -> None:
+        """Delete a pattern; its alerts stay.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        self._stores.registry.remove_pattern(name)
+
+    def register_webhook(
+        self, url: str, *, secret: str | None = None, stream: str | None = None, pattern: str | None = None
+    ) -> RegisteredWebhook:
+        """Send alerts that are found from now on to an address.
+
+        Args:
+            url: ``http`` or ``https``.
+            secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
+            stream: Only alerts of this stream.
+            pattern: Only alerts of this pattern.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownPatternName: There is no such pattern.
+            WebhookRefused: The address or the secret cannot be used.
+        """
+        if stream is not None:
+            self._stores.registry.stream(stream)
+        if pattern is not None:
+            self._stores.registry.pattern(pattern)
+        check_target(url, allow_private=self._settings.webhooks.allow_private_targets)
+        if secret is not None:
+            check_secret(secret)
+        webhook = RegisteredWebhook(
+            id=f"wh_{uuid.uuid4().hex}",
+            url=url,
+            secret=secret or "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode(),
+            stream=stream,
+            pattern=pattern,
+            is_enabled=True,
+            registered_us=self._clock.now_us(),
+        )
+        self._stores.webhooks.put(webhook)
+        return webhook
+
+    def _constraint_set(self, declaration: StreamDeclaration) -> ConstraintSet:
+        try:
+            record = self._stores.registry.constraints(declaration.name)
+        except UnknownConstraints:
+            return ConstraintSet(end_events=frozenset(declaration.end_events))
+        return parse_constraints(record.document).constraint_set
+
+    def _constraint_report(
+        self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool
+    ) -> ConstraintReport:
+        warnings = [warning.text for warning in check_set(constraint_set)]
+        for pattern in self._stores.registry.patterns(record.stream):
+            check = check_query(build_query(parse_pattern(pattern.text)), constraint_set)
+            if not check.is_satisfiable:
+                reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
+                warnings.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+        return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=tuple(warnings))
+
+
+def _with_end_events(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
+    return ConstraintSet(constraint_set.constraints, constraint_set.end_events | frozenset(declaration.end_events))
+
+
+def _mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
+    found = []
+    if strangers := sorted(constraint_set.end_events - set(declaration.end_events)):
+        found.append(
+            f"{', '.join(strangers)}: end events of this document that the stream does not declare as such; nothing "
+            "is expected after them, but its traces stay open"
+        )
+    if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
+        found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
+    return found
+
+
+def _check_key(pattern: Pattern, declaration: StreamDeclaration) -> None:
+    own = declaration.key.removeprefix("data.")
+    allowed = {"key", declaration.key, own}
+    strangers = [path for path in map(".".join, pattern.keys) if path not in allowed]
+    if strangers or len(pattern.keys) > 1:
+        asked = ", ".join(map(".".join, pattern.keys))
+        raise KeyMismatch(
+            f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}; "
+            f"write [{own}] or [key], or leave it out",
+            asked=asked,
+            key=declaration.key,
+        )
+
+
+def _dead_alternatives(check: QueryCheck) -> list[str]:
+    return [f"one alternative of the pattern can never match: {term.text}" for term in check.dead]
+
+
+def _undeclared_types(query: Query, declaration: StreamDeclaration) -> list[str]:
+    if not declaration.event_types:
+        return []
+    return [
+        f"the event type {name} is not among those that the stream declares, so no such event can come"
+        for name in sorted(query.types - set(declaration.event_types))
+    ]

@@ -1,0 +1,88 @@
+"""The stores of a running service, opened from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from service.embedded import EmbeddedServer
+from service.settings import Settings
+from service.stores import (
+    AlertStore,
+    Client,
+    DeadLetterStore,
+    DeliveryStore,
+    DeviationStore,
+    EndingStore,
+    EventLog,
+    Heartbeat,
+    Registry,
+    WebhookStore,
+    connect,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """All that the service keeps, on one client.
+
+    Attributes:
+        url: The Redis server behind them; may hold a password.
+    """
+
+    url: str
+    client: Client
+    log: EventLog
+    registry: Registry
+    alerts: AlertStore
+    endings: EndingStore
+    deviations: DeviationStore
+    dead_letters: DeadLetterStore
+    deliveries: DeliveryStore
+    webhooks: WebhookStore
+    heartbeat: Heartbeat
+
+
+def build_stores(client: Client, url: str, settings: Settings) -> Stores:
+    """The stores behind a client of ``url``; sends no command."""
+    kept = settings.limits.recent_kept
+    log = EventLog(client, settings.shards, answer_life_s=settings.limits.idempotency_life_s, dead_letters_kept=kept)
+    return Stores(
+        url=url,
+        client=client,
+        log=log,
+        registry=Registry(client, log),
+        alerts=AlertStore(client),
+        endings=EndingStore(client, kept=kept),
+        deviations=DeviationStore(client, kept=kept),
+        dead_letters=DeadLetterStore(client, kept=kept),
+        deliveries=DeliveryStore(client, dead_kept=kept),
+        webhooks=WebhookStore(client),
+        heartbeat=Heartbeat(client),
+    )
+
+
+@contextmanager
+def open_stores(settings: Settings) -> Iterator[Stores]:
+    """The stores that the settings name, for as long as the block runs.
+
+    Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
+    not run.
+
+    Raises:
+        NoServerBinary: There is neither a URL nor a server to start.
+        EmbeddedServerFailed: The private server does not come up.
+    """
+    if settings.redis_url is not None:
+        url = settings.redis_url.get_secret_value()
+        with connect(url) as client:
+            yield build_stores(client, url, settings)
+        return
+    server = EmbeddedServer(settings.data_dir)
+    url = server.start()
+    try:
+        with connect(url) as client:
+            yield build_stores(client, url, settings)
+    finally:
+        server.stop()

@@ -1,0 +1,149 @@
+"""Settings of the service: one frozen value, read from the environment once, in ``main``, and passed down.
+
+Every setting is an environment variable with the prefix ``FORESTALL_``; parts of a group are joined by two underscores,
+as in ``FORESTALL_WEBHOOKS__TIMEOUT_S``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service.errors import SettingsInvalid
+
+PREFIX = "FORESTALL_"
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _default_shards() -> int:
+    return 4 * (os.cpu_count() or 1)
+
+
+class WebhookSettings(BaseModel):
+    """How alerts are delivered.
+
+    Attributes:
+        allow_private_targets: Deliver to loopback and private addresses too.
+        attempts: So many attempts in all before a delivery is given up.
+        first_delay_s: The pause before the second attempt is at most this.
+        delay_factor: Each further pause may be so many times longer.
+        max_delay_s: No pause is longer.
+        timeout_s: An attempt takes no longer.
+        concurrency: So many attempts at the same time.
+        poll_interval_s: How often the queue is looked at when nothing is due.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    allow_private_targets: bool = False
+    attempts: Count = 12
+    first_delay_s: Seconds = 5.0
+    delay_factor: Annotated[float, Field(ge=1, le=100)] = 3.0
+    max_delay_s: Seconds = 6 * 3600.0
+    timeout_s: Seconds = 15.0
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 16
+    poll_interval_s: Seconds = 0.5
+
+
+class Limits(BaseModel):
+    """What one request may hold, and how much is kept.
+
+    Attributes:
+        max_body_bytes: Bytes of any request body.
+        max_batch_events: Events of one request.
+        max_pattern_chars: Characters of a pattern's text.
+        max_constraints: Constraints of a set.
+        recent_kept: About so many endings, deviations, dead letters and dead deliveries are kept, each.
+        idempotency_life_s: How long an idempotency key is remembered.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_body_bytes: Count = 10 * 1024 * 1024
+    max_batch_events: Count = 10_000
+    max_pattern_chars: Count = 20_000
+    max_constraints: Count = 10_000
+    recent_kept: Count = 10_000
+    idempotency_life_s: Count = 86_400
+
+
+class Settings(BaseSettings):
+    """All settings.
+
+    Attributes:
+        data_dir: Where the private Redis server and the pipeline's checkpoint live.
+        redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
+        shards: Shards of a new event log; an existing log keeps its own number.
+        api_host: Where the API listens. Other hosts than loopback ask for a key.
+        api_port: The API's port.
+        api_key: What clients must send; None leaves the API open, on loopback only.
+        webhooks: See ``WebhookSettings``.
+        limits: See ``Limits``.
+        log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
+        trigger_interval_s: How often the pipeline begins a micro-batch.
+        heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
+        spark_master: Where Spark runs.
+        log_level: Least level that is logged.
+        parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    data_dir: Path = Path("data")
+    redis_url: SecretStr | None = None
+    shards: Annotated[int, Field(ge=1, le=4096)] = Field(default_factory=_default_shards)
+    api_host: str = "127.0.0.1"
+    api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    api_key: Annotated[SecretStr, Field(min_length=8)] | None = None
+    webhooks: WebhookSettings = WebhookSettings()
+    limits: Limits = Limits()
+    log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
+    trigger_interval_s: Seconds = 1.0
+    heartbeat_stale_s: Seconds = 60.0
+    spark_master: str = "local[*]"
+    log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
+    parent_pid: Count | None = None
+
+    @model_validator(mode="after")
+    def _open_only_on_loopback(self) -> Settings:
+        if self.api_key is None and not is_loopback(self.api_host):
+            raise ValueError(
+                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines: set {PREFIX}API_KEY too"
+            )
+        return self
+
+
+def load_settings() -> Settings:
+    """Settings from the environment.
+
+    Raises:
+        SettingsInvalid: Some are wrong; the message lists every one by its variable.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = [f"{_variable(fault['loc'])}{fault['msg'].removeprefix('Value error, ')}" for fault in error.errors()]
+        raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults)) from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _variable(place: tuple[int | str, ...]) -> str:
+    return f"{PREFIX}{'__'.join(str(part).upper() for part in place)}: " if place else ""

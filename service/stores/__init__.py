@@ -1,0 +1,45 @@
+"""What the service keeps in Redis; the only importer of ``redis`` in ``service``.
+
+Each store is handed a client. Every change of more than one key is one atomic Lua script, and every script may run
+twice without harm, as a client sends a command again when its answer was lost on the way.
+"""
+
+from service.stores.alerts import AlertPage, AlertStore
+from service.stores.connection import Client, connect, is_answering, server_folder
+from service.stores.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.deliveries import Delivery, DeliveryStore, Outcome
+from service.stores.deviations import DeviationStore
+from service.stores.endings import EndingStore
+from service.stores.event_log import EventLog, Receipt, Submission
+from service.stores.heartbeat import Heartbeat
+from service.stores.recent import RecentStore, Row
+from service.stores.registry import RegisteredConstraints, RegisteredPattern, Registry
+from service.stores.webhooks import DeliveryStats, RegisteredWebhook, WebhookStore
+
+__all__ = [
+    "AlertPage",
+    "AlertStore",
+    "Client",
+    "DeadLetter",
+    "DeadLetterStore",
+    "Delivery",
+    "DeliveryStats",
+    "DeliveryStore",
+    "DeviationStore",
+    "EndingStore",
+    "EventLog",
+    "Heartbeat",
+    "Outcome",
+    "Receipt",
+    "RecentStore",
+    "RegisteredConstraints",
+    "RegisteredPattern",
+    "RegisteredWebhook",
+    "Registry",
+    "Row",
+    "Submission",
+    "WebhookStore",
+    "connect",
+    "is_answering",
+    "server_folder",
+]

@@ -1,0 +1,84 @@
+"""The connection to Redis: retries with backoff, one error when it does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.retry import Retry
+
+from service.errors import StoreUnavailable
+
+PREFIX = "forestall:"
+
+_CONNECT_TIMEOUT_S = 2.0
+_ANSWER_TIMEOUT_S = 10.0
+_BACKOFF_BASE_S = 0.05
+_BACKOFF_CAP_S = 0.5
+_UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
+
+
+class Client(redis.Redis):
+    """A Redis client whose commands raise ``StoreUnavailable`` after the retries; safe to share between threads."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except _UNAVAILABLE as error:
+            raise StoreUnavailable(
+                f"Redis does not take the command {str(args[0])!r} now ({error}); try again in a moment"
+            ) from error
+
+
+Script = Callable[[Sequence[str], Sequence[str | bytes | int]], Any]
+
+
+def connect(url: str, *, retries: int = 3) -> Client:
+    """A client for ``url``; connects at the first command.
+
+    Commands that fail on the way are sent again, so every script of this package can run twice without harm.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://``.
+        retries: How often a command is sent again, with growing pauses of at most half a second.
+
+    Raises:
+        StoreUnavailable: The URL is not one of these.
+    """
+    try:
+        client = Client.from_url(
+            url,
+            protocol=2,
+            retry=Retry(ExponentialWithJitterBackoff(cap=_BACKOFF_CAP_S, base=_BACKOFF_BASE_S), retries),
+            socket_connect_timeout=_CONNECT_TIMEOUT_S,
+            socket_timeout=_ANSWER_TIMEOUT_S,
+        )
+        return cast(Client, client)
+    except ValueError as error:
+        raise StoreUnavailable(f"the Redis URL cannot be read: {error}") from error
+
+
+def register(client: Client, text: str) -> Script:
+    """A Lua script as a function of keys and arguments; loaded into the server when it is not there."""
+    script = client.register_script(text)
+    return lambda keys, args: script(keys=list(keys), args=list(args))
+
+
+def is_answering(client: Client) -> bool:
+    """Whether the server is up and has loaded its data."""
+    try:
+        client.ping()
+    except StoreUnavailable:
+        return False
+    return True
+
+
+def server_folder(client: Client) -> str | None:
+    """The data folder of the server behind ``client``; None when it does not say."""
+    try:
+        return str(client.config_get("dir").get("dir"))
+    except (StoreUnavailable, RedisError):
+        return None

@@ -1,0 +1,25 @@
+"""The pipeline's sign of life."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from service.stores.connection import PREFIX, Client
+
+HEARTBEAT_KEY = PREFIX + "pipeline:heartbeat"
+
+
+class Heartbeat:
+    """When the pipeline last said that it is well."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def beat(self, now_us: int) -> None:
+        """The pipeline is well now."""
+        self._client.set(HEARTBEAT_KEY, now_us)
+
+    def last_us(self) -> int | None:
+        """Microseconds UTC of the last sign; None when there never was one."""
+        value = cast("bytes | None", self._client.get(HEARTBEAT_KEY))
+        return None if value is None else int(value)

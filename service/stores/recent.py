@@ -1,0 +1,128 @@
+"""Capped lists of recent records with counters that never forget: early endings, deviations, dead letters.
+
+A micro-batch may be written twice when the pipeline dies between its sink and its checkpoint. So the ids of the latest
+micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, cast
+
+import orjson
+
+from service.stores.connection import Client, register
+from service.stores.records import decode, encode
+
+_CHUNK_ROWS = 500
+_PAGE_ROWS = 500
+
+# KEYS: entries, counters, ids of the latest micro-batch. ARGV: marker of the micro-batch, entries kept, then id, record
+# and counter of each row.
+_APPEND = """
+if redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 0 then
+  redis.call('DEL', KEYS[3])
+  redis.call('SADD', KEYS[3], ARGV[1])
+end
+local added = 0
+for i = 3, #ARGV, 3 do
+  if redis.call('SADD', KEYS[3], ARGV[i]) == 1 then
+    redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', ARGV[i + 1])
+    redis.call('HINCRBY', KEYS[2], ARGV[i + 2], 1)
+    added = added + 1
+  end
+end
+return added
+"""
+
+
+class Row(Protocol):
+    """What the pipeline hands over: a JSON object with a deterministic id."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def stream(self) -> str: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+class RecentStore:
+    """One capped list with its counters; subclasses say where it is and what is counted.
+
+    Attributes:
+        key: Redis key of the list.
+        counted: Fields of a record that make its counter.
+
+    Args:
+        client: Where it is.
+        kept: About so many records are kept.
+    """
+
+    key: ClassVar[str]
+    counted: ClassVar[tuple[str, ...]]
+
+    def __init__(self, client: Client, *, kept: int = 10_000) -> None:
+        self._client = client
+        self._kept = kept
+        self._append = register(client, _APPEND)
+
+    @classmethod
+    def counts_key(cls) -> str:
+        """Redis key of the counters."""
+        return cls.key + ":counts"
+
+    @classmethod
+    def counter(cls, record: Mapping[str, Any]) -> bytes:
+        """The counter of a record, as it is stored."""
+        return orjson.dumps([_as_text(record.get(name)) for name in cls.counted])
+
+    def append(self, rows: Sequence[Row], epoch: int) -> int:
+        """Keep and count the rows of a micro-batch; those of the same epoch that are there already are passed over.
+
+        Returns:
+            How many were new.
+        """
+        keys = [self.key, self.counts_key(), self.key + ":seen"]
+        added = 0
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            parts: list[str | bytes] = []
+            for row in rows[start : start + _CHUNK_ROWS]:
+                record = {**orjson.loads(row.body), "id": row.id, "stream": row.stream}
+                parts += [row.id, encode(**record), self.counter(record)]
+            added += int(self._append(keys, [f"epoch:{epoch}", self._kept, *parts]))
+        return added
+
+    def recent(self, limit: int, *, stream: str | None = None) -> list[dict[str, Any]]:
+        """The latest records, newest first."""
+        found: list[dict[str, Any]] = []
+        for record in self._newest_first(limit if stream is None else _PAGE_ROWS):
+            if stream is None or record["stream"] == stream:
+                found.append(record)
+            if len(found) == limit:
+                break
+        return found
+
+    def counts(self) -> list[dict[str, Any]]:
+        """One object per counter, in their order: the fields of ``counted``, and ``count`` since the store began."""
+        raw = cast("dict[bytes, bytes]", self._client.hgetall(self.counts_key()))
+        counters = sorted((orjson.loads(counter), int(count)) for counter, count in raw.items())
+        return [{**dict(zip(self.counted, values, strict=True)), "count": count} for values, count in counters]
+
+    def _newest_first(self, page_rows: int) -> Iterator[dict[str, Any]]:
+        until = "+"
+        while page := cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]",
+            self._client.xrevrange(self.key, max=until, count=page_rows),
+        ):
+            for _, fields in page:
+                yield decode(fields[b"record"], self.key)
+            until = "(" + page[-1][0].decode()
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
+    return "" if value is None else str(value)

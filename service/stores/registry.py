@@ -1,0 +1,311 @@
+"""What is registered: streams, patterns and constraint sets, each with its versions.
+
+Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
+the two never disagree. A change is computed from the record that was read and lands only if that is still there;
+otherwise it is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from service.errors import (
+    PatternOnOtherStream,
+    RegistryContended,
+    StreamExists,
+    UnknownConstraints,
+    UnknownPatternName,
+    UnknownStream,
+)
+from service.stores.connection import PREFIX, Client, register
+from service.stores.event_log import EventLog, control_body
+from service.stores.records import decode, encode
+from streams import FieldMapping, RecordKind, StreamDeclaration
+
+STREAMS_KEY = PREFIX + "streams"
+PATTERNS_KEY = PREFIX + "patterns"
+PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
+CONSTRAINTS_KEY = PREFIX + "constraints"
+CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
+
+_ATTEMPTS = 5
+
+# KEYS: current records, all versions, then every shard. ARGV: field, the record it replaces or '', the new record,
+# field among the versions, kind, stream and body of the control record.
+_COMMIT = """
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
+for i = 3, #KEYS do
+  redis.call('XADD', KEYS[i], '*', 'kind', ARGV[5], 'stream', ARGV[6], 'body', ARGV[7])
+end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredPattern:
+    """A pattern on a stream.
+
+    Attributes:
+        is_active: False once it is deleted; its versions go on counting when it comes back.
+        registered_us: When this version came, microseconds UTC.
+    """
+
+    name: str
+    stream: str
+    text: str
+    version: int
+    is_active: bool
+    registered_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredConstraints:
+    """The constraint set of a stream.
+
+    Attributes:
+        document: In canonical form, the stream's end events included; read by ``constraints.parse_constraints``.
+        notices: Where the upload means more than is kept, in words.
+        uploaded_us: When this version came, microseconds UTC.
+    """
+
+    stream: str
+    version: int
+    document: Mapping[str, Any]
+    notices: tuple[str, ...]
+    uploaded_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A new record and the control record that tells the pipeline."""
+
+    record: bytes
+    version: int
+    kind: RecordKind
+    stream: str
+    body: bytes
+
+
+class Registry:
+    """The registry, next to the log it writes control records into."""
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._client = client
+        self._log = log
+        self._commit = register(client, _COMMIT)
+
+    # Streams
+
+    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+        """Declare a stream; declaring it again in the same words changes nothing.
+
+        Returns:
+            Whether it is new.
+
+        Raises:
+            StreamExists: It is declared already, differently.
+        """
+
+        def change(current: bytes | None) -> _Change | None:
+            if current is None:
+                body = control_body(declaration=asdict(declaration))
+                record = encode(declaration=asdict(declaration))
+                return _Change(record=record, version=1, kind=RecordKind.STREAM_ON, stream=declaration.name, body=body)
+            if _declaration(current, declaration.name) != declaration:
+                raise StreamExists(
+                    f"the stream {declaration.name!r} is declared already, differently; declare another name, "
+                    "or send the declaration that it has",
+                    stream=declaration.name,
+                )
+            return None
+
+        _, is_new = self._apply(STREAMS_KEY, STREAMS_KEY + ":versions", declaration.name, change)
+        return is_new
+
+    def stream(self, name: str) -> StreamDeclaration:
+        """The declaration of a stream.
+
+        Raises:
+            UnknownStream: There is none.
+        """
+        body = self._get(STREAMS_KEY, name)
+        if body is None:
+            raise UnknownStream(f"there is no stream {name!r}; declare it first (POST /v1/streams)", stream=name)
+        return _declaration(body, name)
+
+    def streams(self) -> list[StreamDeclaration]:
+        """All streams, by name."""
+        return [_declaration(body, name) for name, body in self._all(STREAMS_KEY)]
+
+    # Patterns
+
+    def put_pattern(self, stream: str, name: str, text: str, now_us: int) -> tuple[RegisteredPattern, bool]:
+        """Register a pattern; another text is its next version, the same text changes nothing.
+
+        Returns:
+            The pattern as it is now, and whether it changed.
+
+        Raises:
+            PatternOnOtherStream: An active pattern of that name is on another stream.
+        """
+
+        def change(current: bytes | None) -> _Change | None:
+            known = None if current is None else _pattern(current, name)
+            if known is not None and known.is_active:
+                if known.stream != stream:
+                    raise PatternOnOtherStream(
+                        f"the pattern {name!r} is registered on the stream {known.stream!r}; delete it there first, "
+                        "or give this one another name",
+                        pattern=name,
+                        stream=known.stream,
+                    )
+                if known.text == text:
+                    return None
+            version = 1 if known is None else known.version + 1
+            pattern = RegisteredPattern(
+                name=name, stream=stream, text=text, version=version, is_active=True, registered_us=now_us
+            )
+            body = control_body(name=name, version=version, text=text)
+            return _Change(
+                record=encode(**asdict(pattern)), version=version, kind=RecordKind.PATTERN_ON, stream=stream, body=body
+            )
+
+        record, is_new = self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+        return _pattern(record, name), is_new
+
+    def remove_pattern(self, name: str) -> None:
+        """Delete a pattern; its alerts stay.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+
+        def change(current: bytes | None) -> _Change | None:
+            known = None if current is None else _pattern(current, name)
+            if known is None or not known.is_active:
+                raise _unknown_pattern(name)
+            gone = encode(**{**asdict(known), "is_active": False})
+            return _Change(
+                record=gone,
+                version=known.version,
+                kind=RecordKind.PATTERN_OFF,
+                stream=known.stream,
+                body=control_body(name=name),
+            )
+
+        self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+
+    def pattern(self, name: str) -> RegisteredPattern:
+        """An active pattern.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+        body = self._get(PATTERNS_KEY, name)
+        pattern = None if body is None else _pattern(body, name)
+        if pattern is None or not pattern.is_active:
+            raise _unknown_pattern(name)
+        return pattern
+
+    def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
+        """All active patterns, by name."""
+        everything = (_pattern(body, name) for name, body in self._all(PATTERNS_KEY))
+        return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
+
+    # Constraint sets
+
+    def put_constraints(
+        self, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
+    ) -> tuple[RegisteredConstraints, bool]:
+        """Give a stream a constraint set; another document is its next version, the same one changes nothing.
+
+        Returns:
+            The constraint set as it is now, and whether it changed.
+        """
+
+        def change(current: bytes | None) -> _Change | None:
+            known = None if current is None else _constraints(current, stream)
+            if known is not None and known.document == document:
+                return None
+            version = 1 if known is None else known.version + 1
+            record = encode(stream=stream, version=version, document=document, notices=notices, uploaded_us=now_us)
+            body = control_body(name=stream, version=version, document=document)
+            return _Change(record=record, version=version, kind=RecordKind.CONSTRAINTS_ON, stream=stream, body=body)
+
+        record, is_new = self._apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, change)
+        return _constraints(record, stream), is_new
+
+    def constraints(self, stream: str, version: int | None = None) -> RegisteredConstraints:
+        """The constraint set of a stream, the current one unless a version is asked for.
+
+        Raises:
+            UnknownConstraints: There is none.
+        """
+        if version is None:
+            body = self._get(CONSTRAINTS_KEY, stream)
+        else:
+            body = self._get(CONSTRAINT_VERSIONS_KEY, f"{version}@{stream}")
+        if body is None:
+            raise UnknownConstraints(
+                f"the stream {stream!r} has no constraint set{'' if version is None else f' of version {version}'}; "
+                "upload one (POST /v1/constraints)",
+                stream=stream,
+            )
+        return _constraints(body, stream)
+
+    def constraint_sets(self) -> list[RegisteredConstraints]:
+        """The current constraint set of every stream that has one, by name."""
+        return [_constraints(body, name) for name, body in self._all(CONSTRAINTS_KEY)]
+
+    # Storage
+
+    def _apply(
+        self, key: str, versions_key: str, field: str, change: Callable[[bytes | None], _Change | None]
+    ) -> tuple[bytes, bool]:
+        """Compute a change and commit it; again when another writer came first. None leaves the record as it is."""
+        for _ in range(_ATTEMPTS):
+            current = self._get(key, field)
+            wanted = change(current)
+            if wanted is None:
+                assert current is not None, "only an existing record can stay as it is"
+                return current, False
+            arguments: list[str | bytes | int] = [field, current or b"", wanted.record, f"{wanted.version}@{field}"]
+            arguments += [wanted.kind.value, wanted.stream, wanted.body]
+            if self._commit([key, versions_key, *self._log.keys()], arguments):
+                return wanted.record, True
+        raise RegistryContended(f"{field!r} keeps being changed by others; try again")
+
+    def _get(self, key: str, field: str) -> bytes | None:
+        return cast("bytes | None", self._client.hget(key, field))
+
+    def _all(self, key: str) -> list[tuple[str, bytes]]:
+        records = cast("dict[bytes, bytes]", self._client.hgetall(key))
+        return sorted((field.decode(), body) for field, body in records.items())
+
+
+def _declaration(body: bytes, name: str) -> StreamDeclaration:
+    fields = decode(body, f"the stream {name!r}")["declaration"]
+    return StreamDeclaration(
+        name=fields["name"],
+        key=fields["key"],
+        event_types=tuple(fields["event_types"]),
+        end_events=tuple(fields["end_events"]),
+        mapping=FieldMapping(**fields["mapping"]),
+    )
+
+
+def _pattern(body: bytes, name: str) -> RegisteredPattern:
+    return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
+
+
+def _constraints(body: bytes, stream: str) -> RegisteredConstraints:
+    fields = decode(body, f"the constraint set of {stream!r}")
+    return RegisteredConstraints(**{**fields, "notices": tuple(fields["notices"])})
+
+
+def _unknown_pattern(name: str) -> UnknownPatternName:
+    return UnknownPatternName(f"there is no pattern {name!r}; GET /v1/patterns lists them", pattern=name)

@@ -1,0 +1,158 @@
+"""The whole service under one command: Redis if need be, the API, the pipeline, the deliverer.
+
+A process that dies is started again, with growing pauses while it keeps dying. None is told what the others do: they
+meet in Redis only, so that each may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import structlog
+
+from service.embedded import EmbeddedServer
+from service.settings import PREFIX, Settings
+
+CHILDREN: Mapping[str, str] = {
+    "api": "api",
+    "pipeline": "service.pipeline_process",
+    "deliverer": "service.deliverer",
+}
+
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 10.0
+_STEADY_S = 30.0
+_STOP_S = 20.0
+_SERVER_CHECK_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Child:
+    module: str
+    log_file: Path
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    due_at: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Starts the processes, watches them, stops them.
+
+    Attributes:
+        settings: Of the service; the processes read the same environment.
+        overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
+        children: Modules to run, by name.
+    """
+
+    settings: Settings
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
+    _running: dict[str, _Child] = field(default_factory=dict)
+    _server: EmbeddedServer | None = None
+    _server_due_at: float = 0.0
+    _redis_url: str = ""
+
+    @property
+    def log_folder(self) -> Path:
+        """Where each process writes its log."""
+        return self.settings.data_dir / "logs"
+
+    @property
+    def redis_url(self) -> str:
+        """The Redis server in use, once started."""
+        return self._redis_url
+
+    def pid(self, name: str) -> int | None:
+        """Process id of a child that runs."""
+        process = self._running[name].process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def start(self) -> None:
+        """Start everything; returns at once.
+
+        Raises:
+            NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
+        """
+        self.log_folder.mkdir(parents=True, exist_ok=True)
+        if self.settings.redis_url is None:
+            self._server = EmbeddedServer(self.settings.data_dir)
+            self._redis_url = self._server.start()
+        else:
+            self._redis_url = self.settings.redis_url.get_secret_value()
+        self._running = {
+            name: _Child(module, self.log_folder / f"{name}.log") for name, module in self.children.items()
+        }
+        self.tend()
+
+    def tend(self) -> None:
+        """Start what is not running and due; call it often."""
+        now = time.monotonic()
+        if self._server is not None and now >= self._server_due_at:
+            self._redis_url = self._server.start()
+            self._server_due_at = now + _SERVER_CHECK_S
+        for name, child in self._running.items():
+            if child.process is not None and (status := child.process.poll()) is not None:
+                self._note_death(name, child, status, now)
+            if child.process is None and now >= child.due_at:
+                self._launch(child, now)
+
+    def run(self, stop: Event, *, each_round: Callable[[], None] = lambda: None, interval_s: float = 0.2) -> None:
+        """Tend until ``stop`` is set, then stop everything."""
+        try:
+            while not stop.wait(interval_s):
+                self.tend()
+                each_round()
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Ask every process to end, wait, end by force what does not; Redis last."""
+        processes = [child.process for child in self._running.values() if child.process is not None]
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + _STOP_S
+        for process in processes:
+            try:
+                process.wait(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running = {}
+        if self._server is not None:
+            self._server.stop()
+
+    def _launch(self, child: _Child, now: float) -> None:
+        # house: allow environment: the children inherit this process's environment
+        environment = {**os.environ, **self.overrides}
+        environment[f"{PREFIX}REDIS_URL"] = self._redis_url
+        environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
+        with child.log_file.open("ab") as log_file:
+            child.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", child.module],
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=log_file,
+                env=environment,
+            )
+        child.started_at = now
+        child.starts += 1
+
+    def _note_death(self, name: str, child: _Child, status: int, now: float) -> None:
+        was_steady = now - child.started_at > _STEADY_S
+        child.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * child.pause_s, _LONGEST_PAUSE_S)
+        child.due_at = now + child.pause_s
+        child.process = None
+        log.warning("process ended", name=name, status=status, again_in_s=child.pause_s, log=str(child.log_file))

@@ -1,0 +1,61 @@
+"""For tests: a private server for a test session, settings without surprises, a clock that is set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from service.embedded import EmbeddedServer
+from service.settings import Settings
+from service.stores import Client, connect
+
+
+@dataclass(slots=True)
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    time_us: int = 1_767_225_600_000_000
+
+    def now_us(self) -> int:
+        return self.time_us
+
+    def forward(self, seconds: float) -> None:
+        """Move on."""
+        self.time_us += round(seconds * 1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkRow:
+    """A row as the pipeline hands it to the sink."""
+
+    kind: str
+    stream: str
+    id: str
+    body: bytes
+    position: str = "1-0"
+    shard: int = 0
+
+
+@contextmanager
+def private_server(folder: Path) -> Iterator[str]:
+    """A real server with an append-only file in ``folder``; yields its URL and stops it in the end."""
+    server = EmbeddedServer(folder)
+    yield server.start()
+    server.stop()
+
+
+@contextmanager
+def empty_client(url: str) -> Iterator[Client]:
+    """A client of a server that forgets all it knows first."""
+    with connect(url) as client:
+        client.flushall()
+        yield client
+
+
+def settings_for(url: str, **changes: object) -> Settings:
+    """Settings for one test: those given, and three shards."""
+    return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})

@@ -1,0 +1,84 @@
+"""The application on a real port and a real Redis, both started when a test first asks."""
+
+import httpx
+import pytest
+
+from api import create_app
+from api.testing import serving
+from service import build_stores
+from service.testing import HandClock, empty_client, private_server, settings_for
+
+KEY = "a-key-for-tests"
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_clock():
+    return HandClock()
+
+
+@pytest.fixture
+def clock(shared_clock):
+    """The clock of the running application, set to the beginning."""
+    shared_clock.time_us = HandClock().time_us
+    return shared_clock
+
+
+@pytest.fixture(scope="session")
+def settings(server_url):
+    limits = {"max_body_bytes": 100_000, "max_batch_events": 50, "max_pattern_chars": 500}
+    return settings_for(server_url, api_key=KEY, limits=limits, webhooks={"allow_private_targets": True})
+
+
+@pytest.fixture(scope="session")
+def api_url(settings, shared_clock):
+    with serving(create_app(settings, shared_clock)) as url:
+        yield url
+
+
+@pytest.fixture
+def stores(server_url, settings):
+    with empty_client(server_url) as client:
+        yield build_stores(client, server_url, settings)
+
+
+@pytest.fixture
+def stranger(api_url, stores, clock):
+    """A client without the key."""
+    with httpx.Client(base_url=api_url) as client:
+        yield client
+
+
+@pytest.fixture
+def http(stranger):
+    """A client with the key; paths begin with /v1."""
+    stranger.headers["Authorization"] = f"Bearer {KEY}"
+    return stranger
+
+
+@pytest.fixture
+def orders(http):
+    """A client of a service that has the stream ``orders``."""
+    answer = http.post("/v1/streams", json={"name": "orders", "key": "data.id", "end_events": ["Z"]})
+    assert answer.status_code == 201
+    return http
+
+
+@pytest.fixture
+def check_problem():
+    """Checks that an answer is a problem document, and gives its body."""
+
+    def check(answer, status, code):
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+        body = answer.json()
+        assert (body["status"], body["code"], body["type"]) == (status, code, f"urn:forestall:problem:{code}")
+        assert body["title"]
+        assert body["detail"]
+        return body
+
+    return check

@@ -1,0 +1,99 @@
+import orjson
+import pytest
+
+pytestmark = pytest.mark.redis
+
+YAML = {"content-type": "application/yaml"}
+PATTERN = "PATTERN p EVENT SEQ(A a, B b)"
+
+
+def test_constraints_come_as_json_and_are_shown_in_words(orders):
+    body = {"stream": "orders", "constraints": ["exclusive(A, C)", {"prior": ["A", "B"]}], "end": ["Y"]}
+    answer = orders.post("/v1/constraints", json=body)
+    assert answer.status_code == 201
+    shown = answer.json()
+    assert (shown["stream"], shown["version"], shown["end"]) == ("orders", 1, ["Y", "Z"])
+    assert shown["constraints"] == ["exclusive(A, C)", "prior(A, B)"]
+    assert len(shown["notices"]) == 1
+    assert orders.get("/v1/constraints/orders").json() == shown
+    (listed,) = orders.get("/v1/constraints").json()["items"]
+    assert (listed["stream"], listed["version"]) == ("orders", 1)
+
+
+def test_constraints_come_as_yaml(orders):
+    text = "stream: orders\nexclusive:\n  - [A, C]\n"
+    assert orders.post("/v1/constraints", content=text, headers=YAML).json()["constraints"] == ["exclusive(A, C)"]
+
+
+def test_the_stream_may_be_named_in_the_query(orders):
+    answer = orders.post("/v1/constraints?stream=orders", content="- exclusive(A, C)\n", headers=YAML)
+    assert (answer.status_code, answer.json()["constraints"]) == (201, ["exclusive(A, C)"])
+    again = orders.post("/v1/constraints?stream=orders", json=["exclusive(C, A)"])
+    assert (again.status_code, again.json()["version"]) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "body"), [("", ["prior(A, B)"]), ("?stream=a", {"stream": "b"}), ("", {"stream": 3}), ("", "prior")]
+)
+def test_a_document_without_its_stream_is_refused(orders, check_problem, query, body):
+    check_problem(orders.post(f"/v1/constraints{query}", json=body), 400, "stream-missing")
+
+
+def test_every_problem_is_told_with_its_line(orders, check_problem):
+    text = "- exclusive(A)\n- prior(A, B)\n- sometimes(A)\n"
+    answer = orders.post("/v1/constraints?stream=orders", content=text, headers=YAML)
+    body = check_problem(answer, 400, "invalid-constraints")
+    assert [found["line"] for found in body["problems"]] == [1, 3]
+
+
+def test_contradictory_constraints_are_refused(orders, check_problem):
+    answer = orders.post("/v1/constraints?stream=orders", json=["existence(A)", "absence(A)"])
+    body = check_problem(answer, 400, "contradictory-constraints")
+    assert sorted(body["constraints"]) == ["absence(A)", "existence(A)"]
+
+
+def test_patterns_that_can_no_longer_match_are_warned_of(orders):
+    orders.post("/v1/patterns", json={"stream": "orders", "text": PATTERN})
+    (warning,) = orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"]).json()["warnings"]
+    assert "p stays registered" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("stream: [a", 1),
+        ("stream: a\nprior: &x [A, B]\nexclusive: *x\n", 3),
+        ("stream: a\nstream: b\n", 1),
+        ("stream: !!python/object:os.system {}\n", 1),
+        ("\tstream: a", 1),
+    ],
+)
+def test_what_is_not_plain_yaml_is_refused(orders, check_problem, text, line):
+    body = check_problem(orders.post("/v1/constraints", content=text, headers=YAML), 400, "malformed-body")
+    assert body["line"] == line
+
+
+@pytest.mark.parametrize("body", [b'{"stream": "orders",', b'{"stream": "a", "stream": "b"}', b"[" * 50_000, b"\xff"])
+@pytest.mark.parametrize("kind", ["application/json", "application/yaml"])
+def test_a_damaged_document_is_refused(orders, check_problem, body, kind):
+    answer = orders.post("/v1/constraints", content=body, headers={"content-type": kind})
+    check_problem(answer, 400, "malformed-body")
+
+
+def test_other_media_types_are_not_read(orders, check_problem):
+    headers = {"content-type": "text/plain"}
+    answer = orders.post("/v1/constraints?stream=orders", content="- prior(A, B)", headers=headers)
+    check_problem(answer, 415, "unsupported-media-type")
+
+
+def test_unknown_streams_and_sets_are_404(orders, check_problem):
+    check_problem(orders.post("/v1/constraints?stream=nowhere", json=[]), 404, "unknown-stream")
+    check_problem(orders.get("/v1/constraints/nowhere"), 404, "unknown-stream")
+    check_problem(orders.get("/v1/constraints/orders"), 404, "unknown-constraints")
+
+
+def test_a_document_may_be_long_but_not_endless(orders, check_problem, settings):
+    body = orjson.dumps(["prior(A, B)"] * 10_000)
+    assert len(body) > settings.limits.max_body_bytes
+    headers = {"content-type": "application/json"}
+    check_problem(orders.post("/v1/constraints?stream=orders", content=body, headers=headers), 413, "body-too-large")

@@ -1,0 +1,143 @@
+import orjson
+import pytest
+
+from streams import EventBatch
+
+pytestmark = pytest.mark.redis
+
+PLAIN = {"id": "e1", "type": "A", "time": "2026-01-01T00:00:00Z", "data": {"id": "k"}}
+CLOUD = {**PLAIN, "specversion": "1.0", "source": "/shop"}
+
+
+def send(http, value, kind="application/json", stream="orders", **headers):
+    content = value if isinstance(value, bytes) else orjson.dumps(value)
+    return http.post(f"/v1/events?stream={stream}", content=content, headers={"content-type": kind, **headers})
+
+
+def logged(stores):
+    return [
+        event.id
+        for shard in range(3)
+        for entry in stores.log.read_range(shard)
+        if entry.kind == "events"
+        for event in EventBatch.from_bytes(entry.body).to_events()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("application/cloudevents+json", CLOUD),
+        ("application/cloudevents+json; charset=UTF-8", CLOUD),
+        ("application/cloudevents-batch+json", [CLOUD]),
+        ("application/json", PLAIN),
+        ("application/json", [PLAIN]),
+        ("application/json", [CLOUD]),
+    ],
+)
+def test_events_are_taken_in_every_form(orders, stores, kind, value):
+    answer = send(orders, value, kind)
+    assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "rejected": [], "duplicate": False})
+    assert logged(stores) == ["e1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"data": {}}, "data.id"),
+        ({"time": None}, "time"),
+        ({"time": "yesterday"}, "RFC 3339"),
+        ({"time": 1.5}, "time"),
+        ({"type": 7}, "type"),
+        ({"id": ""}, "id"),
+        ({"data": "x"}, "data"),
+    ],
+)
+def test_a_bad_event_is_told_and_kept_as_a_dead_letter(orders, stores, changes, reason):
+    answer = send(orders, [PLAIN, {**PLAIN, **changes}])
+    assert answer.status_code == 202
+    body = answer.json()
+    (rejected,) = body["rejected"]
+    assert (body["accepted"], rejected["index"], rejected["code"]) == (1, 1, "event-rejected")
+    assert reason in rejected["detail"]
+    letters = orders.get("/v1/dead-letters").json()
+    assert [(letter["index"], letter["reason"]) for letter in letters["items"]] == [(1, rejected["detail"])]
+    assert letters["counts"] == [{"stream": "orders", "code": "event-rejected", "count": 1}]
+    assert logged(stores) == ["e1"]
+
+
+def test_a_plain_object_among_cloudevents_is_rejected(orders):
+    assert send(orders, [PLAIN], "application/cloudevents-batch+json").json()["rejected"][0]["index"] == 0
+
+
+def test_a_batch_that_is_sent_again_is_taken_once(orders, stores):
+    headers = {"Idempotency-Key": "b1"}
+    first = send(orders, [PLAIN, 3], **headers).json()
+    again = send(orders, [PLAIN, 3], **headers)
+    assert again.status_code == 202
+    assert again.json() == {**first, "duplicate": True}
+    assert logged(stores) == ["e1"]
+
+
+def test_a_key_that_is_used_for_another_batch_is_refused(orders, check_problem):
+    send(orders, [PLAIN], **{"Idempotency-Key": "b1"})
+    check_problem(send(orders, [], **{"Idempotency-Key": "b1"}), 409, "idempotency-key-reused")
+    check_problem(send(orders, [PLAIN], **{"Idempotency-Key": "x" * 201}), 400, "idempotency-key")
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "column"), [(b'{"id":\n "e1",}', 2, 6), (b"", 1, 1), (b'{"a": NaN}', 1, 7), (b'["\xff"]', 1, 1)]
+)
+def test_malformed_json_is_told_with_its_place(orders, check_problem, body, line, column):
+    shown = check_problem(send(orders, body), 400, "malformed-body")
+    assert (shown["line"], shown["column"]) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("application/cloudevents+json", [CLOUD]),
+        ("application/cloudevents-batch+json", CLOUD),
+        ("application/json", 3),
+        ("application/json", "event"),
+        ("application/json", None),
+    ],
+)
+def test_a_body_of_another_form_than_promised_is_refused(orders, check_problem, kind, value):
+    check_problem(send(orders, value, kind), 400, "event-form")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", "", "application/json; charset=latin-1"])
+def test_other_media_types_are_not_read(orders, check_problem, kind):
+    check_problem(send(orders, PLAIN, kind), 415, "unsupported-media-type")
+
+
+def test_compressed_bodies_are_not_read(orders, check_problem):
+    answer = send(orders, PLAIN, **{"Content-Encoding": "gzip"})
+    check_problem(answer, 415, "unsupported-media-type")
+
+
+def test_an_unknown_stream_is_a_404(orders, check_problem):
+    check_problem(send(orders, PLAIN, stream="nowhere"), 404, "unknown-stream")
+
+
+def test_the_stream_must_be_named(orders, check_problem):
+    check_problem(orders.post("/v1/events", json=PLAIN), 422, "wrong-shape")
+
+
+def test_too_many_events_are_a_413(orders, check_problem, stores):
+    check_problem(send(orders, [PLAIN] * 51), 413, "batch-too-large")
+    assert logged(stores) == []
+
+
+def test_a_large_body_is_a_413(orders, check_problem, stores, settings):
+    limit = settings.limits.max_body_bytes
+    body = check_problem(send(orders, b" " * (limit + 1)), 413, "body-too-large")
+    assert body["limit_bytes"] == limit
+    assert send(orders, b" " * (limit - 2) + b"[]").status_code == 202
+
+
+def test_a_large_body_is_a_413_while_it_streams(orders, check_problem):
+    chunks = (b" " * 10_000 for _ in range(30))
+    answer = orders.post("/v1/events?stream=orders", content=chunks, headers={"content-type": "application/json"})
+    check_problem(answer, 413, "body-too-large")

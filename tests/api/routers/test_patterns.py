@@ -1,0 +1,99 @@
+import pytest
+
+pytestmark = pytest.mark.redis
+
+TEXT = "PATTERN p EVENT SEQ(A a, B b)"
+
+
+def register(http, text=TEXT, stream="orders"):
+    return http.post("/v1/patterns", json={"stream": stream, "text": text})
+
+
+def test_a_pattern_is_registered_and_shown(orders):
+    answer = register(orders)
+    assert answer.status_code == 201
+    shown = answer.json()
+    assert shown == {
+        "name": "p",
+        "stream": "orders",
+        "version": 1,
+        "text": TEXT,
+        "registered_at": "2026-01-01T00:00:00Z",
+        "warnings": [],
+    }
+    (listed,) = orders.get("/v1/patterns").json()["items"]
+    assert {**listed, "warnings": []} == shown
+    assert orders.get("/v1/patterns?stream=other").json() == {"items": []}
+
+
+def test_its_failing_conditions_are_told_in_words(orders):
+    orders.post("/v1/constraints?stream=orders", json=["exclusive(B, C)"])
+    register(orders)
+    conditions = orders.get("/v1/patterns/p").json()["failing_conditions"]
+    assert {
+        "event": "C",
+        "bound": ["A a"],
+        "form": "p2",
+        "constraints": ["exclusive(B, C)"],
+        "atoms": ["B b"],
+        "text": "with A a bound, C ends the partial match: exclusive(B, C) means that B b can no longer come",
+    } in conditions
+
+
+def test_the_same_text_is_the_same_version(orders):
+    register(orders)
+    again = register(orders)
+    assert (again.status_code, again.json()["version"]) == (200, 1)
+    assert register(orders, TEXT + " -- more").json()["version"] == 2
+
+
+def test_an_unparsable_pattern_is_refused_with_its_place(orders, check_problem):
+    body = check_problem(register(orders, "PATTERN p EVENT\n SEQ(A a"), 400, "pattern-refused")
+    assert (body["reason"], body["line"]) == ("syntax", 2)
+    assert "column" in body
+
+
+def test_an_impossible_pattern_is_refused_with_the_reason(orders, check_problem):
+    orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"])
+    body = check_problem(register(orders), 409, "unsatisfiable-pattern")
+    assert body["terms"][0]["constraints"] == ["exclusive(A, B)"]
+    assert orders.get("/v1/patterns").json() == {"items": []}
+
+
+def test_another_key_is_refused(orders, check_problem):
+    body = check_problem(register(orders, TEXT + " WHERE [customer]"), 400, "pattern-key")
+    assert body["key"] == "data.id"
+
+
+def test_a_pattern_needs_its_stream(orders, check_problem):
+    check_problem(register(orders, stream="nowhere"), 404, "unknown-stream")
+
+
+def test_a_long_pattern_is_a_413(orders, check_problem):
+    check_problem(register(orders, TEXT + " " * 500), 413, "pattern-too-long")
+
+
+def test_a_name_belongs_to_one_stream(orders, check_problem):
+    register(orders)
+    orders.post("/v1/streams", json={"name": "other"})
+    check_problem(register(orders, stream="other"), 409, "pattern-on-other-stream")
+
+
+def test_a_deleted_pattern_is_gone(orders, check_problem):
+    register(orders)
+    answer = orders.delete("/v1/patterns/p")
+    assert (answer.status_code, answer.content) == (204, b"")
+    check_problem(orders.get("/v1/patterns/p"), 404, "unknown-pattern")
+    check_problem(orders.delete("/v1/patterns/p"), 404, "unknown-pattern")
+
+
+def test_malformed_json_is_told_with_its_place(orders, check_problem):
+    headers = {"content-type": "application/json"}
+    answer = orders.post("/v1/patterns", content='{"stream": "orders",\n  "text" 3}', headers=headers)
+    body = check_problem(answer, 400, "malformed-body")
+    assert (body["line"], body["column"]) == (2, 10)
+
+
+def test_json_must_say_that_it_is_json(orders, check_problem):
+    answer = orders.post("/v1/patterns", content="{}", headers={"content-type": "text/plain"})
+    check_problem(answer, 415, "unsupported-media-type")

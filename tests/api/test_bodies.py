@@ -1,0 +1,93 @@
+import asyncio
+
+import orjson
+import pytest
+
+from api.bodies import BodyLimit, parse_json, parse_strict_json, parse_yaml
+from api.errors import MalformedBody
+
+CHUNK = b"x" * 10
+
+
+class Exchange:
+    """One request of so many chunks through the limit of 100 bytes."""
+
+    def __init__(self, chunks, headers=(), *, is_whole=True):
+        self.chunks_left = chunks
+        self.is_whole = is_whole
+        self.sent = []
+        self.body = None
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": list(headers)}
+        asyncio.run(BodyLimit(self.app, limit_bytes=100)(scope, self.receive, self.send))
+
+    async def receive(self):
+        if self.chunks_left == 0:
+            return {"type": "http.disconnect"}
+        self.chunks_left -= 1
+        return {"type": "http.request", "body": CHUNK, "more_body": self.chunks_left > 0 or not self.is_whole}
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    async def app(self, scope, receive, send):
+        message = await receive()
+        self.body = message["body"]
+        assert not message["more_body"]
+        assert (await receive())["type"] == "http.disconnect"
+
+    @property
+    def status(self):
+        return self.sent[0]["status"] if self.sent else None
+
+
+@pytest.mark.parametrize("chunks", [1, 9, 10])
+def test_a_body_within_the_limit_arrives_whole(chunks):
+    exchange = Exchange(chunks)
+    assert exchange.body == CHUNK * chunks
+    assert exchange.sent == []
+
+
+def test_a_body_that_breaks_off_never_arrives():
+    exchange = Exchange(3, is_whole=False)
+    assert (exchange.body, exchange.sent) == (None, [])
+
+
+def test_a_larger_body_never_arrives():
+    exchange = Exchange(11)
+    assert (exchange.status, exchange.body) == (413, None)
+    assert orjson.loads(exchange.sent[1]["body"])["limit_bytes"] == 100
+
+
+def test_an_endless_body_is_not_read_to_its_end():
+    exchange = Exchange(10_000)
+    assert exchange.status == 413
+    assert exchange.chunks_left > 9_900
+
+
+def test_a_huge_length_is_refused_before_the_body_is_read():
+    exchange = Exchange(5, headers=[(b"content-length", b"1000000")])
+    assert (exchange.status, exchange.chunks_left) == (413, 5)
+
+
+def test_other_kinds_of_traffic_pass():
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["type"])
+
+    async def nothing(*_):
+        return {}
+
+    asyncio.run(BodyLimit(app, limit_bytes=1)({"type": "lifespan"}, nothing, nothing))
+    assert seen == ["lifespan"]
+
+
+@pytest.mark.parametrize("parse", [parse_json, parse_strict_json, parse_yaml])
+def test_a_value_is_read(parse):
+    assert parse(b'{"a": [1, "\xc3\xbc", null]}') == {"a": [1, "ü", None]}
+
+
+@pytest.mark.parametrize("parse", [parse_strict_json, parse_yaml])
+def test_repeated_keys_are_refused(parse):
+    with pytest.raises(MalformedBody, match="given twice"):
+        parse(b'{"a": {"b": 1, "b": 2}}')

@@ -1,0 +1,215 @@
+import threading
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from pipeline.control import PatternOff
+from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
+from pipeline.sources.event_log import EventLogOptions, EventLogReader, EventLogSource, ShardRanges, log_key
+from pipeline.testing import event, log_of
+
+pytestmark = pytest.mark.redis
+
+
+def reader_of(server, **options):
+    return EventLogReader(EventLogOptions(**{"redis_url": server.url, "shards": 2, "wait_ms": 0, **options}))
+
+
+def read_all(reader, start, end):
+    batches = [batch for partition in reader.partitions(start, end) for batch in reader.read(partition)]
+    return pa.Table.from_batches(batches).to_pylist() if batches else []
+
+
+def all_limit(reader, start):
+    return reader.latestOffset(start, ReadAllAvailable())
+
+
+@pytest.fixture
+def ten_entries(server):
+    """Five control records, in both shards."""
+    logs = log_of([PatternOff(f"p{number}") for number in range(5)], shards=2)
+    server.append(logs)
+    return logs
+
+
+def test_an_empty_log_has_no_news(server):
+    reader = reader_of(server)
+    start = reader.initialOffset()
+    assert start == {"0": "0-0", "1": "0-0"}
+    assert all_limit(reader, start) == start
+    assert reader.partitions(start, start) == []
+
+
+def test_every_entry_is_read_once_and_in_order(server, ten_entries):
+    reader = reader_of(server)
+    start = reader.initialOffset()
+    end = all_limit(reader, start)
+    assert end == {"0": "1-5", "1": "1-5"}
+    rows = read_all(reader, start, end)
+    for shard, entries in ten_entries.items():
+        assert [row for row in rows if row["shard"] == shard] == [
+            {"shard": shard, "position": e.position, "kind": e.kind.value, "stream": e.stream, "body": e.body}
+            for e in entries
+        ]
+
+
+def test_a_micro_batch_takes_its_limit_of_each_shard(server, ten_entries):
+    reader = reader_of(server, max_entries=2)
+    offset = reader.initialOffset()
+    assert reader.getDefaultReadLimit() == ReadMaxRows(4)
+    ends = []
+    for _ in range(4):
+        offset = reader.latestOffset(offset, reader.getDefaultReadLimit())
+        ends.append(offset["0"])
+    assert ends == ["1-2", "1-4", "1-5", "1-5"]
+
+
+def test_a_micro_batch_takes_its_bytes_of_each_shard_but_always_one_entry(server):
+    server.append(log_of([[event(1, "A", note="x" * size)] for size in (100, 100, 9_000, 100)]))
+    reader = reader_of(server, shards=1, max_bytes=5_000)
+    offset = reader.initialOffset()
+    ends = []
+    for _ in range(4):
+        offset = reader.latestOffset(offset, reader.getDefaultReadLimit())
+        ends.append(offset["0"])
+    assert ends == ["1-2", "1-3", "1-4", "1-4"]
+
+
+def test_a_range_always_reads_the_same(server, ten_entries):
+    reader = reader_of(server)
+    start, end = {"0": "1-1", "1": "0-0"}, {"0": "1-3", "1": "1-1"}
+    first = read_all(reader, start, end)
+    server.append({0: log_of([PatternOff("x")] * 7)[0][5:]})
+    assert read_all(reader, start, end) == first
+    assert [(row["shard"], row["position"]) for row in first] == [(0, "1-2"), (0, "1-3"), (1, "1-1")]
+
+
+def test_long_ranges_are_read_page_by_page(server):
+    server.append(log_of([PatternOff("p")] * 150))
+    reader = reader_of(server, shards=1)
+    start = reader.initialOffset()
+    assert len(read_all(reader, start, all_limit(reader, start))) == 150
+
+
+@pytest.mark.parametrize(("tasks", "groups"), [(1, [[0, 1, 3]]), (2, [[0, 3], [1]]), (8, [[0], [1], [3]])])
+def test_shards_with_news_are_dealt_out_to_tasks(server, tasks, groups):
+    reader = reader_of(server, shards=4, tasks=tasks)
+    start = reader.initialOffset()
+    partitions = reader.partitions(start, start | {"0": "1-1", "1": "1-1", "3": "1-1"})
+    assert [[shard for shard, _, _ in partition.ranges] for partition in partitions] == groups
+
+
+def test_entries_without_their_fields_are_read_for_someone_else_to_judge(server):
+    server.client.xadd(log_key(0), {"kind": b"\xff", "other": "x"}, id="1-1")
+    reader = reader_of(server, shards=1)
+    (row,) = read_all(reader, {"0": "0-0"}, {"0": "1-1"})
+    assert (row["kind"], row["stream"], row["body"]) == ("\ufffd", "", b"")
+
+
+def test_waiting_ends_with_the_first_news(server):
+    reader = reader_of(server, wait_ms=20_000)
+    late = threading.Timer(0.1, server.append, [log_of([[event(1, "A")]], shards=1)])
+    late.start()
+    assert all_limit(reader, reader.initialOffset()) == {"0": "1-1", "1": "0-0"}
+    late.join()
+
+
+def test_commit_trims_only_behind_the_offset(server, ten_entries):
+    reader = reader_of(server, retain_entries=0)
+    reader.commit({"0": "1-3", "1": "0-0"})
+    left = [position.decode() for position, _ in server.client.xrange(log_key(0))]
+    assert left[-3:] == ["1-3", "1-4", "1-5"]
+    assert server.client.xlen(log_key(1)) == 5
+
+
+def test_commit_keeps_what_replays_want(server):
+    big = event(1, "A", note="x" * 5_000)
+    server.append(log_of([[big]] * 50))
+    reader = reader_of(server, shards=1, retain_entries=20)
+    reader.commit({"0": "1-40"})
+    assert server.client.xlen(log_key(0)) == 20
+    reader.commit({"0": "1-50"})
+    assert server.client.xlen(log_key(0)) == 20
+
+
+def test_a_bounded_run_takes_what_was_there_at_its_start(server, ten_entries):
+    reader = reader_of(server, max_entries=3)
+    reader.prepareForTriggerAvailableNow()
+    server.append({0: log_of([PatternOff("x")] * 9)[0][5:]})
+    offset = reader.initialOffset()
+    ends = []
+    for _ in range(3):
+        offset = reader.latestOffset(offset, reader.getDefaultReadLimit())
+        ends.append(offset["0"])
+    assert ends == ["1-3", "1-5", "1-5"]
+
+
+def test_a_bounded_run_does_not_go_back_behind_its_checkpoint(server):
+    reader = reader_of(server, shards=1)
+    reader.prepareForTriggerAvailableNow()
+    assert all_limit(reader, {"0": "9-1"}) == {"0": "9-1"}
+
+
+def test_lost_entries_are_an_error_not_a_gap(server, ten_entries):
+    reader = reader_of(server)
+    server.client.xdel(log_key(0), "1-4", "1-5")
+    with pytest.raises(LogDamaged, match="shard 0 of the event log ends at 1-3 where entries up to 1-5 were planned"):
+        read_all(reader, reader.initialOffset(), {"0": "1-5", "1": "0-0"})
+
+
+def test_another_number_of_shards_than_the_checkpoint_has_is_refused(server):
+    with pytest.raises(SourceOptionError, match="made with 1 shards and the log has 2"):
+        all_limit(reader_of(server), {"0": "0-0"})
+
+
+def test_a_server_that_comes_back_is_waited_for(own_server):
+    own_server.append(log_of([PatternOff("p")] * 3, shards=2))
+    reader = reader_of(own_server)
+    start = reader.initialOffset()
+    end = all_limit(reader, start)
+    own_server.kill()
+    back = threading.Timer(0.3, own_server.start)
+    back.start()
+    assert all_limit(reader, start) == end
+    back.join()
+    assert len(read_all(reader, start, end)) == 6
+
+
+def test_a_server_that_stays_away_is_an_error(own_server):
+    reader = reader_of(own_server, retries=1)
+    start = reader.initialOffset()
+    own_server.kill()
+    with pytest.raises(LogUnreachable):
+        all_limit(reader, start)
+    with pytest.raises(LogUnreachable):
+        list(reader.read(ShardRanges(((0, "0-0", "1-1"),))))
+    with pytest.raises(LogUnreachable):
+        reader.commit(start)
+    own_server.start()
+
+
+def test_the_source_is_made_of_plain_options():
+    options = EventLogOptions(
+        redis_url="redis://h/0", shards=3, max_entries=7, max_bytes=8, retain_entries=9, tasks=4, wait_ms=5
+    )
+    assert EventLogOptions.from_mapping(options.to_mapping()) == options
+    reader = EventLogSource(options.to_mapping()).streamReader(StructType())
+    assert reader.initialOffset() == {"0": "0-0", "1": "0-0", "2": "0-0"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shards": "2"}, "redis_url is empty"),
+        ({"redis_url": "redis://h/0"}, "shards is missing"),
+        ({"redis_url": "redis://h/0", "shards": "two"}, "shards is 'two'"),
+        ({"redis_url": "redis://h/0", "shards": "0"}, "shards is 0: at least 1"),
+        ({"redis_url": "redis://h/0", "shards": "2000"}, "at most 1024"),
+        ({"redis_url": "redis://h/0", "shards": "2", "max_entries": "-1"}, "max_entries is -1: at least 1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(SourceOptionError, match=message):
+        EventLogOptions.from_mapping(options)

@@ -1,0 +1,168 @@
+import threading
+from dataclasses import replace
+
+import pytest
+from pyspark.sql.functions import col
+from pyspark.sql.functions import hash as spark_sql_hash
+
+from pipeline.control import ConstraintsOn, PatternOff, PatternOn, StreamOn
+from pipeline.entries import StoredEntry
+from pipeline.errors import QueryFailed
+from pipeline.inline import run_inline
+from pipeline.job import JobOptions, run_pipeline, start_empty, start_query
+from pipeline.routing import spark_hash
+from pipeline.sources import EventLogOptions
+from pipeline.testing import Step, event, log_of
+from streams import StreamDeclaration
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis]
+
+SHARDS = 4
+
+
+class Rows:
+    """A sink that keeps rows as a store keyed by id would, and remembers each call."""
+
+    def __init__(self):
+        self.by_id = {}
+        self.calls = []
+        self.failures_left = 0
+
+    def __call__(self, rows, epoch_id):
+        self.calls.append([row.id for row in rows])
+        if rows and self.failures_left:
+            self.failures_left -= 1
+            raise OSError("the store is full")
+        for row in rows:
+            assert self.by_id.setdefault(row.id, row) == row
+
+
+@pytest.fixture
+def options(server, tmp_path):
+    log = EventLogOptions(redis_url=server.url, shards=SHARDS, wait_ms=20, max_entries=5)
+    return JobOptions(log=log, checkpoint=tmp_path / "checkpoint")
+
+
+def order_log():
+    """Traces over four shards, patterns and constraints that come, change and go among them, and a bad entry."""
+    steps: list[Step] = [
+        StreamOn(StreamDeclaration(name="orders", end_events=("End",))),
+        ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]}),
+        PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)"),
+    ]
+    keys = [f"k{number}" for number in range(12)]
+    words = [["A", "U", "End"], ["A", "L", "End"], ["A", "A", "U", "U"], ["L", "U", "A"]]
+    traces = {key: words[number % len(words)] for number, key in enumerate(keys)}
+    number = 0
+    for place in range(4):
+        batch = []
+        for key, word in traces.items():
+            if place < len(word):
+                number += 1
+                batch.append(event(number, word[place], key))
+        steps += [batch[::2], batch[1::2]]
+        if place == 0:
+            steps.append(PatternOn(name="late", version=1, text="PATTERN late EVENT AND(A a, U u)"))
+        if place == 2:
+            steps.append(PatternOff("late"))
+    logs = log_of(steps, shards=SHARDS)
+    bad = StoredEntry(position="1-99", kind="events", stream="orders", body=b"junk")
+    return {shard: [*entries, bad] for shard, entries in logs.items()}
+
+
+def halves(logs, middle):
+    first = {shard: [e for e in entries if int(e.position[2:]) <= middle] for shard, entries in logs.items()}
+    return first, {shard: entries[len(first[shard]) :] for shard, entries in logs.items()}
+
+
+def sorted_rows(rows):
+    return sorted(rows, key=lambda row: row.id)
+
+
+def test_the_job_equals_the_inline_run_over_a_stop_and_a_restart(spark, server, options):
+    logs = order_log()
+    first, second = halves(logs, 6)
+    rows = Rows()
+    server.append(first)
+    query = start_query(spark, options, rows)
+    query.drain()
+    query.stop()
+    server.append(second)
+    query = start_query(spark, options, rows)
+    query.drain()
+    query.stop()
+    expected = run_inline(logs)
+    assert sorted_rows(rows.by_id.values()) == sorted_rows(expected)
+    assert {row.kind for row in expected} == {"alert", "ending", "deviation", "dead-letter"}
+    assert sum(len(call) for call in rows.calls) == len(expected)
+
+
+def test_a_batch_whose_sink_failed_comes_again_with_the_same_rows(spark, server, options):
+    logs = order_log()
+    server.append(logs)
+    rows = Rows()
+    rows.failures_left = 1
+    bounded = replace(options, is_bounded=True)
+    with pytest.raises(QueryFailed, match="the store is full") as caught:
+        run_pipeline(spark, bounded, rows)
+    assert isinstance(caught.value.__cause__, OSError)
+    failed = rows.calls[-1]
+    assert failed
+    calls = len(rows.calls)
+    run_pipeline(spark, bounded, rows)
+    assert sorted(rows.calls[calls]) == sorted(failed)
+    assert sorted_rows(rows.by_id.values()) == sorted_rows(run_inline(logs))
+
+
+def test_the_heart_beats_with_news_and_without(spark, server, options):
+    beats = threading.Semaphore(0)
+    query = start_query(spark, options, Rows(), beats.release)
+    try:
+        assert all(beats.acquire(timeout=20) for _ in range(3))
+        assert query.is_active
+        assert not query.wait(0.3)
+        query.request_stop()
+        assert query.wait(20)
+        assert not query.is_active
+    finally:
+        query.stop()
+
+
+def test_the_job_outlives_a_restart_of_the_log(spark, own_server, options):
+    logs = order_log()
+    first, second = halves(logs, 6)
+    rows = Rows()
+    own_server.append(first)
+    query = start_query(spark, replace(options, log=replace(options.log, redis_url=own_server.url)), rows)
+    query.drain()
+    own_server.kill()
+    own_server.start()
+    own_server.append(second)
+    query.drain()
+    query.stop()
+    assert sorted_rows(rows.by_id.values()) == sorted_rows(run_inline(logs))
+
+
+def test_the_empty_operator_reads_everything_and_says_nothing(spark, server, options):
+    server.append(order_log())
+    rows = Rows()
+    query = start_empty(spark, options, rows)
+    query.drain()
+    query.stop()
+    assert len(rows.calls) > 1
+    assert rows.by_id == {}
+
+
+def test_a_checkpoint_of_another_number_of_shards_is_refused(spark, server, options):
+    server.append(order_log())
+    bounded = replace(options, is_bounded=True)
+    run_pipeline(spark, bounded, Rows())
+    with pytest.raises(QueryFailed, match="the checkpoint was made with 4 shards and the log has 3"):
+        run_pipeline(spark, replace(bounded, log=replace(options.log, shards=3)), Rows())
+
+
+def test_our_hash_is_that_of_spark(spark):
+    rows = spark.range(-50, 50).select(
+        col("id").cast("int").alias("n"), spark_sql_hash(col("id").cast("int")).alias("h")
+    )
+    assert all(spark_hash(row.n) == row.h for row in rows.collect())

@@ -1,0 +1,57 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pipeline.control import ConstraintsOn, PatternOn, StreamOn
+from pipeline.inline import run_inline
+from pipeline.testing import Step, event, log_of
+from streams import StreamDeclaration
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+
+SHARDS = 4
+PROGRAM = Path(__file__).with_name("job_process.py")
+
+
+def long_log():
+    steps: list[Step] = [
+        StreamOn(StreamDeclaration(name="orders", end_events=("End",))),
+        ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]}),
+        PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)"),
+    ]
+    number = 0
+    for round_ in range(12):
+        batch = []
+        for key in range(20):
+            number += 1
+            batch.append(event(number, "AAUAULUAUEnd"[round_] if round_ < 9 else "End", f"k{key}"))
+        steps.append(batch)
+    return log_of(steps, shards=SHARDS)
+
+
+def run(server, folder, numba_cache, manner, batches):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(numba_cache)}
+    words = [sys.executable, PROGRAM, folder, server.url, str(SHARDS), manner, str(batches)]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, pytestconfig):
+    logs = long_log()
+    own_server.append(logs)
+    (tmp_path / "streams.py").write_text("raise ImportError('a file of the working directory was imported')")
+    cache = pytestconfig.cache.mkdir("numba")
+    assert run(own_server, tmp_path, cache, "between-rows", 2).returncode == -signal.SIGKILL
+    jvm_death = run(own_server, tmp_path, cache, "jvm", 1)
+    assert (jvm_death.returncode, "failed: " in jvm_death.stderr) == (1, True), jvm_death.stderr
+    last = run(own_server, tmp_path, cache, "none", 0)
+    assert last.returncode == 0, last.stderr
+    stored = {row_id.decode(): orjson.loads(text) for row_id, text in own_server.client.hgetall("rows").items()}
+    assert stored == {
+        row.id: [row.kind, row.stream, row.position, row.shard, row.body.decode()] for row in run_inline(logs)
+    }
+    assert int(own_server.client.get("repeated")) > 0

@@ -1,0 +1,75 @@
+import signal
+import sys
+
+import pytest
+
+from pipeline.errors import JavaMissing
+from pipeline.session import check_java, java_version
+
+
+def fake_java(folder, script):
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "22-ea" 2024', 22),
+        ("no such thing", 0),
+    ],
+)
+def test_versions_are_read_from_what_java_prints(text, version):
+    assert java_version(text) == version
+
+
+def test_a_java_that_will_do_is_found(monkeypatch, tmp_path):
+    fake_java(tmp_path, "echo 'openjdk version \"21.0.1\" 2023' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert check_java() == 21
+
+
+def test_no_java_says_how_to_get_one(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match=r"no java on PATH.*Java 17 or newer.*apt-get install"):
+        check_java()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 'java version \"1.8.0_392\"' >&2", "is Java 8"),
+        ("echo nonsense", "unknown version"),
+        ("exit 1", "does not start"),
+    ],
+)
+def test_a_java_that_will_not_do_is_named(monkeypatch, tmp_path, script, message):
+    fake_java(tmp_path, script)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissing, match=f"{tmp_path}/bin/java.*{message}"):
+        check_java()
+
+
+def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissing, match="does not start"):
+        check_java()
+
+
+@pytest.mark.spark
+def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
+    assert spark.sparkContext.pythonExec == sys.executable
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    assert spark.conf.get("spark.ui.enabled") == "false"
+
+
+@pytest.mark.spark
+def test_interrupts_stay_with_the_program(spark):
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

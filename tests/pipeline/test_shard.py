@@ -1,0 +1,331 @@
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.control import ConstraintsOn, PatternOff, PatternOn, StreamOn
+from pipeline.entries import StoredEntry
+from pipeline.errors import SavedStateError
+from pipeline.inline import run_inline
+from pipeline.rows import RowKind
+from pipeline.shard import ShardState
+from pipeline.testing import Step, bodies, event, log_of
+from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration
+
+STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
+PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")
+EITHER = ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]})
+QUOTED = ConstraintsOn(name="rules", version=2, document={"prior": [["A", "L"]]})
+
+
+def rows_of(*steps):
+    return run_inline(log_of(steps))
+
+
+def alerts_of(*steps):
+    return [alert["bindings"] for alert in bodies(rows_of(*steps), "alert")]
+
+
+def test_an_alert_says_what_matched_and_why():
+    rows = rows_of(STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)])
+    (alert,) = bodies(rows, "alert")
+    assert alert == {
+        "id": rows[0].id,
+        "stream": "orders",
+        "pattern": "pair",
+        "version": 1,
+        "key": "k",
+        "start": "1970-01-01T00:00:01.000000Z",
+        "end": "1970-01-01T00:00:02.000000Z",
+        "detected_at": "1970-01-01T00:00:02.000000Z",
+        "bindings": {"a": ["e1"], "u": ["e2"]},
+        "why": "e1 is A a; e2 is U u [x > 3]",
+    }
+    assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == (RowKind.ALERT, "orders", "1-3", 0)
+
+
+def test_an_ending_names_event_constraints_and_atom():
+    rows = rows_of(STREAM, EITHER, PAIR, [event(1, "A"), event(2, "L")])
+    (ending,) = bodies(rows, "ending")
+    assert {name: value for name, value in ending.items() if name != "reason"} == {
+        "id": rows[0].id,
+        "stream": "orders",
+        "pattern": "pair",
+        "version": 1,
+        "key": "k",
+        "event": "e2",
+        "event_type": "L",
+        "time": "1970-01-01T00:00:02.000000Z",
+        "form": "p2",
+        "constraints": ["exclusive(L, U)"],
+        "atom": "U u [x > 3]",
+    }
+    assert "exclusive(L, U)" in ending["reason"]
+    assert "U u [x > 3]" in ending["reason"]
+
+
+def test_a_deviation_names_the_event_that_no_conforming_trace_has():
+    rows = rows_of(STREAM, EITHER, PAIR, [event(1, "L"), event(2, "U", x=1)])
+    (deviation,) = bodies(rows, "deviation")
+    assert {name: deviation[name] for name in ("stream", "key", "event", "event_type", "version")} == {
+        "stream": "orders",
+        "key": "k",
+        "event": "e2",
+        "event_type": "U",
+        "version": 1,
+    }
+    assert "U after L" in deviation["reason"]
+
+
+def test_rows_of_one_thing_never_share_an_id():
+    rows = rows_of(STREAM, EITHER, PAIR, [event(1, "A"), event(2, "A"), event(3, "U", x=5), event(4, "L", "m")])
+    assert len(rows) == len({row.id for row in rows}) == 3
+
+
+def test_a_pattern_sees_only_what_follows_it():
+    assert alerts_of(STREAM, [event(1, "A")], PAIR, [event(2, "A"), event(3, "U", x=5)]) == [{"a": ["e2"], "u": ["e3"]}]
+
+
+def test_a_pattern_that_is_off_sees_nothing():
+    second = PatternOn(name="single", version=1, text="PATTERN single EVENT U u")
+    steps = (STREAM, PAIR, second, [event(1, "A")], PatternOff("pair"), [event(2, "U", x=5)])
+    assert alerts_of(*steps) == [{"u": ["e2"]}]
+
+
+def test_the_same_version_again_changes_nothing_and_a_new_one_starts_fresh():
+    newer = PatternOn(name="pair", version=2, text=PAIR.text)
+    before, after = [event(1, "A")], [event(2, "U", x=5)]
+    assert alerts_of(STREAM, PAIR, before, PAIR, after) == [{"a": ["e1"], "u": ["e2"]}]
+    assert alerts_of(STREAM, PAIR, before, newer, after) == []
+
+
+def test_open_traces_keep_their_constraints_and_new_ones_take_the_newest():
+    rows = rows_of(
+        STREAM,
+        EITHER,
+        PAIR,
+        [event(1, "A", "old")],
+        QUOTED,
+        [event(2, "L", "old"), event(3, "L", "new"), event(4, "X")],
+    )
+    assert [(ending["key"], ending["constraints"]) for ending in bodies(rows, "ending")] == [
+        ("old", ["exclusive(L, U)"]),
+        ("new", ["prior(A, L)"]),
+    ]
+
+
+def test_constraints_that_no_trace_follows_leave_the_state():
+    (log,) = log_of([STREAM, EITHER, PAIR, [event(1, "A")], QUOTED, [event(2, "End")]]).values()
+    state = ShardState(0)
+    state.apply(log[:-1])
+    assert b"exclusive" in state.dump()
+    state.apply(log)
+    assert b"exclusive" not in state.dump()
+
+
+def test_streams_do_not_mix():
+    other = StreamOn(StreamDeclaration(name="other"))
+    log = log_of([STREAM, PAIR, [event(1, "A")]])[0]
+    for number, entry in enumerate(log_of([other, PAIR, [event(2, "U", x=5)]], stream="other")[0], start=10):
+        log.append(LogEntry(position=f"1-{number}", kind=entry.kind, stream="other", body=entry.body))
+    assert run_inline({0: log}) == []
+
+
+def test_a_later_declaration_may_change_what_matching_does_not_read():
+    wider = StreamOn(StreamDeclaration(name="orders", key="data.order", end_events=("End",)))
+    assert alerts_of(STREAM, PAIR, [event(1, "A")], wider, [event(2, "U", x=5)]) == [{"a": ["e1"], "u": ["e2"]}]
+
+
+def test_positions_are_compared_as_numbers():
+    state = ShardState(0)
+    (log,) = log_of(
+        [STREAM, PAIR, *([event(n, "A", f"k{n}")] for n in range(10)), [event(11, "U", "k9", x=5)]]
+    ).values()
+    assert len(state.apply(log)) == 1
+    assert state.position == "1-13"
+
+
+# --- laws ---------------------------------------------------------------------------------------------------------
+
+patterns = st.sampled_from(
+    [
+        PAIR,
+        PatternOn(name="pair", version=2, text="PATTERN pair EVENT AND(A a, U u)"),
+        PatternOn(name="triple", version=1, text="PATTERN triple EVENT SEQ(A a, OR(L l, U u), A b)"),
+        PatternOff("pair"),
+        EITHER,
+        QUOTED,
+    ]
+)
+happenings = st.tuples(st.sampled_from(["A", "U", "L", "X", "End"]), st.sampled_from("kmn"), st.integers(2, 5))
+
+
+@st.composite
+def logs(draw):
+    """Entries of one shard: declared, then control records and batches in any order."""
+    steps: list[Step] = [STREAM, PAIR]
+    number = 0
+    for _ in range(draw(st.integers(1, 8))):
+        if draw(st.booleans()):
+            steps.append(draw(patterns))
+            continue
+        batch = []
+        for event_type, key, x in draw(st.lists(happenings, min_size=1, max_size=8)):
+            number += 1
+            batch.append(event(number, event_type, key, x=x))
+        steps.append(batch)
+    return log_of(steps)[0]
+
+
+def as_set(rows):
+    return sorted((row.id, row.kind, row.body, row.position) for row in rows)
+
+
+@given(logs(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_cuts_reloads_and_repeats_change_nothing(log, data):
+    whole = ShardState(0).apply(log)
+    state = ShardState(0)
+    rows = []
+    done = 0
+    while done < len(log):
+        end = data.draw(st.integers(done + 1, len(log)))
+        again = data.draw(st.integers(0, done))
+        rows.extend(state.apply(log[again:end]))
+        if data.draw(st.booleans()):
+            state = ShardState.load(state.dump())
+        done = end
+    assert as_set(rows) == as_set(whole)
+
+
+@given(logs(), st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_rerun_from_a_saved_state_gives_the_same_rows(log, data):
+    cut = data.draw(st.integers(0, len(log)))
+    state = ShardState(0)
+    state.apply(log[:cut])
+    saved = state.dump()
+    first = state.apply(log[cut:])
+    assert as_set(ShardState.load(saved).apply(log[cut:])) == as_set(first)
+
+
+# --- bad entries --------------------------------------------------------------------------------------------------
+
+
+def raw(kind, body, stream="orders"):
+    return StoredEntry(position="1-99", kind=kind, stream=stream, body=body)
+
+
+def batch_with(**columns):
+    good = EventBatch.from_events([event(1, "A")]).columns
+    arrays = [columns.get(name, good.column(name)) for name in good.schema.names]
+    sink = pa.BufferOutputStream()
+    schema = pa.schema(
+        [field.with_type(array.type) for field, array in zip(good.schema, arrays, strict=True)],
+        metadata=good.schema.metadata,
+    )
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+BAD_ENTRIES = {
+    "unknown kind": (raw("future", b""), "control-record", "'future' is unknown"),
+    "missing kind": (raw("", b""), "control-record", "'' is unknown"),
+    "not a batch": (raw("events", b"junk"), "batch-format", "not an Arrow batch"),
+    "empty body": (raw("events", b""), "batch-format", "0 bytes"),
+    "other columns": (raw("events", batch_with(time=pa.array([1]))), "batch-format", "other types"),
+    "nulls": (raw("events", batch_with(key=pa.array([None], pa.string()))), "batch-format", "nulls in key"),
+    "bad JSON": (
+        raw("events", batch_with(data=pa.array([b"{"]), type=pa.array(["U"]).dictionary_encode())),
+        "batch-format",
+        "not JSON",
+    ),
+    "undeclared stream": (
+        raw("events", EventBatch.from_events([event(1, "A")]).to_bytes(), stream="nowhere"),
+        "control-record",
+        "'nowhere' is not declared",
+    ),
+    "pattern of an undeclared stream": (
+        raw("pattern-on", orjson.dumps({"format": 1, "name": "p", "version": 1, "text": "x"}), stream="nowhere"),
+        "control-record",
+        "'nowhere' is not declared",
+    ),
+    "not JSON": (raw("pattern-on", b"{"), "control-record", "not JSON"),
+    "unreadable pattern": (
+        raw("pattern-on", orjson.dumps({"format": 1, "name": "p", "version": 1, "text": "PATTERN p EVENT SEQ("})),
+        "pattern-refused",
+        "line 1",
+    ),
+    "pattern of another name": (
+        raw("pattern-on", orjson.dumps({"format": 1, "name": "q", "version": 1, "text": "PATTERN p EVENT A a"})),
+        "control-record",
+        "calls itself 'p'",
+    ),
+    "pattern that does not run": (
+        raw("pattern-off", orjson.dumps({"format": 1, "name": "q"})),
+        "unknown-pattern",
+        "'q'",
+    ),
+    "unreadable constraints": (
+        raw("constraints-on", orjson.dumps({"format": 1, "name": "c", "version": 9, "document": {"prior": [["A"]]}})),
+        "invalid-constraints",
+        "prior",
+    ),
+    "taken version of constraints": (
+        raw(
+            "constraints-on",
+            orjson.dumps({"format": 1, "name": "c", "version": 1, "document": {"prior": [["A", "B"]]}}),
+        ),
+        "control-record",
+        "version 1 of stream 'orders' is another document",
+    ),
+    "other end events": (
+        raw("stream-on", orjson.dumps({"format": 1, "declaration": {"name": "orders", "end_events": ["Other"]}})),
+        "control-record",
+        "cannot change",
+    ),
+    "declaration of another name": (
+        raw("stream-on", orjson.dumps({"format": 1, "declaration": {"name": "other"}})),
+        "control-record",
+        "declares a stream 'other'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ENTRIES)
+def test_a_bad_entry_becomes_a_dead_letter_and_changes_nothing(name):
+    bad, code, reason = BAD_ENTRIES[name]
+    before = log_of([STREAM, EITHER, PAIR, [event(1, "A"), event(2, "A", "m")]])[0]
+    (events,) = log_of([[event(3, "U", x=5), event(4, "L", "m")]])[0]
+    after = StoredEntry(position="1-100", kind=events.kind, stream=events.stream, body=events.body)
+    rows = run_inline({0: [*before, bad, after]})
+    (letter,) = bodies(rows, "dead-letter")
+    assert (letter["position"], letter["kind"], letter["code"]) == ("1-99", bad.kind, code)
+    assert reason in letter["reason"]
+    assert [row for row in rows if row.kind != "dead-letter"] == run_inline({0: [*before, after]})
+
+
+# --- saved state --------------------------------------------------------------------------------------------------
+
+
+def test_damaged_state_is_refused():
+    state = ShardState(3)
+    state.apply(log_of([STREAM, PAIR, [event(1, "A")]])[0])
+    saved = state.dump()
+    with pytest.raises(SavedStateError, match="damaged"):
+        ShardState.load(saved[:-1] + bytes([saved[-1] ^ 1]))
+
+
+def test_counts_go_on_after_a_reload():
+    state = ShardState(3)
+    state.apply(log_of([STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)]])[0])
+    loaded = ShardState.load(state.dump())
+    assert (loaded.shard, loaded.position) == (3, "1-3")
+    stats = loaded.stats["orders"]
+    assert (stats.events, stats.matches) == (2, 1)
+
+
+def test_a_record_kind_of_the_log_is_one_that_shards_know():
+    assert {kind.value for kind in RecordKind} == {"events", "stream-on", "pattern-on", "pattern-off", "constraints-on"}

@@ -1,0 +1,179 @@
+"""The commands that need no server, called as a user calls them."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from service.cli import main
+
+EVENTS = [
+    {"id": "e1", "type": "Quote", "time": "2026-01-01T00:00:00Z", "key": "t1", "data": {"price": 300, "customer": "x"}},
+    {"id": "e2", "type": "Quote", "time": 1767225601000000, "key": "t2", "data": {"price": 100, "customer": "x"}},
+    {"id": "e3", "type": "Cancel", "time": "2026-01-01T00:00:02Z", "key": "t1", "data": {"customer": "x"}},
+    {"id": "e4", "type": "Ship", "time": "2026-01-01T00:00:02Z", "key": "t2", "data": {"customer": "x"}},
+    {"id": "e5", "type": "Cancel", "time": "2026-01-01T00:00:03Z", "key": "t2", "data": {"customer": "x"}},
+]
+PATTERN = "PATTERN expensive EVENT SEQ(Quote q [price > 200], Cancel c)"
+ANY = "PATTERN any_cancelled EVENT SEQ(Quote q, Cancel c)"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs ``forestall`` with arguments in an empty folder; returns (status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["forestall", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        status = ended.value.code
+        return status if isinstance(status, int) else int(bool(status)), said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    lines = b"".join(orjson.dumps(event) + b"\n" for event in EVENTS)
+    (tmp_path / "events.jsonl").write_bytes(lines)
+    (tmp_path / "events.jsonl.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "expensive.pattern").write_text(PATTERN)
+    (tmp_path / "any.pattern").write_text(ANY)
+    (tmp_path / "rules.yaml").write_text("- not succession: [Ship, Cancel]\n")
+    return tmp_path
+
+
+def test_match_prints_the_json_contract(call, files: Path) -> None:
+    status, out, _ = call("match", "--pattern", "expensive.pattern", "--events", "events.jsonl", "--output", "json")
+    document = orjson.loads(out)
+    assert status == 0
+    assert document["matches"] == [
+        {
+            "pattern": "expensive",
+            "key": "t1",
+            "bindings": {"q": ["e1"], "c": ["e3"]},
+            "start": "2026-01-01T00:00:00Z",
+            "end": "2026-01-01T00:00:02Z",
+        }
+    ]
+    assert document["ended"] == []
+
+
+def test_match_takes_several_patterns_constraints_and_gzip(call, files: Path) -> None:
+    arguments = ["match", "--pattern", "expensive.pattern", "--pattern", "any.pattern", "--events", "events.jsonl.gz"]
+    _, out, _ = call(*arguments, "--constraints", "rules.yaml", "--output", "json")
+    document = orjson.loads(out)
+    assert [match["pattern"] for match in document["matches"]] == ["any_cancelled", "expensive"]
+    assert [(pair["pattern"], pair["key"], pair["event"]) for pair in document["ended"]] == [
+        ("expensive", "t2", "e4"),
+        ("any_cancelled", "t2", "e4"),
+    ]
+    assert document["ended"][0]["reason"] == "Ship ends it: prior(Cancel, Ship) means that Cancel c can no longer come"
+    assert document["deviations"] == [{"key": "t2", "event": "e5", "type": "Cancel"}]
+    _, unpruned, _ = call(*arguments, "--constraints", "rules.yaml", "--no-prune", "--output", "json")
+    assert orjson.loads(unpruned)["ended"] == []
+    assert len(orjson.loads(unpruned)["matches"]) == 3
+
+
+def test_match_groups_by_another_key(call, files: Path) -> None:
+    status, out, _ = call(
+        "match", "--pattern", "any.pattern", "--events", "events.jsonl", "--key", "data.customer", "--output", "json"
+    )
+    assert status == 0
+    assert [match["key"] for match in orjson.loads(out)["matches"]] == ["x"] * 4
+
+
+def test_match_prints_tables_for_people(call, files: Path) -> None:
+    status, out, _ = call("match", "--pattern", "expensive.pattern", "--events", "events.jsonl")
+    assert status == 0
+    assert "5 events, 1 matches, 0 ended" in out
+    assert "q=e1" in out
+
+
+def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call, files: Path) -> None:
+    (files / "keyed.pattern").write_text(f"{PATTERN} WHERE [customer]")
+    status, _, err = call("match", "--pattern", "keyed.pattern", "--events", "events.jsonl")
+    assert status == 2
+    assert "pattern expensive is correlated by [customer], the events by key: write WHERE [key], or say" in err
+    status, out, _ = call(
+        "match", "--pattern", "keyed.pattern", "--events", "events.jsonl", "--key", "data.customer", "--output", "json"
+    )
+    assert status == 0
+    assert len(orjson.loads(out)["matches"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("PATTERN p EVENT SEQ(Quote q,, Cancel c)", "broken.pattern: line 1, column 29: unexpected ','; expected SEQ("),
+        (f"{PATTERN} {PATTERN}", "broken.pattern: a pattern named expensive is given already; rename one of them"),
+    ],
+)
+def test_unreadable_patterns_name_file_and_place(call, files: Path, content: str, message: str) -> None:
+    (files / "broken.pattern").write_text(content)
+    status, out, err = call("match", "--pattern", "broken.pattern", "--events", "events.jsonl")
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_missing_files_are_named(call, files: Path) -> None:
+    status, _, err = call("match", "--pattern", "absent.pattern", "--events", "events.jsonl")
+    assert status == 2
+    assert "absent.pattern cannot be read" in err
+    status, _, err = call("match", "--pattern", "any.pattern", "--events", "absent.jsonl")
+    assert status == 2
+    assert "absent.jsonl" in err
+
+
+def test_events_without_times_are_refused_with_advice_and_taken_in_file_order_on_request(call, files: Path) -> None:
+    (files / "plain.csv").write_text("type,key\nQuote,t\nCancel,t\n")
+    status, _, err = call("match", "--pattern", "any.pattern", "--events", "plain.csv")
+    assert status == 2
+    assert "time" in err
+    status, out, _ = call(
+        "match", "--pattern", "any.pattern", "--events", "plain.csv", "--times", "file", "--output", "json"
+    )
+    assert status == 0
+    assert len(orjson.loads(out)["matches"]) == 1
+
+
+def test_check_lists_what_ends_a_pattern_early(call, files: Path) -> None:
+    status, out, _ = call("check", "any.pattern", "--constraints", "rules.yaml")
+    assert status == 0
+    assert "any_cancelled: SEQ(Quote q, Cancel c)" in out
+    assert "Ship: prior(Cancel, Ship) means that Cancel c can no longer come" in out
+
+
+def test_check_says_why_a_pattern_can_never_match(call, files: Path) -> None:
+    status, out, _ = call("check", "PATTERN p EVENT SEQ(Ship s, Cancel c)", "--constraints", "rules.yaml")
+    assert status == 1
+    assert "can never match" in out
+    assert "prior(Cancel, Ship)" in out
+
+
+def test_contradictory_constraints_are_refused(call, files: Path) -> None:
+    (files / "bad.yaml").write_text("- existence: A\n- existence: B\n- exclusive: [A, B]\n")
+    status, _, err = call("check", "any.pattern", "--constraints", "bad.yaml")
+    assert status == 2
+    assert "exclusive(A, B)" in err
+
+
+def test_generated_orders_are_events_that_match_reads(call, tmp_path: Path) -> None:
+    status, _, _ = call("generate", "--orders", "20", "--seed", "3", "--output", "orders.jsonl")
+    again, _, _ = call("generate", "--orders", "20", "--seed", "3", "--output", "again.jsonl")
+    (tmp_path / "q.pattern").write_text("PATTERN q EVENT SEQ(ReceiveOrder r, CheckCredit c)")
+    _, out, _ = call("match", "--pattern", "q.pattern", "--events", "orders.jsonl", "--output", "json")
+    assert (status, again) == (0, 0)
+    assert (tmp_path / "orders.jsonl").read_bytes() == (tmp_path / "again.jsonl").read_bytes()
+    assert len(orjson.loads(out)["matches"]) == 20
+
+
+def test_without_a_command_the_help_is_shown(call) -> None:
+    _, out, err = call()
+    assert all(name in out + err for name in ("serve", "demo", "match", "check", "replay", "generate"))

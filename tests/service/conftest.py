@@ -1,0 +1,33 @@
+"""A real server for the tests of this folder, started when a test first asks."""
+
+import pytest
+
+from service import build_stores
+from service.testing import HandClock, empty_client, private_server, settings_for
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture
+def client(server_url):
+    with empty_client(server_url) as client:
+        yield client
+
+
+@pytest.fixture
+def settings(server_url):
+    return settings_for(server_url, webhooks={"allow_private_targets": True, "timeout_s": 5.0})
+
+
+@pytest.fixture
+def stores(client, server_url, settings):
+    return build_stores(client, server_url, settings)
+
+
+@pytest.fixture
+def clock():
+    return HandClock()

@@ -1,0 +1,49 @@
+import socket
+
+import pytest
+
+from service import build_stores
+from service.errors import StoreUnavailable
+from service.stores import connect, is_answering, server_folder
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def dead_url():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield f"redis://127.0.0.1:{probe.getsockname()[1]}/0"
+
+
+def test_an_outage_is_one_retryable_error(dead_url):
+    with connect(dead_url, retries=1) as client:
+        with pytest.raises(StoreUnavailable, match="GET") as caught:
+            client.get("x")
+        assert caught.value.code == "store-unavailable"
+        assert caught.value.is_retryable
+        assert not is_answering(client)
+        assert server_folder(client) is None
+
+
+def test_an_outage_in_a_script_is_the_same_error(dead_url, settings):
+    with connect(dead_url, retries=0) as client, pytest.raises(StoreUnavailable):
+        build_stores(client, dead_url, settings).log.shards()
+
+
+def test_a_url_that_cannot_be_read_is_told():
+    with pytest.raises(StoreUnavailable, match="URL"):
+        connect("http://example.org")
+
+
+def test_a_full_server_is_an_outage_too(client):
+    client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(StoreUnavailable, match="SET"):
+            client.set("x", "y")
+    finally:
+        client.config_set("maxmemory", "0")
+
+
+def test_a_server_that_answers(client):
+    assert is_answering(client)

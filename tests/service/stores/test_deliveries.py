@@ -1,0 +1,132 @@
+import orjson
+import pytest
+
+from service.errors import UnknownWebhook
+from service.stores import Outcome, RegisteredWebhook
+from service.testing import SinkRow
+
+pytestmark = pytest.mark.redis
+
+LEASE_US = 100
+
+
+@pytest.fixture
+def webhook(stores):
+    webhook = RegisteredWebhook(
+        id="w", url="http://x", secret="whsec_", stream=None, pattern=None, is_enabled=True, registered_us=0
+    )
+    stores.webhooks.put(webhook)
+    return webhook
+
+
+@pytest.fixture
+def queue(stores, webhook):
+    rows = [
+        SinkRow(kind="alert", stream="s", id=f"a{n}", body=orjson.dumps({"id": f"a{n}", "pattern": "p"}))
+        for n in range(3)
+    ]
+    for number, row in enumerate(rows):
+        stores.alerts.append([row], [webhook], number)
+    return stores.deliveries
+
+
+def alerts_of(deliveries):
+    return [delivery.alert for delivery in deliveries]
+
+
+def test_only_what_is_due_is_claimed_and_the_oldest_first(queue):
+    assert queue.next_due_us() == 0
+    assert alerts_of(queue.claim(1, LEASE_US, 9)) == ["a0", "a1"]
+    assert alerts_of(queue.claim(5, LEASE_US, 1)) == ["a2"]
+
+
+def test_a_claimed_delivery_is_nobody_elses_until_the_lease_ends(queue):
+    (first, *_) = queue.claim(9, LEASE_US, 9)
+    assert first.lease_us == 109
+    assert queue.claim(108, LEASE_US, 9) == []
+    assert alerts_of(queue.claim(109, LEASE_US, 9)) == ["a0", "a1", "a2"]
+
+
+def test_a_delivered_alert_leaves_the_queue(queue, stores):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    assert queue.settle(delivery, Outcome(verdict="delivered", at_us=7, status=204))
+    assert queue.queued() == 2
+    stats = stores.webhooks.stats("w")
+    assert (stats.delivered, stats.failed_attempts, stats.last_status, stats.last_error) == (1, 0, 204, None)
+    assert stats.last_attempt_us == 7
+
+
+def test_a_failed_attempt_comes_again_when_it_is_due(queue, stores):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    queue.settle(delivery, Outcome(verdict="retry", at_us=1, error="no answer", next_us=500))
+    queue.claim(99, LEASE_US, 9)
+    (again,) = [found for found in queue.claim(500, LEASE_US, 9) if found.alert == "a0"]
+    assert (again.attempts, again.queued_us) == (1, 0)
+    stats = stores.webhooks.stats("w")
+    assert (stats.failed_attempts, stats.last_status, stats.last_error) == (1, None, "no answer")
+
+
+def test_a_dead_delivery_is_kept_for_inspection(queue, stores):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    queue.settle(delivery, Outcome(verdict="dead", at_us=3, status=500, error="the receiver answered 500"))
+    assert queue.queued() == 2
+    assert queue.dead(9) == [
+        {
+            "webhook": "w",
+            "alert": "a0",
+            "attempts": 1,
+            "queued_us": 0,
+            "status": 500,
+            "error": "the receiver answered 500",
+            "given_up_us": 3,
+        }
+    ]
+    assert stores.webhooks.stats("w").dead == 1
+
+
+def test_the_outcome_of_a_lost_lease_does_not_count(queue, stores):
+    (late,) = queue.claim(0, LEASE_US, 1)
+    queue.claim(100, LEASE_US, 9)
+    assert not queue.settle(late, Outcome(verdict="retry", at_us=101, error="x", next_us=102))
+    assert not queue.settle(late, Outcome(verdict="dead", at_us=101, error="x"))
+    assert queue.claim(150, LEASE_US, 9) == []
+    assert stores.webhooks.stats("w").failed_attempts == 0
+
+
+def test_success_counts_even_after_the_lease_and_once(queue, stores):
+    (late,) = queue.claim(0, LEASE_US, 1)
+    (current,) = [found for found in queue.claim(100, LEASE_US, 9) if found.id == late.id]
+    assert queue.settle(late, Outcome(verdict="delivered", at_us=101, status=200))
+    assert not queue.settle(current, Outcome(verdict="delivered", at_us=102, status=200))
+    assert queue.queued() == 2
+    assert stores.webhooks.stats("w").delivered == 1
+
+
+def test_a_dropped_delivery_leaves_no_trace(queue, stores):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    queue.settle(delivery, Outcome(verdict="dropped", at_us=1))
+    assert queue.queued() == 2
+    assert stores.webhooks.stats("w").last_attempt_us is None
+
+
+def test_a_deleted_webhook_has_no_statistics(queue, stores):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    stores.webhooks.delete("w")
+    queue.settle(delivery, Outcome(verdict="delivered", at_us=1, status=200))
+    assert stores.webhooks.stats("w").delivered == 0
+    with pytest.raises(UnknownWebhook, match="'w'"):
+        stores.webhooks.delete("w")
+
+
+def test_a_disabled_webhook_stays_listed(stores, webhook):
+    stores.webhooks.disable(webhook)
+    assert [found.is_enabled for found in stores.webhooks.all()] == [False]
+    stores.webhooks.delete("w")
+    stores.webhooks.disable(webhook)
+    assert stores.webhooks.all() == []
+
+
+def test_an_outcome_without_a_next_time_cannot_be_a_retry(queue):
+    (delivery,) = queue.claim(0, LEASE_US, 1)
+    with pytest.raises(ValueError, match="retry"):
+        queue.settle(delivery, Outcome(verdict="retry", at_us=1))

@@ -1,0 +1,78 @@
+"""The contract of every capped list with counters."""
+
+import orjson
+import pytest
+
+from service.stores import DeadLetterStore, DeviationStore, EndingStore
+from service.testing import SinkRow
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(params=[EndingStore, DeviationStore, DeadLetterStore])
+def store(request, client):
+    return request.param(client, kept=10_000)
+
+
+def row(number, stream="orders", **fields):
+    body = {"id": f"r{number}", "stream": stream, "pattern": "p", "event_type": "A", "code": "c", **fields}
+    return SinkRow(kind="any", stream=stream, id=f"r{number}", body=orjson.dumps(body))
+
+
+def total(store):
+    return sum(counter["count"] for counter in store.counts())
+
+
+def test_the_newest_come_first(store):
+    store.append([row(number) for number in range(5)], 0)
+    assert [record["id"] for record in store.recent(3)] == ["r4", "r3", "r2"]
+
+
+def test_a_micro_batch_that_comes_again_is_counted_once(store):
+    rows = [row(number) for number in range(1200)]
+    assert store.append(rows[:700], 4) == 700
+    assert store.append(rows, 4) == 500
+    assert store.append(rows, 4) == 0
+    assert total(store) == 1200
+    assert len(store.recent(5000)) == 1200
+
+
+def test_ids_are_forgotten_with_the_next_micro_batch(store, client):
+    store.append([row(number) for number in range(100)], 0)
+    store.append([row(1000)], 1)
+    assert client.scard(store.key + ":seen") == 2
+
+
+def test_a_pipeline_that_starts_over_counts_anew(store):
+    store.append([row(1)], 7)
+    assert store.append([row(1)], 0) == 1
+
+
+def test_old_records_go_and_counters_stay(client, store):
+    small = type(store)(client, kept=10)
+    small.append([row(number) for number in range(3000)], 0)
+    assert len(small.recent(5000)) < 1000
+    assert total(small) == 3000
+
+
+def test_records_of_one_stream_are_found_among_many(store):
+    store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
+    assert [record["id"] for record in store.recent(9, stream="orders")] == ["r1200", "r600", "r0"]
+    assert len(store.recent(2, stream="orders")) == 2
+
+
+def test_endings_are_counted_by_their_reason(client):
+    store = EndingStore(client)
+    by = {"form": "p2", "constraints": ["exclusive(A, B)", "prior(B, C)"], "atom": "C c"}
+    store.append([row(1, **by), row(2, **by), row(3, form="end", constraints=[], atom=None)], 0)
+    assert store.counts() == [
+        {"stream": "orders", "pattern": "p", "form": "end", "constraints": "", "atom": "", "count": 1},
+        {
+            "stream": "orders",
+            "pattern": "p",
+            "form": "p2",
+            "constraints": "exclusive(A, B), prior(B, C)",
+            "atom": "C c",
+            "count": 2,
+        },
+    ]

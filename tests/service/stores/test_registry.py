@@ -1,0 +1,155 @@
+import orjson
+import pytest
+
+from service.errors import (
+    PatternOnOtherStream,
+    RecordFormatError,
+    RegistryContended,
+    StreamExists,
+    UnknownConstraints,
+    UnknownPatternName,
+    UnknownStream,
+)
+from service.stores import Registry
+from service.stores.registry import PATTERNS_KEY, STREAMS_KEY
+from streams import FieldMapping, StreamDeclaration
+
+pytestmark = pytest.mark.redis
+
+TEXT = "PATTERN p EVENT A a"
+ORDERS = StreamDeclaration(
+    name="orders", key="data.id", event_types=("A", "Z"), end_events=("Z",), mapping=FieldMapping(data=None)
+)
+
+
+@pytest.fixture
+def registry(stores):
+    return stores.registry
+
+
+def controls(stores):
+    return [entry.kind.value for entry in stores.log.read_range(0)]
+
+
+def test_a_stream_is_kept_as_declared(registry):
+    assert registry.declare_stream(ORDERS)
+    assert registry.stream("orders") == ORDERS
+    assert registry.streams() == [ORDERS]
+
+
+def test_the_same_declaration_again_changes_nothing(registry, stores):
+    registry.declare_stream(ORDERS)
+    assert not registry.declare_stream(ORDERS)
+    assert controls(stores) == ["stream-on"]
+
+
+def test_another_declaration_is_refused(registry):
+    registry.declare_stream(ORDERS)
+    with pytest.raises(StreamExists, match="'orders'"):
+        registry.declare_stream(StreamDeclaration(name="orders"))
+    assert registry.stream("orders") == ORDERS
+
+
+def test_an_unknown_stream_is_named(registry):
+    with pytest.raises(UnknownStream, match="'orders'"):
+        registry.stream("orders")
+
+
+def test_another_text_is_the_next_version_and_the_same_is_none(registry, stores):
+    first, is_first_new = registry.put_pattern("orders", "p", TEXT, 1)
+    same, is_same_new = registry.put_pattern("orders", "p", TEXT, 2)
+    other, is_other_new = registry.put_pattern("orders", "p", TEXT + " [x > 1]", 3)
+    assert (first.version, is_first_new) == (1, True)
+    assert (same, is_same_new) == (first, False)
+    assert (other.version, other.registered_us, is_other_new) == (2, 3, True)
+    assert controls(stores) == ["pattern-on", "pattern-on"]
+
+
+def test_versions_go_on_after_a_pattern_was_deleted(registry, stores):
+    registry.put_pattern("orders", "p", TEXT, 1)
+    registry.remove_pattern("p")
+    assert registry.patterns() == []
+    with pytest.raises(UnknownPatternName, match="'p'"):
+        registry.pattern("p")
+    again, is_new = registry.put_pattern("payments", "p", TEXT, 2)
+    assert (again.version, again.stream, is_new) == (2, "payments", True)
+    assert controls(stores) == ["pattern-on", "pattern-off", "pattern-on"]
+
+
+def test_only_what_is_there_can_be_deleted(registry, stores):
+    with pytest.raises(UnknownPatternName):
+        registry.remove_pattern("p")
+    assert controls(stores) == []
+
+
+def test_a_name_belongs_to_one_stream(registry):
+    registry.put_pattern("orders", "p", TEXT, 1)
+    with pytest.raises(PatternOnOtherStream, match="'orders'"):
+        registry.put_pattern("payments", "p", TEXT, 2)
+
+
+def test_patterns_are_listed_by_name_and_by_stream(registry):
+    for stream, name in [("orders", "b"), ("payments", "c"), ("orders", "a")]:
+        registry.put_pattern(stream, name, TEXT, 1)
+    assert [pattern.name for pattern in registry.patterns()] == ["a", "b", "c"]
+    assert [pattern.name for pattern in registry.patterns("orders")] == ["a", "b"]
+
+
+def test_every_version_of_a_constraint_set_is_kept(registry):
+    registry.put_constraints("orders", {"constraints": []}, (), 1)
+    record, is_new = registry.put_constraints("orders", {"end": ["Z"]}, ("a notice",), 2)
+    assert is_new
+    assert registry.constraints("orders") == record
+    assert registry.constraints("orders", 1).document == {"constraints": []}
+    assert registry.put_constraints("orders", {"end": ["Z"]}, (), 3) == (record, False)
+    assert registry.constraint_sets() == [record]
+
+
+def test_a_missing_constraint_set_is_named(registry):
+    with pytest.raises(UnknownConstraints, match="'orders'"):
+        registry.constraints("orders")
+    with pytest.raises(UnknownConstraints, match="version 3"):
+        registry.constraints("orders", 3)
+
+
+@pytest.mark.parametrize("body", [b'{"format": 2}', b"{}", b"[]", b"not json"])
+def test_records_of_unknown_form_are_refused(registry, client, body):
+    client.hset(STREAMS_KEY, "orders", body)
+    with pytest.raises(RecordFormatError, match="orders"):
+        registry.stream("orders")
+
+
+def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores):
+    """Another writer comes between reading and writing."""
+
+    class Interrupted(Registry):
+        rounds = 0
+
+        def _get(self, key, field):
+            current = super()._get(key, field)
+            if self.rounds == 0:
+                self.rounds += 1
+                registry.put_pattern("orders", "p", TEXT, 1)
+            return current
+
+    pattern, is_new = Interrupted(client, stores.log).put_pattern("orders", "p", TEXT + " [x > 1]", 2)
+    assert (pattern.version, is_new) == (2, True)
+    assert controls(stores) == ["pattern-on", "pattern-on"]
+
+
+def test_endless_contention_is_told(registry, client, stores):
+    class Stale(Registry):
+        def _get(self, key, field):
+            return None
+
+    registry.put_pattern("orders", "p", TEXT, 1)
+    with pytest.raises(RegistryContended) as caught:
+        Stale(client, stores.log).put_pattern("orders", "p", TEXT, 2)
+    assert caught.value.is_retryable
+    assert controls(stores) == ["pattern-on"]
+
+
+def test_the_golden_record_of_version_1_is_read(registry, client):
+    golden = {"format": 1, "name": "p", "stream": "s", "text": "t", "version": 4, "is_active": True, "registered_us": 9}
+    client.hset(PATTERNS_KEY, "p", orjson.dumps(golden))
+    assert registry.pattern("p").version == 4

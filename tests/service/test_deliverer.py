@@ -1,0 +1,287 @@
+"""Alerts on their way to a real receiver, which fails some of the time."""
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import orjson
+import pytest
+from standardwebhooks import Webhook
+
+from service import Registration, build_stores
+from service.deliverer import Deliverer, pause_s
+from service.settings import WebhookSettings
+from service.stores import connect
+from service.testing import SinkRow
+
+pytestmark = pytest.mark.redis
+
+NOW_US = time.time_ns() // 1_000
+
+
+class Receiver:
+    """Answers with the statuses it is given, then with 200; keeps what it got."""
+
+    def __init__(self):
+        self.statuses: list[int] = []
+        self.received: list[tuple[dict[str, str], bytes]] = []
+        self.arrived = threading.Condition()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                with receiver.arrived:
+                    receiver.received.append((dict(self.headers), body))
+                    status = receiver.statuses.pop(0) if receiver.statuses else 200
+                    receiver.arrived.notify_all()
+                self.send_response(status)
+                if 300 <= status < 400:
+                    self.send_header("location", receiver.url)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/alerts"
+
+    def ids(self):
+        return [headers["webhook-id"] for headers, _ in self.received]
+
+    def wait_for(self, count, timeout_s=20):
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def clock(clock):
+    clock.time_us = NOW_US
+    return clock
+
+
+@pytest.fixture
+def registration(stores, settings, clock):
+    return Registration(stores, settings, clock)
+
+
+def deliverer(stores, clock, **changes):
+    fields = {"allow_private_targets": True, "timeout_s": 5.0, "attempts": 3, "poll_interval_s": 0.01, **changes}
+    return Deliverer(stores, WebhookSettings(**fields), clock, random.Random(7))
+
+
+def write_alerts(stores, count, now_us=NOW_US):
+    bodies = [orjson.dumps({"id": f"a{n}", "stream": "s", "pattern": "p", "why": "ü"}) for n in range(count)]
+    rows = [SinkRow(kind="alert", stream="s", id=f"a{n}", body=body) for n, body in enumerate(bodies)]
+    stores.alerts.append(rows, stores.webhooks.all(), now_us)
+
+
+def run_rounds(stores, clock, rounds, **changes):
+    worker = deliverer(stores, clock, **changes)
+    made = []
+    for _ in range(rounds):
+        made.append(asyncio.run(worker.deliver_due()))
+        clock.forward(10 * 3600)
+    return made
+
+
+def test_an_alert_arrives_signed(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    write_alerts(stores, 1)
+    assert run_rounds(stores, clock, 2) == [1, 0]
+    ((headers, body),) = receiver.received
+    assert Webhook(webhook.secret).verify(body, headers) == {"id": "a0", "stream": "s", "pattern": "p", "why": "ü"}
+    assert body == stores.alerts.body("a0")
+    assert headers["webhook-id"] == "a0"
+    assert stores.webhooks.stats(webhook.id).delivered == 1
+
+
+def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    receiver.statuses = [500, 302]
+    write_alerts(stores, 1)
+    assert run_rounds(stores, clock, 4) == [1, 1, 1, 0]
+    assert receiver.ids() == ["a0", "a0", "a0"]
+    assert len({body for _, body in receiver.received}) == 1
+    stats = stores.webhooks.stats(webhook.id)
+    assert (stats.delivered, stats.failed_attempts, stats.dead) == (1, 2, 0)
+
+
+def test_redirects_are_not_followed(stores, clock, registration, receiver):
+    registration.register_webhook(receiver.url)
+    receiver.statuses = [307]
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 1)
+    assert len(receiver.received) == 1
+    assert stores.deliveries.queued() == 1
+
+
+def test_a_delivery_is_given_up_when_the_schedule_is_exhausted(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    receiver.statuses = [500] * 9
+    write_alerts(stores, 1)
+    assert run_rounds(stores, clock, 5) == [1, 1, 1, 0, 0]
+    (dead,) = stores.deliveries.dead(9)
+    assert (dead["alert"], dead["attempts"], dead["status"]) == ("a0", 3, 500)
+    stats = stores.webhooks.stats(webhook.id)
+    assert (stats.failed_attempts, stats.dead) == (3, 1)
+
+
+def test_an_unreachable_webhook_does_not_hold_up_the_others(stores, clock, registration, receiver):
+    nobody = registration.register_webhook("http://127.0.0.1:1/")
+    registration.register_webhook(receiver.url)
+    write_alerts(stores, 5)
+    assert run_rounds(stores, clock, 1) == [10]
+    assert sorted(receiver.ids()) == [f"a{n}" for n in range(5)]
+    assert "ConnectError" in stores.webhooks.stats(nobody.id).last_error
+    assert stores.deliveries.queued() == 5
+
+
+def test_a_receiver_that_is_gone_gets_nothing_more(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    receiver.statuses = [410]
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 1)
+    assert not stores.webhooks.get(webhook.id).is_enabled
+    write_alerts(stores, 2, clock.now_us())
+    assert run_rounds(stores, clock, 1) == [0]
+    assert len(receiver.received) == 1
+
+
+def test_what_is_queued_for_a_disabled_or_deleted_webhook_is_dropped(stores, clock, registration, receiver):
+    deleted = registration.register_webhook(receiver.url)
+    disabled = registration.register_webhook(receiver.url)
+    write_alerts(stores, 1)
+    stores.webhooks.delete(deleted.id)
+    stores.webhooks.disable(disabled)
+    assert run_rounds(stores, clock, 2) == [2, 0]
+    assert receiver.received == []
+    assert stores.deliveries.queued() == 0
+
+
+def test_a_slow_receiver_is_cut_off(stores, clock, registration):
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as silent:
+        webhook = registration.register_webhook(f"http://127.0.0.1:{silent.server_port}/")
+        write_alerts(stores, 1)
+        run_rounds(stores, clock, 1, timeout_s=0.1)
+    assert "no answer within 0.1 s" in stores.webhooks.stats(webhook.id).last_error
+
+
+def test_a_private_target_is_refused_at_delivery_too(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 1, allow_private_targets=False)
+    assert receiver.received == []
+    assert "private" in stores.webhooks.stats(webhook.id).last_error
+
+
+def test_a_delivery_whose_worker_died_comes_again(stores, clock, registration, receiver):
+    registration.register_webhook(receiver.url)
+    write_alerts(stores, 1)
+    assert len(stores.deliveries.claim(clock.now_us(), 40_000_000, 1)) == 1
+    worker = deliverer(stores, clock)
+    assert asyncio.run(worker.deliver_due()) == 0
+    clock.forward(41)
+    assert asyncio.run(worker.deliver_due()) == 1
+    assert receiver.ids() == ["a0"]
+
+
+def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(stores, clock, registration, receiver):
+    registration.register_webhook(receiver.url)
+    chance = random.Random(3)
+    receiver.statuses = [chance.choice([200, 503]) for _ in range(60)]
+    write_alerts(stores, 40)
+    for _ in range(30):
+        if stores.deliveries.queued():
+            run_rounds(stores, clock, 1, attempts=20, concurrency=40)
+    assert set(receiver.ids()) == {f"a{n}" for n in range(40)}
+    assert stores.deliveries.queued() == 0
+    assert stores.deliveries.dead(1) == []
+
+
+def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, registration, receiver):
+    registration.register_webhook(receiver.url)
+    write_alerts(stores, 50)
+
+    async def run():
+        stop = asyncio.Event()
+        loop = asyncio.create_task(deliverer(stores, clock, concurrency=4).run(stop))
+        await asyncio.to_thread(receiver.wait_for, 50)
+        stop.set()
+        await asyncio.wait_for(loop, 20)
+
+    asyncio.run(run())
+    assert sorted(receiver.ids()) == sorted(f"a{n}" for n in range(50))
+    assert stores.deliveries.queued() == 0
+
+
+def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):
+    monkeypatch.setattr("service.deliverer._OUTAGE_PAUSE_S", 0)
+    url = "redis://127.0.0.1:1/0"
+    with connect(url, retries=0) as client:
+        assert asyncio.run(deliverer(build_stores(client, url, settings), clock).deliver_due()) == 0
+
+
+def test_pauses_grow_and_are_spread():
+    settings = WebhookSettings(first_delay_s=5, delay_factor=3, max_delay_s=100)
+    chance = random.Random(1)
+    for attempts, longest in [(1, 5), (2, 15), (3, 45), (4, 100), (50, 100)]:
+        pauses = [pause_s(settings, attempts, chance) for _ in range(300)]
+        assert 0 <= min(pauses) < 0.1 * longest
+        assert 0.9 * longest < max(pauses) <= longest
+
+
+def test_the_process_finishes_on_sigterm(stores, server_url, registration, receiver, tmp_path):
+    registration.register_webhook(receiver.url)
+    write_alerts(stores, 3)
+    environment = {
+        "PATH": "",
+        "FORESTALL_REDIS_URL": server_url,
+        "FORESTALL_WEBHOOKS__ALLOW_PRIVATE_TARGETS": "true",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service.deliverer"], env=environment, stderr=subprocess.PIPE, cwd=tmp_path
+    )
+    try:
+        receiver.wait_for(3, timeout_s=60)
+        process.send_signal(signal.SIGTERM)
+        _, logged = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    events = [orjson.loads(line)["event"] for line in logged.splitlines()]
+    assert events[0] == "deliverer-started"
+    assert events.count("delivery-settled") == 3
+    assert events[-1] == "deliverer-stopped"
+    assert stores.deliveries.queued() == 0
+
+
+def test_the_process_tells_what_is_wrong_with_its_settings(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, "-m", "service.deliverer"],
+        env={"FORESTALL_WEBHOOKS__ATTEMPTS": "none"},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "FORESTALL_WEBHOOKS__ATTEMPTS" in finished.stderr

@@ -1,0 +1,131 @@
+import orjson
+import pytest
+
+from service import Intake
+from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, UnknownStream
+from service.settings import Limits
+from streams import EventBatch, FieldMapping, StreamDeclaration
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def intake(stores, clock):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", key="data.id", event_types=("A", "B")))
+    return Intake(stores.log, stores.registry, Limits(max_batch_events=100), clock)
+
+
+def plain(number, **changes):
+    event = {"id": f"e{number}", "type": "A", "time": "2026-01-01T00:00:00Z", "data": {"id": "k", "n": number}}
+    return {**event, **changes}
+
+
+def cloud(number, **changes):
+    return {**plain(number), "specversion": "1.0", "source": "/shop", **changes}
+
+
+def logged(stores):
+    batches = [
+        EventBatch.from_bytes(entry.body)
+        for shard in range(3)
+        for entry in stores.log.read_range(shard)
+        if entry.kind == "events"
+    ]
+    return [event for batch in batches for event in batch.to_events()]
+
+
+def test_good_events_are_in_the_log(intake, stores):
+    report = intake.ingest("orders", [plain(1), cloud(2)])
+    assert (report.accepted, report.rejected, report.is_duplicate) == (2, (), False)
+    assert [(event.id, event.type, event.key, event.data["n"]) for event in logged(stores)] == [
+        ("e1", "A", "k", 1),
+        ("e2", "A", "k", 2),
+    ]
+
+
+NESTED = orjson.loads("[" * 500 + "]" * 500)
+BAD = {
+    "no object": (3, "object"),
+    "no id": (plain(1, id=None), "id"),
+    "no key": (plain(1, data={}), "data.id"),
+    "null key": (plain(1, data={"id": None}), "data.id"),
+    "no type": ({"id": "e", "time": 1, "data": {"id": "k"}}, "type"),
+    "undeclared type": (plain(1, type="C"), "C"),
+    "no time": (plain(1, time=None), "time"),
+    "time without zone": (plain(1, time="2026-01-01T00:00:00"), "zone"),
+    "wrong data": (plain(1, data=[]), "data"),
+    "deep data": (plain(1, data={"id": "k", "deep": NESTED}), "JSON"),
+    "half a cloudevent": (cloud(1, source=None), "source"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_event_is_a_dead_letter_with_the_reason_and_stops_nobody(intake, stores, name):
+    event, reason = BAD[name]
+    report = intake.ingest("orders", [plain(1), event, plain(2)])
+    (rejected,) = report.rejected
+    assert (report.accepted, rejected.index, rejected.code) == (2, 1, "event-rejected")
+    assert reason in rejected.detail
+    (letter,) = stores.dead_letters.recent(10)
+    assert (letter["stream"], letter["index"], letter["reason"]) == ("orders", 1, rejected.detail)
+    assert len(letter["event"]) <= 4001
+    assert len(logged(stores)) == 2
+
+
+def test_cloudevents_may_be_demanded(intake):
+    report = intake.ingest("orders", [cloud(1), plain(2)], shape="cloudevents")
+    assert [rejected.index for rejected in report.rejected] == [1]
+
+
+def test_plain_events_are_read_by_the_declared_mapping(intake, stores):
+    mapping = FieldMapping(id="nr", type="what", time="at", data=None)
+    stores.registry.declare_stream(StreamDeclaration(name="own", key="who", mapping=mapping))
+    assert intake.ingest("own", [{"nr": 7, "what": "A", "at": 5, "who": "me"}]).accepted == 1
+    (event,) = logged(stores)
+    assert (event.id, event.type, event.time_us, event.key) == ("7", "A", 5, "me")
+
+
+def test_a_batch_with_a_key_is_taken_once(intake, stores):
+    batch = [plain(1), 3]
+    first = intake.ingest("orders", batch, idempotency_key="b1")
+    again = intake.ingest("orders", batch, idempotency_key="b1")
+    assert not first.is_duplicate
+    assert again.is_duplicate
+    assert (again.accepted, again.rejected) == (first.accepted, first.rejected)
+    assert len(logged(stores)) == 1
+    assert len(stores.dead_letters.recent(10)) == 1
+
+
+def test_a_batch_without_a_key_is_taken_each_time(intake, stores):
+    for _ in range(2):
+        assert not intake.ingest("orders", [plain(1)]).is_duplicate
+    assert len(logged(stores)) == 2
+
+
+def test_a_key_with_another_batch_is_refused(intake, stores):
+    intake.ingest("orders", [plain(1)], idempotency_key="b1")
+    with pytest.raises(IdempotencyKeyReused, match="'b1'"):
+        intake.ingest("orders", [plain(2)], idempotency_key="b1")
+    assert len(logged(stores)) == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "ü", "a\nb"])
+def test_a_strange_key_is_refused(intake, key):
+    with pytest.raises(InvalidIdempotencyKey):
+        intake.ingest("orders", [plain(1)], idempotency_key=key)
+
+
+def test_an_empty_batch_is_nothing(intake, stores):
+    assert intake.ingest("orders", []).accepted == 0
+    assert logged(stores) == []
+
+
+def test_a_large_batch_is_refused(intake, stores):
+    with pytest.raises(BatchTooLarge, match="at most 100"):
+        intake.ingest("orders", [plain(n) for n in range(101)])
+    assert logged(stores) == []
+
+
+def test_an_unknown_stream_is_refused(intake):
+    with pytest.raises(UnknownStream, match="'payments'"):
+        intake.ingest("payments", [plain(1)])

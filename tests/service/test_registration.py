@@ -1,0 +1,203 @@
+import base64
+
+import pytest
+
+from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
+from nfa import PatternRefused
+from service import Registration
+from service.errors import (
+    KeyMismatch,
+    PatternTooLong,
+    UnknownConstraints,
+    UnknownPatternName,
+    UnknownStream,
+    WebhookRefused,
+)
+from service.testing import settings_for
+from streams import StreamDeclaration
+
+pytestmark = pytest.mark.redis
+
+PATTERN = "PATTERN p EVENT SEQ(A a, B b)"
+
+
+@pytest.fixture
+def registration(stores, settings, clock):
+    registration = Registration(stores, settings, clock)
+    registration.declare_stream(StreamDeclaration(name="orders", key="data.order.id", end_events=("Z",)))
+    return registration
+
+
+def controls(stores):
+    return [entry.kind.value for entry in stores.log.read_range(0)]
+
+
+def test_a_pattern_gets_its_name_from_its_text(registration, clock):
+    report = registration.register_pattern("orders", PATTERN)
+    assert report.is_new
+    assert (report.pattern.name, report.pattern.version, report.pattern.stream) == ("p", 1, "orders")
+    assert report.pattern.registered_us == clock.now_us()
+
+
+def test_the_same_text_is_the_same_version_without_a_control_record(registration, stores):
+    registration.register_pattern("orders", PATTERN)
+    assert not registration.register_pattern("orders", PATTERN).is_new
+    assert registration.register_pattern("orders", PATTERN + " -- again").pattern.version == 2
+    assert controls(stores) == ["stream-on", "pattern-on", "pattern-on"]
+
+
+def test_an_unparsable_pattern_is_refused_with_its_place(registration, stores):
+    with pytest.raises(PatternRefused) as caught:
+        registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a,\n  B b")
+    assert caught.value.details["line"] == 2
+    assert controls(stores) == ["stream-on"]
+
+
+def test_a_long_pattern_is_refused(stores, server_url, clock):
+    settings = settings_for(server_url, limits={"max_pattern_chars": 10})
+    with pytest.raises(PatternTooLong, match="at most 10"):
+        Registration(stores, settings, clock).register_pattern("orders", PATTERN)
+
+
+def test_a_pattern_needs_its_stream(registration):
+    with pytest.raises(UnknownStream, match="'payments'"):
+        registration.register_pattern("payments", PATTERN)
+
+
+@pytest.mark.parametrize("key", ["", " WHERE [key]", " WHERE [order.id]", " WHERE [data.order.id]"])
+def test_the_streams_own_key_may_be_named(registration, key):
+    assert registration.register_pattern("orders", PATTERN + key).is_new
+
+
+@pytest.mark.parametrize("key", ["customer", "order", "order.id, customer"])
+def test_another_key_is_refused(registration, key):
+    with pytest.raises((KeyMismatch, PatternRefused)):
+        registration.register_pattern("orders", f"{PATTERN} WHERE [{key}]")
+
+
+def test_a_pattern_that_the_constraints_make_impossible_is_refused_with_the_reason(registration, stores):
+    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    with pytest.raises(UnsatisfiablePattern, match=r"exclusive\(A, B\)"):
+        registration.register_pattern("orders", PATTERN)
+    assert stores.registry.patterns() == []
+
+
+def test_end_events_of_the_stream_count_without_constraints(registration):
+    with pytest.raises(UnsatisfiablePattern, match="Z"):
+        registration.register_pattern("orders", "PATTERN p EVENT SEQ(Z z, A a)")
+
+
+def test_an_impossible_alternative_is_warned_of(registration):
+    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    report = registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, OR(B b, C c))")
+    assert len(report.warnings) == 1
+    assert "exclusive(A, B)" in report.warnings[0]
+
+
+def test_event_types_that_cannot_come_are_warned_of(registration):
+    registration.declare_stream(StreamDeclaration(name="few", event_types=("A",)))
+    (warning,) = registration.register_pattern("few", PATTERN).warnings
+    assert "B" in warning
+
+
+def test_failing_conditions_are_told_in_words(registration):
+    registration.upload_constraints("orders", ["exclusive(B, C)"])
+    registration.register_pattern("orders", PATTERN)
+    report, conditions = registration.pattern("p")
+    assert report.pattern.name == "p"
+    (condition,) = [found for found in conditions if found.event_type == "C" and len(found.bound) == 1]
+    assert "A a" in condition.text
+    assert "exclusive(B, C)" in condition.text
+
+
+def test_a_deleted_pattern_is_gone(registration, stores):
+    registration.register_pattern("orders", PATTERN)
+    registration.delete_pattern("p")
+    with pytest.raises(UnknownPatternName):
+        registration.pattern("p")
+    assert controls(stores)[-1] == "pattern-off"
+
+
+@pytest.mark.parametrize("document", ["- exclusive(A, B)", '["exclusive(A, B)"]', b'{"exclusive": [["A", "B"]]}'])
+def test_json_and_yaml_say_the_same(registration, stores, document):
+    report = registration.upload_constraints("orders", document)
+    assert report.record.document == {"constraints": [{"exclusive": ["A", "B"]}], "end": ["Z"]}
+    assert not registration.upload_constraints("orders", ["exclusive(B, A)"]).is_new
+    assert controls(stores) == ["stream-on", "constraints-on"]
+
+
+def test_a_pattern_that_new_constraints_make_impossible_stays_with_a_warning(registration):
+    registration.register_pattern("orders", PATTERN)
+    report = registration.upload_constraints("orders", ["exclusive(A, B)"])
+    (warning,) = report.warnings
+    assert "p stays registered" in warning
+    assert "exclusive(A, B)" in warning
+    assert registration.pattern("p")[0].pattern.is_active
+    assert registration.constraints("orders").warnings == report.warnings
+
+
+def test_contradictory_constraints_are_refused(registration, stores):
+    with pytest.raises(ContradictoryConstraints, match="existence"):
+        registration.upload_constraints("orders", ["existence(A)", "absence(A)"])
+    assert controls(stores) == ["stream-on"]
+
+
+def test_every_problem_of_a_document_is_told(registration):
+    with pytest.raises(InvalidConstraints) as caught:
+        registration.upload_constraints("orders", "- exclusive(A)\n- prior(A, B)\n- sometimes(A)\n")
+    assert [problem.line for problem in caught.value.problems] == [1, 3]
+
+
+def test_the_number_of_constraints_is_limited(stores, server_url, clock, registration):
+    settings = settings_for(server_url, limits={"max_constraints": 1})
+    with pytest.raises(InvalidConstraints, match="more than 1"):
+        Registration(stores, settings, clock).upload_constraints("orders", ["prior(A, B)", "prior(B, C)"])
+
+
+def test_mismatches_with_the_declaration_are_noticed(registration):
+    registration.declare_stream(StreamDeclaration(name="few", event_types=("A", "B")))
+    notices = registration.upload_constraints("few", {"prior": [["A", "C"]], "end": ["B"]}).record.notices
+    assert len(notices) == 2
+    assert notices[0].startswith("B: end events")
+    assert notices[1].startswith("C: not among")
+
+
+def test_constraints_need_their_stream(registration):
+    with pytest.raises(UnknownStream):
+        registration.upload_constraints("payments", [])
+    with pytest.raises(UnknownConstraints):
+        registration.constraints("orders")
+
+
+def test_a_webhook_gets_a_fresh_secret(registration):
+    one, two = (registration.register_webhook("http://127.0.0.1:1/") for _ in range(2))
+    assert one.secret != two.secret
+    assert len(base64.b64decode(one.secret.removeprefix("whsec_"))) == 32
+    assert one.id != two.id
+
+
+def test_a_given_secret_is_kept(registration, stores):
+    secret = "whsec_" + base64.b64encode(bytes(24)).decode()
+    webhook = registration.register_webhook("http://127.0.0.1:1/", secret=secret)
+    assert stores.webhooks.get(webhook.id).secret == secret
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "whsec_", "whsec_short", "whsec_" + "A" * 200, "x" * 32, "whsec_" + "*" * 32, "whsec_ü"]
+)
+def test_a_weak_secret_is_refused(registration, secret):
+    with pytest.raises(WebhookRefused):
+        registration.register_webhook("http://127.0.0.1:1/", secret=secret)
+
+
+def test_a_webhook_may_ask_only_for_what_exists(registration):
+    with pytest.raises(UnknownStream):
+        registration.register_webhook("http://127.0.0.1:1/", stream="payments")
+    with pytest.raises(UnknownPatternName):
+        registration.register_webhook("http://127.0.0.1:1/", pattern="p")
+
+
+def test_private_targets_are_refused_unless_allowed(stores, server_url, clock):
+    with pytest.raises(WebhookRefused, match="ALLOW_PRIVATE_TARGETS"):
+        Registration(stores, settings_for(server_url), clock).register_webhook("http://127.0.0.1:1/")
+    assert stores.webhooks.all() == []
