@@ -236,6 +236,7 @@ class Matcher:
                 endings.append(self._output.endings[: filled[1]].copy())
                 self._output.filled[:] = 0
             if status == kernel.DONE:
+                self._state.counters[kernel.EVENTS] += row
                 return np.concatenate(matches), np.concatenate(endings)
             self._supply(status, columns, row, is_drained=filled == [0, 0] if status >= kernel.MATCHES_FULL else False)
 

@@ -59,7 +59,12 @@ class Values:
             return cls(np.where(is_valid, INTEGER, NULL).astype(np.uint8), integers, integers.astype(np.float64), texts)
         if pa.types.is_float64(column.type):
             floats = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
-            return cls(np.where(np.isnan(floats), NULL, FLOAT).astype(np.uint8), zeros, np.nan_to_num(floats), texts)
+            return cls(
+                np.where(np.isnan(floats), NULL, FLOAT).astype(np.uint8),
+                zeros,
+                np.where(np.isnan(floats), 0.0, floats),
+                texts,
+            )
         return cls.of(column.to_pylist())
 
     @classmethod

@@ -45,7 +45,7 @@ NODES = 3  # in use
 INSTANCES = 4  # in use: the held (pattern, instance) pairs
 TRACES = 5  # open
 PEAK_INSTANCES = 6  # after an event is fully processed
-EVENTS = 7
+EVENTS = 7  # before this batch: the sequence number of its first row; the wrapper adds to it
 MATCHES = 8
 ENDINGS = 9
 DEVIATIONS = 10
@@ -308,7 +308,7 @@ def emit(
     return written
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def expected_matches(program: Program, state: State, columns: Columns, trace: Int, row: Int, limit: Int) -> float:
     """How many matches an event will write, with the limit per pattern applied."""
     patterns, sources, targets, depth = program.pattern, program.source, program.target, program.depth
@@ -329,7 +329,7 @@ def expected_matches(program: Program, state: State, columns: Columns, trace: In
     return total + min(current, limit)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def bind(
     program: Program,
     guards: Guards,
@@ -339,7 +339,6 @@ def bind(
     trace: Int,
     row: Int,
     monitor: Int,
-    sequence: Int,
     limit: Int,
 ) -> None:
     """Let an event take every transition that it can: matches go out, partial matches grow."""
@@ -347,6 +346,7 @@ def bind(
     predicates, passed, live = program.predicate, columns.passed, guards.live
     heads, ended, counters = state.heads, state.ended, state.counters
     event_type = columns.types[row]
+    sequence = counters[EVENTS] + row
     last = NIL
     instance: Int = np.int32(NIL)
     written: Int = 0
@@ -394,9 +394,10 @@ def kill(
     row: Int,
     before: Int,
     after: Int,
-    kills: NDArray[np.int32],
+    event_type: Int,
 ) -> None:
     """Release the states that live no longer; report every (trace, pattern) pair that has no future left."""
+    kills = guards.kills[guards.kill_from[before, event_type] : guards.kill_to[before, event_type]]
     index = 0
     while index < kills.shape[0]:
         pattern = program.state_pattern[kills[index]]
@@ -438,7 +439,7 @@ def deviate(state: State, output: Output, trace: Int, row: Int, before: Int) -> 
     write_ending(output, row, nothing, before, np.int32(DEVIANT), nothing)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def lacking(program: Program, state: State, columns: Columns, output: Output, trace: Int, row: Int, limit: Int) -> Int:
     """What an event that some pattern listens to, or that moves a monitor, would find no room for; else DONE."""
     event_type = columns.types[row]
@@ -449,33 +450,6 @@ def lacking(program: Program, state: State, columns: Columns, output: Output, tr
         return ENDINGS_FULL
     expected = expected_matches(program, state, columns, trace, row, limit)
     return MATCHES_FULL if output.filled[0] + expected > output.matches.shape[0] else DONE
-
-
-@njit(cache=True, nogil=True)
-def take_event(
-    program: Program,
-    guards: Guards,
-    state: State,
-    columns: Columns,
-    output: Output,
-    trace: Int,
-    row: Int,
-    before: Int,
-    after: Int,
-    limit: Int,
-) -> None:
-    """An event that a pattern listens to, that dooms something or ends its trace: bind it, then drop what it dooms."""
-    event_type = columns.types[row]
-    if after == DEVIANT and before != DEVIANT:
-        deviate(state, output, trace, row, before)
-    if program.listen[event_type] < program.listen[event_type + 1]:
-        bind(program, guards, state, columns, output, trace, row, after, state.counters[EVENTS], limit)
-    first, last = guards.kill_from[before, event_type], guards.kill_to[before, event_type]
-    if first < last:
-        kill(program, guards, state, output, trace, row, before, after, guards.kills[first:last])
-    if program.is_end[event_type]:
-        close_trace(state, trace)
-    state.counters[PEAK_INSTANCES] = max(state.counters[PEAK_INSTANCES], state.counters[INSTANCES])
 
 
 @njit(cache=True, nogil=True)
@@ -494,7 +468,8 @@ def match_batch(
     hash_keys, hash_traces = state.hash_keys, state.hash_traces
     trace_time, trace_monitor, counters = state.trace_time, state.trace_monitor, state.counters
     next_monitor, is_fatal, start = guards.next, guards.is_fatal, guards.start[0]
-    is_notable = program.is_notable
+    kill_from, kill_to = guards.kill_from, guards.kill_to
+    is_notable, is_end = program.is_notable, program.is_end
     for row in range(first_row, types.shape[0]):
         event_type = types[row]
         slot = find_slot(hash_keys, hash_traces, keys[row])
@@ -508,18 +483,22 @@ def match_batch(
         if after == NIL:
             counters[STOP_MONITOR] = before
             return MISSING_GUARD, row
-        is_late = times[row] < trace_time[trace]
-        latest = max(trace_time[trace], times[row])
         if is_notable[event_type] or is_fatal[before, event_type]:
             status = lacking(program, state, columns, output, trace, row, limit)
             if status != DONE:
                 return status, row
-            take_event(program, guards, state, columns, output, trace, row, before, after, limit)
-        trace_time[trace] = latest
+            if after == DEVIANT and before != DEVIANT:
+                deviate(state, output, trace, row, before)
+            bind(program, guards, state, columns, output, trace, row, after, limit)
+            if kill_from[before, event_type] < kill_to[before, event_type]:
+                kill(program, guards, state, output, trace, row, before, after, event_type)
+            if is_end[event_type]:
+                close_trace(state, trace)
+            counters[PEAK_INSTANCES] = max(counters[PEAK_INSTANCES], counters[INSTANCES])
         trace_monitor[trace] = after
         counters[GUARD_STEPS] += after != before
-        counters[OUT_OF_ORDER] += is_late
-        counters[EVENTS] += 1
+        counters[OUT_OF_ORDER] += times[row] < trace_time[trace]
+        trace_time[trace] = max(trace_time[trace], times[row])
     return DONE, types.shape[0]
 
 

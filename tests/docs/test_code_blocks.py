@@ -62,7 +62,9 @@ def check_commands(text):
     """Targets of make and commands of forestall exist, with the options shown."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     for command in commands(text):
-        words = shlex.split(command) if command else [""]
+        if not re.match(r"(\S*/)?(make|forestall)\b", command):
+            continue
+        words = shlex.split(command)
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= targets, command
         elif words[0].endswith("forestall") and len(words) > 1:
