@@ -29,7 +29,6 @@ CHILDREN: Mapping[str, str] = {
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 _STEADY_S = 30.0
-_STOP_S = 20.0
 _SERVER_CHECK_S = 1.0
 
 log = structlog.get_logger(__name__)
@@ -54,11 +53,13 @@ class Supervisor:
         settings: Of the service; the processes read the same environment.
         overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
         children: Modules to run, by name.
+        stop_patience_s: How long processes may take to end before they are killed.
     """
 
     settings: Settings
     overrides: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
+    stop_patience_s: float = 20.0
     _running: dict[str, _Child] = field(default_factory=dict)
     _server: EmbeddedServer | None = None
     _server_due_at: float = 0.0
@@ -78,6 +79,10 @@ class Supervisor:
         """Process id of a child that runs."""
         process = self._running[name].process
         return process.pid if process is not None and process.poll() is None else None
+
+    def starts(self, name: str) -> int:
+        """How often a child was started."""
+        return self._running[name].starts
 
     def start(self) -> None:
         """Start everything; returns at once.
@@ -123,7 +128,7 @@ class Supervisor:
         for process in processes:
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + _STOP_S
+        deadline = time.monotonic() + self.stop_patience_s
         for process in processes:
             try:
                 process.wait(timeout=max(0.1, deadline - time.monotonic()))

@@ -37,7 +37,8 @@ def progress_bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield progress, progress.add_task(what, total=1.0)
 
 

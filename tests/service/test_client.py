@@ -1,0 +1,134 @@
+"""The client against the real API: patience, idempotency, problems in words; and ``forestall replay`` on top of it."""
+
+import sys
+
+import orjson
+import pytest
+
+from api import create_app
+from api.testing import serving
+from service.cli import main
+from service.client import CallRefused, ForestallClient, ServiceUnreachable
+from service.temporary import free_port
+from service.testing import SinkRow, settings_for
+from streams import Event
+
+KEY = "a-key-for-tests"
+
+
+@pytest.fixture
+def api_url(server_url, stores, clock):
+    with serving(create_app(settings_for(server_url, api_key=KEY), clock)) as url:
+        yield url
+
+
+@pytest.fixture
+def caller(api_url):
+    with ForestallClient(api_url, KEY, patience_s=5.0) as caller:
+        yield caller
+
+
+def events(count):
+    return [Event(id=f"e{n}", type="A", time_us=n, key=f"k{n % 3}", data={"v": n}) for n in range(count)]
+
+
+def logged(stores):
+    batches = [list(stores.log.read_range(shard)) for shard in range(stores.log.shards())]
+    return sum(entry.kind == "events" for entries in batches for entry in entries)
+
+
+def test_events_are_sent_once_however_often_the_call_is_made(caller, stores):
+    caller.post("/streams", {"name": "orders"})
+    first = caller.send_events("orders", events(9), "batch-1")
+    entries = logged(stores)
+    again = caller.send_events("orders", events(9), "batch-1")
+    assert (first["accepted"], again["accepted"]) == (9, 9)
+    assert logged(stores) == entries
+
+
+def test_a_refused_call_says_what_the_service_said(caller):
+    with pytest.raises(CallRefused, match=r"POST /v1/events was refused \(404\): .*'nowhere'"):
+        caller.send_events("nowhere", events(1), "x")
+
+
+def test_a_wrong_key_is_refused(api_url, caller):
+    with ForestallClient(api_url, "another-key") as stranger, pytest.raises(CallRefused, match="401"):
+        stranger.get("/streams")
+
+
+def test_nobody_there_is_said_after_the_patience_is_over():
+    url = f"http://127.0.0.1:{free_port()}"
+    with ForestallClient(url, patience_s=0.2) as client, pytest.raises(ServiceUnreachable, match="does not answer"):
+        client.get("/streams")
+    with ForestallClient(url) as client:
+        assert client.is_ready() is False
+
+
+def test_pages_are_followed_to_the_end(caller, stores):
+    rows = [
+        SinkRow(
+            kind="alert",
+            stream="orders",
+            id=f"{n:032x}",
+            body=orjson.dumps(
+                {
+                    "id": f"{n:032x}",
+                    "stream": "orders",
+                    "pattern": "p",
+                    "version": 1,
+                    "key": "k",
+                    "start": "2026-01-01T00:00:00Z",
+                    "end": "2026-01-01T00:00:00Z",
+                    "detected_at": "2026-01-01T00:00:00Z",
+                    "bindings": {"a": [f"e{n}"]},
+                    "why": "e is A a",
+                }
+            ),
+        )
+        for n in range(1_200)
+    ]
+    stores.alerts.append(rows, [], 0)
+    caller.post("/streams", {"name": "orders"})
+    assert [alert["id"] for alert in caller.pages("/alerts", stream="orders")] == [row.id for row in rows]
+
+
+def replayed(monkeypatch, capsys, *arguments):
+    monkeypatch.setenv("FORESTALL_API_KEY", KEY)
+    monkeypatch.setattr(sys, "argv", ["forestall", "replay", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, capsys.readouterr().err
+
+
+def test_replay_declares_the_stream_and_sends_the_file_in_batches(
+    api_url, caller, stores, monkeypatch, capsys, tmp_path
+):
+    file = tmp_path / "events.csv"
+    file.write_text("type,time,key,v\n" + "".join(f"A,{n},k{n % 3},{n}\n" for n in range(25)))
+    status, said = replayed(
+        monkeypatch, capsys, str(file), "--stream", "orders", "--declare", "--end", "A", "--url", api_url,
+        "--batch-size", "10",
+    )  # fmt: skip
+    assert status == 0
+    assert "25 of 25 events sent to orders" in said
+    assert caller.get("/streams/orders")["end_events"] == ["A"]
+    assert logged(stores) >= 3
+
+
+def test_replay_says_which_events_were_rejected(api_url, caller, monkeypatch, capsys, tmp_path):
+    caller.post("/streams", {"name": "orders", "event_types": ["A"]})
+    file = tmp_path / "events.csv"
+    file.write_text("type,time,key\nA,1,k\nB,2,k\n")
+    status, said = replayed(monkeypatch, capsys, str(file), "--stream", "orders", "--url", api_url)
+    assert status == 1
+    assert "1 of 2 events sent to orders" in said
+    assert "rejected event 1" in said
+
+
+def test_replay_to_an_unknown_stream_is_refused_in_one_sentence(api_url, caller, monkeypatch, capsys, tmp_path):
+    file = tmp_path / "events.csv"
+    file.write_text("type,time,key\nA,1,k\n")
+    status, said = replayed(monkeypatch, capsys, str(file), "--stream", "nowhere", "--url", api_url)
+    assert status == 2
+    assert said.startswith("error: ")
+    assert "nowhere" in said

@@ -1,0 +1,131 @@
+"""Processes are started, started again when they die, stopped together, and do not outlive their supervisor."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from service.supervisor import Supervisor
+from service.testing import settings_for
+
+URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
+LASTING = """
+import os, threading
+from service.lifetime import end_with_parent
+end_with_parent(int(os.environ["FORESTALL_PARENT_PID"]))
+print("started with", os.environ["FORESTALL_REDIS_URL"], os.environ["COLOUR"], flush=True)
+threading.Event().wait()
+"""
+FAILING = "import sys; sys.exit(3)"
+STUBBORN = """
+import signal, threading
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+while True:
+    threading.Event().wait(1)
+"""
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def supervisor(tmp_path):
+    for name, code in {"lasting": LASTING, "failing": FAILING, "stubborn": STUBBORN}.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    found = Supervisor(
+        settings_for(URL, data_dir=tmp_path / "data"),
+        {"PYTHONPATH": str(tmp_path), "COLOUR": "green"},
+        {"first": "lasting", "second": "lasting"},
+    )
+    yield found
+    found.stop()
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        Event().wait(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_children_run_with_the_settings_and_write_their_logs(supervisor):
+    supervisor.start()
+    log = supervisor.log_folder / "first.log"
+    until(lambda: log.exists() and log.read_text())
+    assert log.read_text() == f"started with {URL} green\n"
+    assert supervisor.pid("first") != supervisor.pid("second")
+
+
+def test_a_killed_child_is_started_again_and_the_others_stay(supervisor):
+    supervisor.start()
+    first, second = supervisor.pid("first"), supervisor.pid("second")
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not is_alive(first))
+
+    def is_back():
+        supervisor.tend()
+        return supervisor.pid("first") not in (None, first)
+
+    until(is_back)
+    assert supervisor.pid("second") == second
+
+
+def test_a_child_that_keeps_dying_is_started_with_growing_pauses(supervisor):
+    supervisor.children = {"bad": "failing"}
+    supervisor.start()
+
+    def has_died_often():
+        supervisor.tend()
+        return supervisor.starts("bad") >= 3
+
+    begin = time.monotonic()
+    until(has_died_often)
+    assert time.monotonic() - begin > 0.4 + 0.8
+    assert supervisor.starts("bad") == 3
+
+
+def test_stop_ends_all_even_what_does_not_listen(supervisor):
+    supervisor.children = {"deaf": "stubborn", "first": "lasting"}
+    supervisor.stop_patience_s = 0.5
+    supervisor.start()
+    log = supervisor.log_folder / "deaf.log"
+    until(lambda: log.exists() and log.read_text())
+    pids = [supervisor.pid("deaf"), supervisor.pid("first")]
+    supervisor.stop()
+    assert [is_alive(pid) for pid in pids] == [False, False]
+
+
+def test_children_end_when_the_supervisor_is_killed(supervisor, tmp_path):
+    code = f"""
+from pathlib import Path
+from threading import Event
+from service.supervisor import Supervisor
+from service.testing import settings_for
+supervisor = Supervisor(
+    settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
+    {{"PYTHONPATH": {str(tmp_path)!r}, "COLOUR": "red"}},
+    {{"first": "lasting"}},
+)
+supervisor.start()
+print(supervisor.pid("first"), flush=True)
+supervisor.run(Event())
+"""
+    with subprocess.Popen([sys.executable, "-P", "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        child = int(process.stdout.readline())
+        log = tmp_path / "other" / "logs" / "first.log"
+        until(lambda: log.exists() and log.read_text())
+        process.kill()
+    until(lambda: not is_alive(child))
+    assert not is_alive(child)
