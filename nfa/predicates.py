@@ -169,7 +169,8 @@ def _compared(sign: str, left: Values, right: Values) -> Values:
 
 
 def _is_number(values: Values) -> NDArray[np.bool_]:
-    return np.isin(values.kinds, (INTEGER, FLOAT))
+    is_number: NDArray[np.bool_] = (values.kinds == INTEGER) | (values.kinds == FLOAT)
+    return is_number
 
 
 def _repeated(value: Values, size: int) -> Values:
