@@ -8,6 +8,7 @@ of Spark, source, shuffle and state store. The rows of the matching run are coll
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -71,9 +72,9 @@ def main() -> None:
                     seconds[kind] += [time.perf_counter() - begin] if number else []
                     found = rows or found
             session.stop()
-    alerts = sum(row.kind == "alert" for row in found)
+    kinds = Counter(str(row.kind) for row in found)
     print(f"Q1, Q2, EP1 with constraints, {len(events):,} events of {ORDERS:,} orders, local[2], {SHARDS} shards")
-    print(f"  {alerts:,} alerts, {len(found) - alerts:,} early endings, {ROUNDS} rounds after one to warm up")
+    print(f"  {kinds['alert']:,} alerts, {kinds['ending']:,} early endings, {ROUNDS} rounds after one to warm up")
     for kind, times in seconds.items():
         print(f"  {kind:10} {median(times):6.2f} s   {len(events) / median(times):10,.0f} events/s")
     print(f"  throughput of the pipeline: {median(seconds['empty']) / median(seconds['matching']):.2f} x the empty one")

@@ -9,11 +9,11 @@ that dooms it, by tables that a guard supplies; nothing here knows what a constr
 from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
-from nfa.matcher import MATCH_LIMIT, Matcher, RegisteredPattern
+from nfa.matcher import Matcher, RegisteredPattern
 from nfa.parsing import parse_pattern, parse_patterns
 from nfa.query import PatternState, Query, Term
 from nfa.query_building import build_query
-from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput
+from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, match_order
 from nfa.syntax import (
     Atom,
     Attribute,
@@ -34,7 +34,6 @@ from nfa.syntax import (
 )
 
 __all__ = [
-    "MATCH_LIMIT",
     "Atom",
     "Attribute",
     "Both",
@@ -72,6 +71,7 @@ __all__ = [
     "describe_expression",
     "describe_node",
     "describe_pattern",
+    "match_order",
     "parse_pattern",
     "parse_patterns",
 ]

@@ -47,7 +47,7 @@ class PatternRefused(PatternError):
 class UnknownPattern(PatternError):
     """No pattern of that name is registered."""
 
-    code: ClassVar[str] = "unknown-pattern"
+    code: ClassVar[str] = "pattern-not-running"
 
 
 class StateFormatError(PatternError):

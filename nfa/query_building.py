@@ -10,16 +10,16 @@ from nfa.scope import atoms_of
 from nfa.syntax import Atom, Disjunction, Node, Pattern, Sequence
 
 MAX_TERMS = 1_024
-MAX_STATES_PER_TERM = 4_096
+MAX_STATES = 4_096
 
 
-def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES_PER_TERM) -> Query:
+def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
     """Terms and states of a pattern.
 
     Args:
         pattern: A pattern whose scopes were checked.
         max_terms: Most alternatives that are accepted.
-        max_states: Most states of one term that are accepted; ``b`` parallel branches of length ``l`` have
+        max_states: Most states of all terms together that are accepted; ``b`` parallel branches of length ``l`` have
             ``(l + 1) ** b``.
 
     Raises:
@@ -29,8 +29,13 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     if (count := _count_terms(pattern.event)) > max_terms:
         raise PatternRefused("too-large", f"its ORs make {count} alternatives; at most {max_terms}", first.position)
     terms = tuple(_expand(pattern.event))
-    states = tuple(state for index, term in enumerate(terms) for state in _states(index, term, max_states))
-    return Query(pattern=pattern, terms=terms, states=states)
+    states: list[PatternState] = []
+    for index, term in enumerate(terms):
+        states += _states(index, term, max_states - len(states))
+        if len(states) > max_states:
+            advice = f"its alternatives and parallel branches make more than {max_states} states; split the pattern"
+            raise PatternRefused("too-large", advice, first.position)
+    return Query(pattern=pattern, terms=terms, states=tuple(states))
 
 
 def _count_terms(node: Node) -> int:
@@ -66,16 +71,15 @@ def _joined(parts: tuple[Term, ...], *, is_ordered: bool) -> Term:
     return Term(atoms=tuple(atoms), before=tuple(before))
 
 
-def _states(index: int, term: Term, max_states: int) -> list[PatternState]:
-    """Every down-closed proper subset of the term's atoms, small ones first."""
+def _states(index: int, term: Term, room: int) -> list[PatternState]:
+    """Every down-closed proper subset of the term's atoms, small ones first; stops soon after ``room`` of them."""
     atoms = range(len(term.atoms))
     level: set[frozenset[int]] = {frozenset()}
     found: list[PatternState] = []
     for _ in atoms:
         found.extend(PatternState(index, bound) for bound in sorted(level, key=sorted))
-        if len(found) > max_states:
-            advice = f"its parallel branches make more than {max_states} states; split the pattern"
-            raise PatternRefused("too-large", advice, term.atoms[0].position)
+        if len(found) > room:
+            break
         level = {
             bound | {atom} for bound in level for atom in atoms if atom not in bound and term.before[atom] <= bound
         }

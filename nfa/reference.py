@@ -1,7 +1,8 @@
 """The meaning, executable: slow, obvious, and what the kernel must agree with.
 
 A match is a choice of one event for every atom of one term, all different, in the term's order, each meeting its
-step's condition. Nothing here is shared with the kernel but the query graph.
+step's condition. Shared with the matcher are the query graph, and what a path, an alias and a JSON value mean
+(``read_path``, ``own_path``, ``classified``), which have tests of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from nfa.predicates import read_path
 from nfa.query import Query, Term
-from nfa.results import Match
+from nfa.results import Match, match_order
 from nfa.scope import own_path
 from nfa.syntax import Atom, Attribute, Both, Comparison, Either, Expression, InList, IsNull, Literal, Not
 from nfa.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
@@ -50,11 +51,6 @@ def reference_matches(
                     )
                 )
     return sorted(found, key=match_order)
-
-
-def match_order(match: Match) -> tuple[Any, ...]:
-    """Sort key of a result: end, start, bindings, then pattern and key."""
-    return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key
 
 
 def split_traces(events: Iterable[Event], end_events: Collection[str] = ()) -> list[list[Event]]:

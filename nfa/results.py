@@ -39,6 +39,11 @@ class Match:
     end_us: int
 
 
+def match_order(match: Match) -> tuple[Any, ...]:
+    """Sort key of a result: end, start, bindings, then pattern and key."""
+    return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """The first event after which a pattern can no longer match in a trace.
@@ -153,11 +158,6 @@ class MatchOutput:
     def n_matches(self) -> int:
         """Number of matches."""
         return len(self.match_rows)
-
-    @property
-    def n_endings(self) -> int:
-        """Number of ended (trace, pattern) pairs."""
-        return int((self.ending_rows[:, 1] != NIL).sum())
 
     def matches(self) -> list[Match]:
         """The matches as values."""

@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from nfa.matcher import Matcher
-from nfa.reference import match_order
-from nfa.results import Ending, Match
+from nfa.results import Ending, Match, match_order
 from nfa.syntax import (
     Atom,
     Attribute,

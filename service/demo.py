@@ -57,7 +57,7 @@ class DemoResult:
         alerts: Alerts in the alert log, by pattern.
         expected: Matches of the reference.
         webhooks: Alerts that arrived by webhook.
-        endings: Runs that ended early, by what made it certain.
+        endings: (trace, pattern) pairs that ended early, by what made it certain.
         examples: A few of them in words, from different reasons.
         peak_held: Largest number of held instances with constraints; measured by the library engine.
         peak_held_unpruned: The same without.
@@ -176,7 +176,7 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: ForestallClient) -> dict[str, int]:
-    """Runs ended early, counted by what made it certain."""
+    """(trace, pattern) pairs that ended early, counted by what made it certain."""
     counts: Counter[str] = Counter()
     for group in client.get("/endings", limit=1)["counts"]:
         counts[group["constraints"]] += group["count"]

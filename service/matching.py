@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from constraints import ConstraintSet, Monitor, explain_ending
-from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Pattern, describe_pattern
-from nfa.reference import match_order
+from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Pattern, describe_pattern, match_order
 from streams import Event, EventBatch, format_time
 
 BATCH_ROWS = 20_000

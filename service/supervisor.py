@@ -54,12 +54,14 @@ class Supervisor:
         overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
         children: Modules to run, by name.
         stop_patience_s: How long processes may take to end before they are killed.
+        now: Seconds on a clock that only goes forward.
     """
 
     settings: Settings
     overrides: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
     stop_patience_s: float = 20.0
+    now: Callable[[], float] = time.monotonic
     _running: dict[str, _Child] = field(default_factory=dict)
     _server: EmbeddedServer | None = None
     _server_due_at: float = 0.0
@@ -103,7 +105,7 @@ class Supervisor:
 
     def tend(self) -> None:
         """Start what is not running and due; call it often."""
-        now = time.monotonic()
+        now = self.now()
         if self._server is not None and now >= self._server_due_at:
             self._redis_url = self._server.start()
             self._server_due_at = now + _SERVER_CHECK_S
@@ -128,10 +130,10 @@ class Supervisor:
         for process in processes:
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + self.stop_patience_s
+        deadline = self.now() + self.stop_patience_s
         for process in processes:
             try:
-                process.wait(timeout=max(0.1, deadline - time.monotonic()))
+                process.wait(timeout=max(0.1, deadline - self.now()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -160,4 +162,4 @@ class Supervisor:
         child.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * child.pause_s, _LONGEST_PAUSE_S)
         child.due_at = now + child.pause_s
         child.process = None
-        log.warning("process ended", name=name, status=status, again_in_s=child.pause_s, log=str(child.log_file))
+        log.warning("process-ended", name=name, status=status, again_in_s=child.pause_s, log=str(child.log_file))

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from service.cli.check import check
 from service.cli.demo import demo
@@ -45,9 +46,5 @@ def main() -> None:
     try:
         build_app()()
     except ForestallError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {_escaped(error.message)}")
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
         sys.exit(2)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")

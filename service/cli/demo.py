@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -37,7 +38,7 @@ def demo(
             shown += 1
             if shown <= _SHOWN_ALERTS:
                 events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
-                console.print(f"webhook: [bold]{alert['pattern']}[/bold] {alert['key']} at {alert['end']}: {events}")
+                console.print(f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}", markup=False)
             elif shown == _SHOWN_ALERTS + 1:
                 console.print("webhook: ... more arrive")
 
@@ -63,9 +64,9 @@ def _show(console: Console, result: DemoResult) -> None:
     table.add_row("alerts that arrived by webhook", f"{result.webhooks:,}")
     ranked = sorted(result.endings.items(), key=lambda item: -item[1])
     for reason, count in ranked[:_SHOWN_REASONS]:
-        table.add_row(f"runs ended early by {reason}", f"{count:,}")
+        table.add_row(f"ended early by {escape(reason)}", f"{count:,}")
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
-        table.add_row("runs ended early by other constraints", f"{rest:,}")
+        table.add_row("ended early by other constraints", f"{rest:,}")
     table.add_row("peak held instances, with constraints", f"{result.peak_held:,}")
     table.add_row("peak held instances, without", f"{result.peak_held_unpruned:,}")
     console.print(table)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -24,7 +27,19 @@ from service.errors import KeyMismatch
 from streams import Event
 from streams.readers import ReaderOptions, read_events
 
-errors = Console(stderr=True, soft_wrap=True, highlight=False)
+told = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+class Times(StrEnum):
+    """Where the order of events comes from."""
+
+    EVENT = "event"
+    FILE = "file"
+
+    @property
+    def order(self) -> Literal["event", "file"]:
+        """The same as the readers name it."""
+        return "file" if self is Times.FILE else "event"
 
 
 @contextmanager
@@ -79,7 +94,7 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
     """The constraints of a JSON or YAML file; notices go to standard error."""
     parsed = parse_constraints(read_text(path))
     for notice in parsed.notices:
-        errors.print(f"[yellow]notice[/yellow]: {notice}")
+        told.print(f"[yellow]notice[/yellow]: {escape(notice)}")
     return parsed
 
 

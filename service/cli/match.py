@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import orjson
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from service.cli.inputs import progress_bar, read_constraint_file, read_event_file, read_pattern_files, require_key
+from service.cli.inputs import (
+    Times,
+    progress_bar,
+    read_constraint_file,
+    read_event_file,
+    read_pattern_files,
+    require_key,
+)
 from service.matching import MatchReport, match_events
 from streams import format_time
 from streams.readers import ReaderOptions
@@ -22,13 +30,6 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-
-
-class Times(StrEnum):
-    """Where the order of events comes from."""
-
-    EVENT = "event"
-    FILE = "file"
 
 
 def match(
@@ -47,8 +48,7 @@ def match(
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
     constraint_set = read_constraint_file(constraints).constraint_set if constraints else None
-    order: Literal["event", "file"] = "file" if times is Times.FILE else "event"
-    read = read_event_file(events, ReaderOptions(key=key, times=order, lifecycle=lifecycle))
+    read = read_event_file(events, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
     with progress_bar("matching") as (progress, task):
         report = match_events(
             patterns,
@@ -68,17 +68,23 @@ def _print(report: MatchReport) -> None:
     table = Table("pattern", "key", "start", "end", "events", title="matches")
     for found in report.matches:
         bound = "  ".join(f"{alias}={','.join(ids)}" for alias, ids in found.bindings.items())
-        table.add_row(found.pattern, found.key, format_time(found.start_us), format_time(found.end_us), bound)
+        _add(table, found.pattern, found.key, format_time(found.start_us), format_time(found.end_us), bound)
     console.print(table)
     if report.ended:
-        endings = Table("pattern", "key", "event", "reason", title="ended early")
+        endings = Table("pattern", "key", "event", "reason", title="patterns that ended early in a trace")
         for pair in report.ended:
-            endings.add_row(pair.ending.pattern, pair.ending.key, pair.ending.event_id, pair.reason)
+            _add(endings, pair.ending.pattern, pair.ending.key, pair.ending.event_id, pair.reason)
         console.print(endings)
     stats = report.stats
     console.print(
-        f"{stats.events} events, {stats.matches} matches, {stats.endings} ended, "
-        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
+        f"{stats.events} events, {stats.matches} matches, {stats.endings} ended early, "
+        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances",
+        soft_wrap=True,
     )
     if stats.overflow:
         console.print(f"[yellow]{stats.overflow} matches beyond the limit per event were counted, not listed[/yellow]")
+
+
+def _add(table: Table, *cells: str) -> None:
+    """A row of texts from outside: none of them is markup."""
+    table.add_row(*map(escape, cells))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import uuid4
 
 import typer
+from rich.markup import escape
 
-from service.cli.inputs import errors, progress_bar, read_event_file
-from service.cli.match import Times
+from service.cli.inputs import Times, progress_bar, read_event_file, told
 from service.client import ForestallClient
 from service.settings import load_settings
 from streams import Event
@@ -31,15 +31,14 @@ def replay(
 ) -> None:
     """Send the events of a file, in the order of their times, to the running service."""
     settings = load_settings()
-    order: Literal["event", "file"] = "file" if times is Times.FILE else "event"
-    events = read_event_file(file, ReaderOptions(key=key, times=order, lifecycle=lifecycle))
+    events = read_event_file(file, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or f"http://{settings.api_host}:{settings.api_port}"
     with ForestallClient(address, secret) as client:
         if declare:
             client.post("/streams", {"name": stream, "end_events": end or []})
         rejected = send_file(client, stream, events, batch_size)
-    errors.print(f"{len(events) - rejected} of {len(events)} events sent to {stream}")
+    told.print(f"{len(events) - rejected} of {len(events)} events sent to {stream}")
     raise typer.Exit(1 if rejected else 0)
 
 
@@ -52,8 +51,6 @@ def send_file(client: ForestallClient, stream: str, events: list[Event], batch_s
             answer = client.send_events(stream, events[start : start + batch_size], f"{run}-{start}")
             rejected += len(answer["rejected"])
             for fault in answer["rejected"][:3]:
-                errors.print(
-                    f"[yellow]rejected[/yellow] event {start + fault['index']}: {fault['detail']}", markup=True
-                )
+                told.print(f"[yellow]rejected[/yellow] event {start + fault['index']}: {escape(fault['detail'])}")
             progress.update(task, completed=min(1.0, (start + batch_size) / len(events)))
     return rejected

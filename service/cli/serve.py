@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pipeline import check_java
-from service.cli.inputs import errors
+from service.cli.inputs import told
 from service.client import ForestallClient
 from service.logs import configure_logs
 from service.settings import PREFIX, load_settings
@@ -32,7 +32,7 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     supervisor.start()
-    errors.print(f"starting; data and logs in {settings.data_dir.resolve()}")
+    told.print(f"starting; data and logs in {settings.data_dir.resolve()}")
     client = ForestallClient(address, secret)
     is_told = False
 
@@ -40,8 +40,8 @@ def serve(
         nonlocal is_told
         if not is_told and client.is_ready():
             is_told = True
-            errors.print(f"[green]ready[/green]: {address}/v1, description at {address}/docs; Ctrl-C ends it")
+            told.print(f"[green]ready[/green]: {address}/v1, description at {address}/docs; Ctrl-C ends it")
 
     with client:
         supervisor.run(stop, each_round=tell_when_ready)
-    errors.print("stopped")
+    told.print("stopped")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfa import Matcher, Node, UnknownPattern, build_query, describe_node, parse_pattern
-from nfa.reference import match_order, reference_matches
+from nfa import Matcher, Node, UnknownPattern, build_query, describe_node, match_order, parse_pattern
+from nfa.reference import reference_matches
 from nfa.testing import batches, event_lists, nodes, run, splits
 from streams import Event, EventBatch
 

@@ -52,7 +52,15 @@ def test_states_are_down_closed_ordered_and_complete(node: Node) -> None:
             "AND(" + ", ".join(f"OR(A a{i}, B b{i})" for i in range(11)) + ")",
             "its ORs make 2048 alternatives; at most 1024",
         ),
-        ("AND(" + ", ".join(f"A a{i}" for i in range(13)) + ")", "its parallel branches make more than 4096 states"),
+        ("AND(" + ", ".join(f"A a{i}" for i in range(13)) + ")", "parallel branches make more than 4096 states; split"),
+        (
+            "SEQ("
+            + ", ".join(f"OR(A a{i}, B b{i})" for i in range(8))
+            + ", AND("
+            + ", ".join(f"C c{i}" for i in range(11))
+            + "))",
+            "its alternatives and parallel branches make more than 4096 states",
+        ),
     ],
 )
 def test_patterns_that_grow_too_large_are_refused(event: str, message: str) -> None:

@@ -96,6 +96,24 @@ def test_match_prints_tables_for_people(call, files: Path) -> None:
     assert "q=e1" in out
 
 
+def test_nothing_from_outside_is_taken_for_markup(call, files: Path) -> None:
+    events = [
+        {"id": "[/e]1", "type": "Quote", "time": 1, "key": "[/x]k", "data": {"price": 300}},
+        {"id": "e2", "type": "Cancel", "time": 2, "key": "[/x]k"},
+        {"id": "e3", "type": "Ship", "time": 3, "key": "[bold]y"},
+    ]
+    (files / "odd.jsonl").write_bytes(b"".join(orjson.dumps(event) + b"\n" for event in events))
+    (files / "odd.pattern").write_text("PATTERN odd EVENT SEQ(Quote q, Cancel c [v > 1])")
+    status, out, _ = call(
+        "match", "--pattern", "expensive.pattern", "--pattern", "odd.pattern", "--events", "odd.jsonl",
+        "--constraints", "rules.yaml",
+    )  # fmt: skip
+    assert status == 0
+    assert "[/x]k" in out
+    assert "[bold]y" in out
+    assert "[v > 1]" in out
+
+
 def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call, files: Path) -> None:
     (files / "keyed.pattern").write_text(f"{PATTERN} WHERE [customer]")
     status, _, err = call("match", "--pattern", "keyed.pattern", "--events", "events.jsonl")

@@ -1,0 +1,21 @@
+"""The demo as ``make demo`` runs it, with fewer orders."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+
+
+def test_the_demo_delivers_explains_and_agrees_with_the_reference():
+    environment = {**os.environ, "COLUMNS": "120"}
+    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", "demo", "--orders", "60"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "webhook: Q1 order-" in done.stdout
+    assert "ended early: " in done.stdout
+    assert "exclusive(UseLocalStock, UseRemoteStock) means that UseRemoteStock u can no longer come" in done.stdout
+    assert "peak held instances, without" in done.stdout
+    assert "the alerts equal the reference's" in done.stdout
