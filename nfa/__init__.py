@@ -6,14 +6,14 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
-from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
+from nfa.description import describe_atom, describe_expression, describe_node
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
 from nfa.matcher import Matcher, RegisteredPattern
 from nfa.parsing import parse_pattern, parse_patterns
 from nfa.query import PatternState, Query, Term
 from nfa.query_building import build_query
-from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, match_order
+from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, match_order
 from nfa.syntax import (
     Atom,
     Attribute,
@@ -54,6 +54,7 @@ __all__ = [
     "MatcherStats",
     "Node",
     "Not",
+    "Overflow",
     "Pattern",
     "PatternError",
     "PatternRefused",
@@ -70,7 +71,6 @@ __all__ = [
     "describe_atom",
     "describe_expression",
     "describe_node",
-    "describe_pattern",
     "match_order",
     "parse_pattern",
     "parse_patterns",

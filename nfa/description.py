@@ -18,7 +18,6 @@ from nfa.syntax import (
     Literal,
     Node,
     Not,
-    Pattern,
     Sequence,
 )
 
@@ -26,14 +25,6 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset("PATTERN EVENT WHERE OR AND NOT IS NULL IN TRUE FALSE SEQ".split())
 _STEP_KEYWORDS = frozenset("ANY NEXT STRICT WITHIN EACH UNTIL GREEDY SELECT LIMIT EMIT RETURN".split())
 _OPERATORS: dict[type[Node], str] = {Sequence: "SEQ", Conjunction: "AND", Disjunction: "OR"}
-
-
-def describe_pattern(pattern: Pattern) -> str:
-    """A whole pattern as text that parses to the same tree."""
-    text = f"PATTERN {_name(pattern.name)} EVENT {describe_node(pattern.event)}"
-    if pattern.keys:
-        text += f" WHERE [{', '.join('.'.join(_name(part) for part in path) for path in pattern.keys)}]"
-    return text
 
 
 def describe_node(node: Node) -> str:

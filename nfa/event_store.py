@@ -42,13 +42,12 @@ class EventStore:
         """Row numbers of sequence numbers that are held."""
         return np.searchsorted(self.sequences, sequences)
 
-    def keep(self, held: NDArray[np.int64]) -> None:
-        """Drop rows that are not among ``held`` (ascending, all present), when that is worth the work."""
-        if len(self) > 2 * len(held) + _SLACK:
-            self.compact(held)
+    def is_worth_compacting(self, held: int) -> bool:
+        """Whether so few of the rows are held that the others should go."""
+        return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
-        """Drop every row that is not among ``held``."""
+        """Drop every row that is not among ``held`` (ascending, all present)."""
         rows = self.find(held)
         self.sequences, self.times_us = self.sequences[rows], self.times_us[rows]
         self.ids = self.ids.take(pa.array(rows))

@@ -17,6 +17,7 @@ from nfa.guards import Guard, Seen
 from nfa.kernels.matching import DEVIANT, NIL, UNGUARDED, Guards
 
 MAX_MONITOR_STATES = 65_536
+OTHER = ""  # stands for every type that neither patterns nor guards name; no event has it
 
 MonitorState: TypeAlias = tuple[int, Seen]
 Item = TypeVar("Item", bound=np.generic)
@@ -100,10 +101,9 @@ class GuardTables:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
         version, seen = state
-        after: int = monitor
-        if type_code != automaton.other_type:
-            following = self.guards[version].step(seen, automaton.types[type_code])
-            after = DEVIANT if following is None else self.intern(version, following)
+        is_other = type_code == automaton.other_type
+        following = self.guards[version].step(seen, OTHER if is_other else automaton.types[type_code])
+        after = DEVIANT if following is None else self.intern(version, following)
         self.tables.next[monitor, type_code] = after
         dead = self.tables.live[monitor] & ~self.tables.live[after]
         self.tables.is_fatal[monitor, type_code] = after == DEVIANT or dead.any()

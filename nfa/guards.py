@@ -30,7 +30,10 @@ class Guard(Protocol):
         ...
 
     def step(self, seen: Seen, event_type: str) -> Seen | None:
-        """Monitor state after one more event, or None when the trace deviates by it."""
+        """Monitor state after one more event, or None when the trace deviates by it.
+
+        The empty text stands for any type that the guard does not name.
+        """
         ...
 
     def live(self, seen: Seen, query: Query) -> NDArray[np.bool_]:

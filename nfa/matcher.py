@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nfa import arena, snapshot
 from nfa.automaton import compile_automaton
-from nfa.errors import UnknownPattern
+from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.event_store import EventStore
 from nfa.guard_tables import GuardTables
 from nfa.guards import Guard
@@ -50,6 +50,8 @@ class Matcher:
     """
 
     def __init__(self, *, end_events: Iterable[str] = (), match_limit: int = MATCH_LIMIT) -> None:
+        if match_limit < 1:
+            raise ValueError(f"match_limit is {match_limit}: at least 1")
         self._end_events = frozenset(end_events)
         self._match_limit = match_limit
         self._patterns: dict[str, RegisteredPattern] = {}
@@ -61,6 +63,7 @@ class Matcher:
         self._events = EventStore()
         self._output = _new_output(0)
         self._is_stale = True
+        self._is_midway = False
 
     @property
     def patterns(self) -> Mapping[str, RegisteredPattern]:
@@ -109,6 +112,8 @@ class Matcher:
     @property
     def stats(self) -> MatcherStats:
         """Counts so far."""
+        if self._is_stale:
+            self._compile()
         counters = self._state.counters
         return MatcherStats(
             events=int(counters[kernel.EVENTS]),
@@ -124,14 +129,21 @@ class Matcher:
             state_bytes=arena.state_bytes(self._state),
             guard_steps=int(counters[kernel.GUARD_STEPS]),
             guard_builds=self._guards.builds,
+            guard_refusals=self._guards.refused,
         )
 
     def process(self, batch: EventBatch) -> MatchOutput:
-        """Match one batch; rows are taken in their order."""
+        """Match one batch; rows are taken in their order.
+
+        Raises:
+            RuntimeError: An earlier batch was interrupted, so that the state is half advanced; load saved state.
+        """
+        self._check_whole()
         if self._is_stale:
             self._compile()
         first_sequence = int(self._state.counters[kernel.EVENTS])
         columns = self._columns(batch)
+        self._is_midway = True
         matches, endings = self._run(columns)
         times_us = columns.times
         bound = matches[:, MATCH_HEADER:]
@@ -140,7 +152,8 @@ class Matcher:
         matches[:, MATCH_HEADER:] = np.where(bound == NIL, NIL, np.searchsorted(sequences, bound))
         matches = self._without_repeats(matches)
         self._remember(first_sequence, batch, times_us)
-        numbers = np.unique(endings[:, 2:4]).tolist()
+        self._is_midway = False
+        numbers = np.unique(endings[endings[:, 4] != kernel.DROPPED, 2:4]).tolist()
         states = {number: self._guards.states[number] for number in numbers}
         return MatchOutput(
             names=tuple((pattern.name, pattern.version) for pattern in self._compiled),
@@ -154,10 +167,15 @@ class Matcher:
         )
 
     def dump(self) -> bytes:
-        """The whole state as bytes; ``load`` continues from them as if nothing had happened."""
+        """The whole state as bytes; ``load`` continues from them as if nothing had happened.
+
+        Raises:
+            RuntimeError: A batch was interrupted, so that the state is half advanced.
+        """
+        self._check_whole()
         if self._is_stale:
             self._compile()
-        self._events.compact(self._held_sequences())
+        self._events.compact(np.unique(self._held_sequences()))
         header = snapshot.Header(
             end_events=sorted(self._end_events),
             match_limit=self._match_limit,
@@ -180,19 +198,23 @@ class Matcher:
         """
         header, state, events = snapshot.load(body, guards.keys())
         matcher = cls(end_events=header.end_events, match_limit=header.match_limit)
-        for _, version, text in header.patterns:
-            matcher.add_pattern(text, version=version)
+        try:
+            for _, version, text in header.patterns:
+                matcher.add_pattern(text, version=version)
+        except PatternRefused as error:
+            raise StateFormatError(f"saved state holds a pattern that is refused now: {error.message}") from error
         matcher._guards = GuardTables(guards)
         matcher._guard_version = header.guard_version
         for version, seen in header.monitors:
             matcher._guards.intern(version, frozenset(seen))
         matcher._compiled = tuple(matcher._patterns.values())
         matcher._state, matcher._events = state, events
-        snapshot.check_layout(state, [pattern.query for pattern in matcher._compiled], len(matcher._guards.states))
+        snapshot.check_layout(state, [pattern.query for pattern in matcher._compiled])
         return matcher
 
     def _compile(self) -> None:
         """Tables for the patterns and guards of now; what open traces hold moves to its new columns."""
+        self._forget_unused_guards()
         patterns = tuple(self._patterns.values())
         queries = [pattern.query for pattern in patterns]
         automaton = compile_automaton(queries, self._guards.types, self._end_events)
@@ -266,12 +288,31 @@ class Matcher:
     def _remember(self, first_sequence: int, batch: EventBatch, times_us: NDArray[np.int64]) -> None:
         """Keep identity and time of what the batch left bound."""
         held = self._held_sequences()
-        rows = held[np.searchsorted(held, first_sequence) :] - first_sequence
+        rows = np.unique(held[held >= first_sequence]) - first_sequence
         self._events.append(rows + first_sequence, batch.columns.column("id").take(pa.array(rows)), times_us[rows])
-        self._events.keep(held)
+        if self._events.is_worth_compacting(len(held)):
+            self._events.compact(np.unique(held))
 
     def _held_sequences(self) -> NDArray[np.int64]:
-        return np.unique(self._state.instance_sequence[self._state.instance_references > 0])
+        """Of the instances in use, in any order; one event may be several instances."""
+        return self._state.instance_sequence[self._state.instance_references > 0]
+
+    def _check_whole(self) -> None:
+        if self._is_midway:
+            raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
+
+    def _forget_unused_guards(self) -> None:
+        """Monitor states and guard versions that neither an open trace nor a new one can be in are given up."""
+        old = self._guards
+        traces = arena.open_traces(self._state)
+        fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
+        fresh.builds, fresh.refused = old.builds, old.refused
+        numbers = np.arange(len(old.states), dtype=np.int32)
+        for number in np.unique(self._state.trace_monitor[traces]).tolist():
+            if (state := old.states[number]) is not None:
+                numbers[number] = fresh.intern(*state)
+        self._state.trace_monitor[traces] = numbers[self._state.trace_monitor[traces]]
+        self._guards = fresh
 
     def _without_repeats(self, matches: NDArray[np.int64]) -> NDArray[np.int64]:
         """Alternatives of an OR may bind the same events to the same aliases: that is one match."""

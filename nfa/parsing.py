@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken, VisitError
+from lark.tree import Meta
 
 from nfa.errors import PatternRefused
 from nfa.scope import check_scope
@@ -38,6 +39,9 @@ from nfa.syntax import (
 MAX_TEXT = 20_000
 MAX_DEPTH = 50
 
+_MAX_DIGITS = 20
+
+_TOKENS = re.compile(r"--[^\n]*|'[^']*'?|`[^`]*`?|\w+|[^\w\s]")
 _COMPOSITES: Mapping[str, type[Sequence | Conjunction | Disjunction]] = {
     "SEQ": Sequence,
     "AND": Conjunction,
@@ -61,7 +65,7 @@ _WORDS = {
     "MINUS": "'-'",
     "$END": "the end of the text",
 }
-_LATER = {
+_FUTURE = {
     "WITHIN": "time windows",
     "SELECT": "selection strategies",
     "RETURN": "projections",
@@ -92,7 +96,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
     _check_depth(text)
     try:
         tree = _parser().parse(text)
-        patterns = cast("tuple[Pattern, ...]", _TreeBuilder().transform(tree))
+        patterns = cast("tuple[Pattern, ...]", _TreeBuilder(text).transform(tree))
     except UnexpectedInput as error:
         _refuse_syntax(error, text)
     except VisitError as error:
@@ -124,26 +128,17 @@ def _parser() -> Lark:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse text that nests too deep before any recursive code sees it; quotes and comments may hold brackets."""
-    depth = 0
-    for token in _lexemes(text):
-        if token in "([":
+    """Refuse text that nests too deep before recursive code sees it; quotes and comments may hold what they like."""
+    depth = negations = 0
+    for token in _TOKENS.findall(text):
+        if token in ("(", "["):
             depth += 1
-        elif token in ")]":
+        elif token in (")", "]"):
             depth -= 1
-        if depth > MAX_DEPTH:
-            raise PatternRefused("too-large", f"brackets nest deeper than {MAX_DEPTH}", Position(1, 1))
-
-
-def _lexemes(text: str) -> Iterator[str]:
-    quote = ""
-    for character in text:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'`":
-            quote = character
-        else:
-            yield character
+        negations = negations + 1 if token.upper() == "NOT" else 0
+        if depth > MAX_DEPTH or negations > MAX_DEPTH:
+            what = "brackets nest" if depth > MAX_DEPTH else "NOT is repeated"
+            raise PatternRefused("too-large", f"{what} deeper than {MAX_DEPTH}", Position(1, 1))
 
 
 def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
@@ -154,7 +149,7 @@ def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
         position = Position(error.line, error.column)
         word = _word_at(text, error.pos_in_stream or 0)
         found = f"unexpected {word!r}"
-        if later := _LATER.get(word.upper()):
+        if later := _FUTURE.get(word.upper()):
             found += f" ({later} are not part of the language yet)"
     wanted = sorted({_WORDS.get(name, name.removeprefix("_")) for name in _acceptable(text)})
     raise PatternRefused("syntax", f"{found}; expected {_alternatives(wanted)}", position) from error
@@ -182,12 +177,18 @@ def _alternatives(words: list[str]) -> str:
 class _TreeBuilder(Transformer[Token, Any]):
     """Lark tree to frozen values. Method names are the grammar's rules."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
     def start(self, patterns: list[Pattern]) -> tuple[Pattern, ...]:
         return tuple(patterns)
 
-    def pattern(self, parts: list[Any]) -> Pattern:
+    @v_args(meta=True)
+    def pattern(self, meta: Meta, parts: list[Any]) -> Pattern:
         name, event, *keys = parts
-        return Pattern(name=str(name), event=event, keys=keys[0] if keys else ())
+        text = self._text[meta.start_pos : meta.end_pos]
+        return Pattern(name=str(name), event=event, keys=keys[0] if keys else (), text=text)
 
     def where(self, paths: list[tuple[Path, Position]]) -> tuple[Path, ...]:
         return tuple(path for path, _ in paths)
@@ -242,7 +243,7 @@ class _TreeBuilder(Transformer[Token, Any]):
 
     @v_args(inline=True)
     def integer(self, token: Token) -> Literal:
-        return Literal(_integer(token))
+        return Literal(_integer(token, 1))
 
     @v_args(inline=True)
     def negative_number(self, token: Token) -> Literal:
@@ -250,7 +251,7 @@ class _TreeBuilder(Transformer[Token, Any]):
 
     @v_args(inline=True)
     def negative_integer(self, token: Token) -> Literal:
-        return Literal(-_integer(token))
+        return Literal(_integer(token, -1))
 
     @v_args(inline=True)
     def string(self, token: Token) -> Literal:
@@ -277,9 +278,12 @@ def _position(token: Token) -> Position:
     return Position(token.line or 1, token.column or 1)
 
 
-def _integer(token: Token) -> int | float:
-    value = int(token)
-    return value if value < 2**63 else float(value)
+def _integer(token: Token, sign: int) -> int | float:
+    """An integer of 64 bits, a float where it is larger."""
+    if len(token) > _MAX_DIGITS:
+        return sign * _finite(token)
+    value = sign * int(token)
+    return value if -(2**63) <= value < 2**63 else sign * _finite(token)
 
 
 def _finite(token: Token) -> float:

@@ -38,13 +38,14 @@ def reference_matches(
     found = []
     for trace in split_traces(events, end_events):
         for name, query in queries.items():
-            for binding in bindings_of(query, trace):
+            for binding, term in bindings_of(query, trace).items():
                 times = [trace[place].time_us for _, place in binding]
                 found.append(
                     Match(
                         pattern=name,
                         version=1,
                         key=trace[0].key,
+                        term=term,
                         bindings={alias: (trace[place].id,) for alias, place in sorted(binding)},
                         start_us=min(times),
                         end_us=max(times),
@@ -64,14 +65,14 @@ def split_traces(events: Iterable[Event], end_events: Collection[str] = ()) -> l
     return finished + list(running.values())
 
 
-def bindings_of(query: Query, trace: Sequence[Event]) -> set[Binding]:
-    """The matches of one trace, as sets of (alias, place in the trace)."""
-    found: set[Binding] = set()
-    for term in query.terms:
+def bindings_of(query: Query, trace: Sequence[Event]) -> dict[Binding, int]:
+    """The matches of one trace, as sets of (alias, place in the trace), with the first term that gives each."""
+    found: dict[Binding, int] = {}
+    for number, term in enumerate(query.terms):
         candidates = [[place for place, event in enumerate(trace) if takes(atom, event)] for atom in term.atoms]
         for places in product(*candidates):
             if _is_ordered(term, places):
-                found.add(frozenset(zip((atom.alias for atom in term.atoms), places, strict=True)))
+                found.setdefault(frozenset(zip((atom.alias for atom in term.atoms), places, strict=True)), number)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nfa.automaton import Automaton
 from nfa.guards import Seen
-from nfa.kernels.matching import MATCH_HEADER, NIL
+from nfa.kernels.matching import DROPPED, MATCH_HEADER, NIL
 from nfa.query import PatternState
 from streams import EventBatch
 
@@ -26,6 +26,7 @@ class Match:
         pattern: Name.
         version: Of the pattern.
         key: Correlation key of the trace.
+        term: The alternative of the pattern that matched; not part of equality.
         bindings: Ids of the bound events by alias, aliases in the order of the text.
         start_us: Time of the earliest bound event.
         end_us: Time of the latest.
@@ -34,6 +35,7 @@ class Match:
     pattern: str
     version: int
     key: str
+    term: int = field(compare=False)
     bindings: Mapping[str, tuple[str, ...]]
     start_us: int
     end_us: int
@@ -95,6 +97,29 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """Matches that one event completed beyond the limit; they are counted here and reported nowhere.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        event_id: The completing event.
+        event_type: Its type.
+        time_us: Its time.
+        dropped: How many; where alternatives of an OR bind the same events each counts.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    event_id: str
+    event_type: str
+    time_us: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
     """Counts since the matcher began; ``held`` and ``open_traces`` are of now.
 
@@ -112,6 +137,7 @@ class MatcherStats:
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
         guard_builds: Rows that a guard was asked for.
+        guard_refusals: Monitor states beyond the cap: their traces go on unguarded.
     """
 
     events: int
@@ -127,6 +153,7 @@ class MatcherStats:
     state_bytes: int
     guard_steps: int
     guard_builds: int
+    guard_refusals: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +168,8 @@ class MatchOutput:
             in the order of the term's atoms, -1 past its end.
         event_ids: Ids of the bound events.
         event_times_us: int64, their times.
-        ending_rows: int64 (endings, 5): row, pattern (-1: a deviation), monitor before and after, state.
+        ending_rows: int64 (endings, 5): row, pattern (-1: a deviation), monitor before and after, state (-2: matches
+            were dropped, and their number stands in place of the monitors).
         monitors: (guard version, seen) by monitor number, for the numbers in ``ending_rows``.
     """
 
@@ -175,6 +203,7 @@ class MatchOutput:
                 pattern=self.names[pattern][0],
                 version=self.names[pattern][1],
                 key=key,
+                term=term,
                 bindings={
                     atom.alias: (ids[event],)
                     for atom, event in zip(self.automaton.queries[pattern].terms[term].atoms, events, strict=False)
@@ -191,7 +220,7 @@ class MatchOutput:
         """The ended (trace, pattern) pairs as values."""
         found = []
         for row, pattern, before, after, state in self.ending_rows.tolist():
-            if pattern == NIL:
+            if pattern == NIL or state == DROPPED:
                 continue
             name, version = self.names[pattern]
             guard_version, seen = self.monitors[before]
@@ -207,6 +236,16 @@ class MatchOutput:
                 )
             )
         return found
+
+    def overflows(self) -> list[Overflow]:
+        """Where matches were dropped; several rows of one event and pattern add up."""
+        return [
+            Overflow(
+                pattern=self.names[pattern][0], version=self.names[pattern][1], **self._event(row), dropped=dropped
+            )
+            for row, pattern, dropped, _, state in self.ending_rows.tolist()
+            if state == DROPPED
+        ]
 
     def deviations(self) -> list[Deviation]:
         """The deviating traces as values."""

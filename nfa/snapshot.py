@@ -1,9 +1,9 @@
 """State as bytes: compact, versioned, checksummed.
 
-Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then one Arrow-free body: the
-length of a JSON header (uint32), the header, and the arrays that it lists, one after the other in C order, little
-endian. Free room is not written: traces, nodes and instances are renumbered densely. Monitor states are stored as
-(guard version, seen types), as their numbers are not stable.
+Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
+JSON header (uint32), the header, and the arrays that it lists, one after the other in C order, little endian. Free room
+is not written: traces, nodes and instances are renumbered densely. Monitor states are stored as (guard version, seen
+types), as their numbers are not stable. Bytes are trusted as little as any input: links, counts and forms are checked.
 """
 
 from __future__ import annotations
@@ -33,6 +33,27 @@ FORMAT_VERSION = 1
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
 _SAVED_COUNTERS = slice(kernel.NODES, kernel.N_COUNTERS)
+_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, struct.error)
+_FORM = {
+    "trace_key": (np.uint64, 1),
+    "trace_time": (np.int64, 1),
+    "trace_monitor": (np.int32, 1),
+    "heads": (np.int32, 2),
+    "ended": (np.bool_, 2),
+    "node_below": (np.int32, 1),
+    "node_before": (np.int32, 1),
+    "node_instance": (np.int32, 1),
+    "node_atom": (np.int32, 1),
+    "node_references": (np.int32, 1),
+    "node_ways": (np.float64, 1),
+    "instance_sequence": (np.int64, 1),
+    "instance_references": (np.int32, 1),
+    "counters": (np.int64, 1),
+    "event_sequences": (np.int64, 1),
+    "event_times_us": (np.int64, 1),
+    "event_id_ends": (np.int64, 1),
+    "event_id_bytes": (np.uint8, 1),
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,24 +102,22 @@ def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, E
     body = memoryview(data)[_PREFIX.size :]
     if digest != _digest(body):
         raise StateFormatError("saved state is damaged: its checksum does not fit its content")
-    (length,) = _LENGTH.unpack_from(body)
-    fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
-    arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
-    header = Header(**fields)
+    try:
+        header, arrays = _read_body(body)
+        events = _read_events(arrays)
+        state = _unpacked(arrays)
+    except _UNREADABLE as error:
+        raise StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}") from error
+    _check_links(arrays, len(header.monitors))
     needed = {version for version, _ in header.monitors}
     if header.guard_version is not None:
         needed.add(header.guard_version)
     if missing := sorted(needed - set(guard_versions)):
         raise StateFormatError(f"saved state follows guard versions {missing}, which are not at hand")
-    ends = arrays["event_id_ends"]
-    raw = arrays["event_id_bytes"].tobytes()
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    ids = [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    events = EventStore(arrays["event_sequences"], pa.array(ids, pa.string()), arrays["event_times_us"])
-    return header, _unpacked(arrays), events
+    return header, state, events
 
 
-def check_layout(state: State, queries: Sequence[Query], monitors: int) -> None:
+def check_layout(state: State, queries: Sequence[Query]) -> None:
     """Check that arrays fit the patterns they are said to belong to.
 
     Raises:
@@ -110,8 +129,59 @@ def check_layout(state: State, queries: Sequence[Query], monitors: int) -> None:
             f"saved state has {state.heads.shape[1]} pattern states of {state.ended.shape[1]} patterns; "
             f"its pattern texts make {states} of {len(queries)}"
         )
-    if len(state.trace_monitor) and int(state.trace_monitor.max()) >= monitors:
-        raise StateFormatError(f"saved state names monitor {state.trace_monitor.max()} of {monitors}")
+    width = max((len(term.atoms) for query in queries for term in query.terms), default=1)
+    if state.node_atom.max(initial=0) >= width or state.node_atom.min(initial=0) < 0:
+        raise StateFormatError(f"saved state binds an atom beyond the {width} of its longest pattern")
+
+
+def _read_body(body: memoryview) -> tuple[Header, dict[str, NDArray[Any]]]:
+    (length,) = _LENGTH.unpack_from(body)
+    fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
+    arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
+    for name, (dtype, dimensions) in _FORM.items():
+        if arrays[name].dtype != dtype or arrays[name].ndim != dimensions:
+            raise ValueError(f"{name} is {arrays[name].ndim}-dimensional {arrays[name].dtype}")
+    return Header(**fields), arrays
+
+
+def _read_events(arrays: dict[str, NDArray[Any]]) -> EventStore:
+    ends = arrays["event_id_ends"]
+    raw = arrays["event_id_bytes"].tobytes()
+    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    ids = [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    sequences = arrays["event_sequences"]
+    if not np.all(np.diff(sequences) > 0) or not np.isin(arrays["instance_sequence"], sequences).all():
+        raise ValueError("bound events are not listed in ascending order")
+    if not len(ids) == len(sequences) == len(arrays["event_times_us"]):
+        raise ValueError("ids, times and numbers of bound events differ in number")
+    return EventStore(sequences, pa.array(ids, pa.string()), arrays["event_times_us"])
+
+
+def _check_links(arrays: dict[str, NDArray[Any]], monitors: int) -> None:
+    """Check that every index leads somewhere, and that reference counts are what they say.
+
+    Raises:
+        StateFormatError: The first fault.
+    """
+    nodes, instances = len(arrays["node_below"]), len(arrays["instance_sequence"])
+    bounds = {
+        "heads": (NIL, nodes),
+        "node_below": (NIL, nodes),
+        "node_before": (NIL, nodes),
+        "node_instance": (0, instances),
+        "trace_monitor": (0, UNGUARDED + 1 + monitors),
+    }
+    for name, (least, end) in bounds.items():
+        if np.any(arrays[name] < least) or np.any(arrays[name] >= end):
+            raise StateFormatError(f"saved state: {name} leads outside {least} to {end - 1}")
+    links = np.concatenate([arrays[name].ravel() for name in ("heads", "node_below", "node_before")])
+    counted = {
+        "node_references": np.bincount(links[links != NIL], minlength=nodes),
+        "instance_references": np.bincount(arrays["node_instance"], minlength=instances),
+    }
+    for name, counts in counted.items():
+        if not np.array_equal(arrays[name], counts):
+            raise StateFormatError(f"saved state: {name} are not the numbers of links that there are")
 
 
 def _digest(body: bytes | memoryview) -> bytes:
@@ -183,6 +253,9 @@ def _unpacked(arrays: dict[str, NDArray[Any]]) -> State:
     for name in ("instance_sequence", "instance_references"):
         getattr(state, name)[:n_instances] = arrays[name]
     state.counters[_SAVED_COUNTERS] = arrays["counters"]
+    state.counters[kernel.TRACES] = n_traces
+    state.counters[kernel.NODES] = n_nodes
+    state.counters[kernel.INSTANCES] = n_instances
     state.counters[kernel.TRACE_FREE] = n_traces
     state.counters[kernel.NODE_FREE] = n_nodes
     state.counters[kernel.INSTANCE_FREE] = n_instances

@@ -131,8 +131,10 @@ class Pattern:
         name: Chosen by the user.
         event: The composite event that is looked for.
         keys: Paths of ``WHERE [..]``; empty stands for the stream's correlation key.
+        text: As it was written, where it was read from text; not part of equality.
     """
 
     name: str
     event: Node
     keys: tuple[Path, ...] = ()
+    text: str = field(default="", compare=False, repr=False)

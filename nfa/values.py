@@ -1,13 +1,14 @@
 """Attribute values as columns, with the pattern language's own notion of comparison.
 
-Values are null, boolean, int64, float64 and string; whatever else JSON holds (lists, objects), NaN and a missing
-attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
+Values are null, boolean, int64, float64 and string; whatever else JSON holds (lists, objects), a float that is not
+finite and a missing attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,9 @@ class Values:
             return cls(np.where(is_valid, INTEGER, NULL).astype(np.uint8), integers, integers.astype(np.float64), texts)
         if pa.types.is_float64(column.type):
             floats = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
-            return cls(
-                np.where(np.isnan(floats), NULL, FLOAT).astype(np.uint8),
-                zeros,
-                np.where(np.isnan(floats), 0.0, floats),
-                texts,
-            )
+            is_finite = np.isfinite(floats)
+            kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
+            return cls(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
         return cls.of(column.to_pylist())
 
     @classmethod
@@ -100,7 +98,7 @@ def classified(item: Any) -> tuple[int, Any]:
         case int():
             return (INTEGER, item) if item in _INT64 else (FLOAT, float(item))
         case float():
-            return (FLOAT, item) if item == item else (NULL, None)  # noqa: PLR0124 - NaN differs from itself
+            return (FLOAT, item) if isfinite(item) else (NULL, None)
         case str():
             return TEXT, item
         case _:

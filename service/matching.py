@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from constraints import ConstraintSet, Monitor, explain_ending
-from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Pattern, describe_pattern, match_order
+from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Pattern, match_order
 from streams import Event, EventBatch, format_time
 
 BATCH_ROWS = 20_000
@@ -92,7 +92,7 @@ def match_events(
     end_events = constraint_set.end_events if constraint_set else frozenset()
     matcher = Matcher(end_events=end_events)
     for pattern in patterns:
-        matcher.add_pattern(describe_pattern(pattern))
+        matcher.add_pattern(pattern.text)
     if constraint_set is not None and is_pruning:
         matcher.set_guard(_GUARD_VERSION, Monitor(constraint_set))
     matches: list[Match] = []

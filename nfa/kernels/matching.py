@@ -59,6 +59,8 @@ N_COUNTERS = 16
 # Columns of Output.matches before the bound sequence numbers, and of Output.endings.
 MATCH_HEADER = 3  # row, pattern, term
 ENDING_WIDTH = 5  # row, pattern (NIL: the trace deviates), monitor before, monitor after, state
+DROPPED = -2  # as state: matches beyond the limit; their number stands where the monitors do
+MOST_COUNTED = 2**53
 IS_ACCEPTING = NIL
 
 
@@ -368,7 +370,8 @@ def bind(
             kept = emit(program, state, output, transition, head, row, sequence, limit - written)
             written += kept
             counters[MATCHES] += kept
-            counters[OVERFLOW] += np.int64(found - kept)
+            if found > kept:
+                drop(state, output, row, patterns[transition], found - kept)
         elif live[monitor, target]:
             if instance == NIL:
                 instance = take_instance(state, sequence)
@@ -414,13 +417,13 @@ def kill(
             index += 1
         if deepest != NIL and not has_future(program, guards, state, trace, pattern, after):
             state.ended[trace, pattern] = True
-            write_ending(output, row, pattern, before, after, deepest)
+            write_ending(output, row, pattern, np.int64(before), np.int64(after), deepest)
             state.counters[ENDINGS] += 1
 
 
 @njit(cache=True, nogil=True)
 def write_ending(output: Output, row: Int, pattern: Int, before: Int, after: Int, dead: Int) -> None:
-    """One row of Output.endings."""
+    """One row of Output.endings: an ending, a deviation, or a number of dropped matches."""
     record = output.endings[output.filled[1]]
     record[0] = row
     record[1] = pattern
@@ -431,12 +434,20 @@ def write_ending(output: Output, row: Int, pattern: Int, before: Int, after: Int
 
 
 @njit(cache=True, nogil=True)
+def drop(state: State, output: Output, row: Int, pattern: Int, count: float) -> None:
+    """Count matches beyond the limit; numbers past 2**53 are cut to it."""
+    dropped = np.int64(min(count, MOST_COUNTED))
+    state.counters[OVERFLOW] = min(state.counters[OVERFLOW] + dropped, MOST_COUNTED)
+    write_ending(output, row, pattern, dropped, dropped, np.int32(DROPPED))
+
+
+@njit(cache=True, nogil=True)
 def deviate(state: State, output: Output, trace: Int, row: Int, before: Int) -> None:
     """The guard did not allow this event: say so, and re-open what had ended."""
     state.ended[trace, :] = False
     state.counters[DEVIATIONS] += 1
     nothing = np.int32(NIL)
-    write_ending(output, row, nothing, before, np.int32(DEVIANT), nothing)
+    write_ending(output, row, nothing, np.int64(before), np.int64(DEVIANT), nothing)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -446,7 +457,7 @@ def lacking(program: Program, state: State, columns: Columns, output: Output, tr
     pushes = program.listen[event_type + 1] - program.listen[event_type]
     if state.counters[NODES] + pushes > state.node_below.shape[0]:
         return NODES_FULL
-    if output.filled[1] + state.ended.shape[1] + 1 > output.endings.shape[0]:
+    if output.filled[1] + state.ended.shape[1] + pushes + 1 > output.endings.shape[0]:
         return ENDINGS_FULL
     expected = expected_matches(program, state, columns, trace, row, limit)
     return MATCHES_FULL if output.filled[0] + expected > output.matches.shape[0] else DONE

@@ -159,3 +159,29 @@ def test_above_the_cap_traces_go_on_unguarded() -> None:
     assert tables.tables.next[start, 0] == UNGUARDED
     assert tables.tables.next[DEVIANT].tolist() == [DEVIANT] * 3
     assert tables.refused == 1
+
+
+def test_types_that_nobody_names_are_asked_about_too() -> None:
+    class Closed(Exclusion):
+        def step(self, seen: Seen, event_type: str) -> Seen | None:
+            return None if "L" in seen else super().step(seen, event_type)
+
+    for texts in (["PATTERN p EVENT A"], ["PATTERN p EVENT A", "PATTERN q EVENT Z"]):
+        matcher = Matcher()
+        for text in texts:
+            matcher.add_pattern(text)
+        matcher.set_guard(1, Closed("L", "U"))
+        output = matcher.process(EventBatch.from_events(trace("LZ")))
+        assert [deviation.event_id for deviation in output.deviations()] == ["Z2"]
+
+
+def test_guards_that_no_trace_follows_are_forgotten() -> None:
+    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    matcher.process(EventBatch.from_events(trace("AL")))
+    matcher.set_guard(2, Exclusion("M", "U"))
+    assert matcher.guard_versions_in_use == {1, 2}
+    matcher.process(EventBatch.from_events(trace("F")))
+    matcher.set_guard(3, Exclusion("N", "U"))
+    matcher.process(EventBatch.from_events(trace("A", "k2")))
+    assert matcher.guard_versions_in_use == {3}
+    assert matcher._automaton.types == ("A", "F", "N", "U")

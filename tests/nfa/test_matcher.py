@@ -119,10 +119,29 @@ def test_an_output_larger_than_the_buffer_is_complete() -> None:
 
 def test_matches_beyond_the_limit_are_counted_not_silent() -> None:
     matcher = Matcher(match_limit=10)
-    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
-    found, _ = run(matcher, [EventBatch.from_events(trace("A" * 25 + "BB"))])
-    assert len(found) == 20
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)", version=4)
+    output = matcher.process(EventBatch.from_events(trace("A" * 25 + "BB")))
+    assert len(output.matches()) == 20
     assert matcher.stats.overflow == 30
+    assert [(found.event_id, found.dropped, found.version) for found in output.overflows()] == [
+        ("k25", 15, 4),
+        ("k26", 15, 4),
+    ]
+    assert (output.endings(), output.deviations()) == ([], [])
+
+
+def test_a_number_of_combinations_beyond_all_counting_is_cut() -> None:
+    steps = ", ".join(f"A a{n}" for n in range(40))
+    matcher = Matcher()
+    matcher.add_pattern(f"PATTERN p EVENT SEQ({steps})")
+    output = matcher.process(EventBatch.from_events(trace("A" * 100)))
+    assert matcher.stats.overflow == 2**53
+    assert all(0 < found.dropped <= 2**53 for found in output.overflows())
+
+
+def test_a_limit_below_one_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="match_limit is 0: at least 1"):
+        Matcher(match_limit=0)
 
 
 def test_a_pattern_starts_at_its_place() -> None:
@@ -142,6 +161,7 @@ def test_other_patterns_keep_their_partial_matches_when_one_comes_or_goes() -> N
     matcher.process(EventBatch.from_events(events[:2]))
     held = matcher.stats.held
     matcher.remove_pattern("gone")
+    assert matcher.stats.held == 1
     matcher.add_pattern("PATTERN late EVENT SEQ(C c, B b)")
     found, _ = run(matcher, [EventBatch.from_events(events[2:])])
     assert held == 3
@@ -196,3 +216,25 @@ def test_an_empty_batch_is_no_event() -> None:
     assert matcher.process(EventBatch.from_events([])).n_matches == 0
     assert matcher.stats.events == 0
     assert np.array_equal(matcher.process(EventBatch.from_events(trace("A"))).match_rows[:, 0], [0])
+
+
+def test_an_interrupted_matcher_says_so_instead_of_going_on() -> None:
+    class Unwell:
+        types = frozenset("B")
+
+        def step(self, seen, event_type):
+            if event_type == "B":
+                raise KeyError(event_type)
+            return seen
+
+        def live(self, seen, query):
+            return np.ones(len(query.states), np.bool_)
+
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)")
+    matcher.set_guard(1, Unwell())
+    with pytest.raises(KeyError):
+        matcher.process(EventBatch.from_events(trace("AB")))
+    for use in (lambda: matcher.process(EventBatch.from_events([])), matcher.dump):
+        with pytest.raises(RuntimeError, match="half advanced, load saved state"):
+            use()

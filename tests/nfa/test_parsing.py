@@ -62,6 +62,8 @@ def test_described_patterns_read_back_the_same(node: Sequence) -> None:
         ("Noted n", Atom("Noted", "n")),
         ("A a [limit = 3]", Atom("A", "a", Comparison("=", Attribute(("limit",)), Literal(3)))),
         ("A a [x = -2.5e3]", Atom("A", "a", Comparison("=", Attribute(("x",)), Literal(-2500.0)))),
+        ("A a [x = -9223372036854775808]", Atom("A", "a", Comparison("=", Attribute(("x",)), Literal(-(2**63))))),
+        ("A a [x = 9223372036854775808]", Atom("A", "a", Comparison("=", Attribute(("x",)), Literal(2.0**63)))),
         ("A a [x = 'it''s']", Atom("A", "a", Comparison("=", Attribute(("x",)), Literal("it's")))),
         ("A a [not `odd name`.y]", Atom("A", "a", Not(Attribute(("odd name", "y"))))),
     ],
@@ -113,6 +115,10 @@ def test_a_constant_keeps_its_kind() -> None:
         ("PATTERN p EVENT A+ a", "syntax", "unexpected '+' (repetition and arithmetic are not part"),
         ("PATTERN p EVENT A PATTERN q EVENT B", "syntax", "one pattern is expected here, found p, q"),
         ("PATTERN p EVENT A [v = 1e999]", "syntax", "column 24: the number 1e999 is larger than a float64 can hold"),
+        ("PATTERN p EVENT A [" + "NOT " * 51 + "v]", "too-large", "NOT is repeated deeper than 50"),
+        ("-- don't\nPATTERN p EVENT A [" + "(" * 1_500, "too-large", "brackets nest deeper than 50"),
+        ("PATTERN p EVENT A [v > 1" + "0" * 400 + "]", "syntax", "is larger than a float64 can hold"),
+        ("PATTERN p EVENT A [v > 1" + "0" * 5_000 + "]", "syntax", "is larger than a float64 can hold"),
         ("PATTERN p EVENT SEQ(A, A)", "duplicate-alias", "column 24: the alias A is taken by an earlier step; give"),
         ("PATTERN p EVENT SEQ(A a, B b [v > a.v])", "not-yet-bound", "column 35: a.v refers to the step a; the"),
         ("PATTERN p EVENT " + "SEQ(" * 51 + "A" + ")" * 51, "too-large", "brackets nest deeper than 50"),
@@ -137,3 +143,14 @@ def test_no_text_crashes_the_parser(text: str) -> None:
     with suppress(PatternRefused):
         names = {pattern.name for pattern in parse_patterns("PATTERN p EVENT " + text)}
     assert "p" in names
+
+
+def test_comments_and_quotes_may_hold_brackets() -> None:
+    text = "-- " + "(" * 60 + " it's\nPATTERN p EVENT A a [v = '" + "[" * 60 + "']"
+    assert parse_pattern(text).name == "p"
+
+
+def test_each_pattern_keeps_its_own_text() -> None:
+    first, second = parse_patterns("-- two\nPATTERN p EVENT A [NOT v = 1]\n\nPATTERN q EVENT B -- the end")
+    assert first.text == "PATTERN p EVENT A [NOT v = 1]"
+    assert second.text == "PATTERN q EVENT B"
