@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import uvicorn
 
 from api.app import create_app
-from service import SettingsInvalid, configure_logs, end_with_parent, load_settings
+from api.errors import NotListening
+from service import Settings, run_process
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status."""
-    try:
-        settings = load_settings()
-    except SettingsInvalid as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    configure_logs(settings.log_level)
-    if settings.parent_pid is not None:
-        end_with_parent(settings.parent_pid)
-    uvicorn.run(
+    """Serve until SIGTERM or SIGINT; the exit status is that of ``run_process``."""
+    return run_process("api", _serve)
+
+
+def _serve(settings: Settings) -> None:
+    config = uvicorn.Config(
         create_app(settings),
         host=settings.api_host,
         port=settings.api_port,
@@ -28,7 +26,11 @@ def main() -> int:
         access_log=False,
         server_header=False,
     )
-    return 0
+    server = uvicorn.Server(config)
+    with suppress(SystemExit):  # uvicorn's own way out, with statuses of its own
+        server.run()
+    if not server.started:
+        raise NotListening(f"the API does not start on {settings.api_host}:{settings.api_port}; the log says why above")
 
 
 if __name__ == "__main__":

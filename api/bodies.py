@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import orjson
-import yaml
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType, malformed_json, problem
+from api.errors import BodyTooLarge, UnsupportedMediaType, malformed_json, problem
 
 _THROWN_AWAY = 4
 
@@ -134,67 +132,3 @@ def parse_json(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise malformed_json(error.msg, error.lineno, error.colno) from error
-
-
-def parse_strict_json(body: bytes) -> Any:
-    """The value of a JSON body in which no key may be given twice.
-
-    Raises:
-        MalformedBody: It is not JSON, or repeats a key.
-    """
-    try:
-        return json.loads(body.decode(), object_pairs_hook=_without_repetition)
-    except json.JSONDecodeError as error:
-        raise malformed_json(error.msg, error.lineno, error.colno) from error
-    except UnicodeDecodeError as error:
-        raise _not_utf8(error) from error
-    except RecursionError:
-        raise MalformedBody("the body is nested too deeply") from None
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise MalformedBody("a key is given twice in one object of the body; give it once, with all its entries")
-    return value
-
-
-def _not_utf8(error: UnicodeDecodeError) -> MalformedBody:
-    return MalformedBody(f"the body is not UTF-8: {error.reason} at byte {error.start}")
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Safe YAML without aliases, with which a short text can mean a huge one, and without repeated keys."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed; repeat the entry", mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            raise yaml.constructor.ConstructorError(None, None, "a key is given twice", node.start_mark)
-        return mapping
-
-
-def parse_yaml(body: bytes) -> Any:
-    """The value of a YAML (or JSON) body.
-
-    Raises:
-        MalformedBody: It is not YAML, or uses aliases, or repeats a key.
-    """
-    try:
-        return yaml.load(body.decode(), Loader=_PlainLoader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or "cannot be parsed"
-        place = {} if mark is None else {"line": mark.line + 1, "column": mark.column + 1}
-        prefix = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-        raise MalformedBody(f"{prefix}the body is not YAML: {reason}", **place) from error
-    except UnicodeDecodeError as error:
-        raise _not_utf8(error) from error
-    except RecursionError:
-        raise MalformedBody("the body is nested too deeply") from None

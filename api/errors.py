@@ -4,10 +4,10 @@
     ├── Unauthorized             no key, or the wrong one
     ├── BodyTooLarge             the body is larger than the limit
     ├── UnsupportedMediaType     the body's media type is not read here
-    ├── MalformedBody            the body is not JSON, or not YAML
+    ├── MalformedBody            the body is not JSON
     ├── EventForm                the body is JSON, but neither an event nor a list of events
-    ├── StreamMissing            a constraint document does not say which stream it is for
-    └── NotReady                 something that the service needs is missing
+    ├── NotReady                 something that the service needs is missing
+    └── NotListening             the process of the API does not get as far as taking requests
 
 An error without a row is a 500 and a bug.
 """
@@ -73,18 +73,19 @@ class EventForm(ApiError):
     code: ClassVar[str] = "event-form"
 
 
-class StreamMissing(ApiError):
-    """A constraint document does not say which stream it is for."""
-
-    code: ClassVar[str] = "stream-missing"
-
-
 class NotReady(ApiError):
     """Something that the service needs is missing; the details say what."""
 
     code: ClassVar[str] = "not-ready"
     fault: ClassVar[Fault] = "external"
     is_retryable: ClassVar[bool] = True
+
+
+class NotListening(ApiError):
+    """The process of the API does not get as far as taking requests."""
+
+    code: ClassVar[str] = "not-listening"
+    fault: ClassVar[Fault] = "external"
 
 
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
@@ -94,7 +95,6 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     MalformedBody: HTTPStatus.BAD_REQUEST,
     EventForm: HTTPStatus.BAD_REQUEST,
-    StreamMissing: HTTPStatus.BAD_REQUEST,
     NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
     # service
     NotFound: HTTPStatus.NOT_FOUND,

@@ -2,7 +2,8 @@
 
 Two shapes are read. A list holds entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping goes from kinds to
 lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. Names in
-brackets of a list are event types as they are; in the text form odd ones stand in backticks.
+brackets of a list are event types as they are; in the text form odd ones stand in backticks. A mapping may say with
+``stream`` which stream it is for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MAX_NAME = 500
 
 _NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,()\s][^`,()]*))\s*(?:,|$)")
 _LIST_KEY = "constraints"
+_STREAM_KEY = "stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,12 @@ class ParsedConstraints:
     Attributes:
         constraint_set: What it says.
         notices: Where only a part of a template's meaning is kept, in words.
+        stream: The stream that it says it is for.
     """
 
     constraint_set: ConstraintSet
     notices: tuple[str, ...] = ()
+    stream: str | None = None
 
 
 class _Misread(Exception):
@@ -59,7 +63,7 @@ def parse_constraints(
     value = document if text is None else read_text(text)
     parts: list[Part] = []
     notices: list[str] = []
-    problems: list[tuple[Path, str]] = []
+    stream, problems = _stream(value)
     for number, (path, entry) in enumerate(_entries(value)):
         if number >= max_constraints:
             problems.append((path, f"there are more than {max_constraints} entries; split the set"))
@@ -76,7 +80,7 @@ def parse_constraints(
             notices.append(f"{_printed(template, names)} is kept as {meant[0]}; that {lost} is left out")
     if problems:
         raise InvalidConstraints(_located(problems, text))
-    return ParsedConstraints(ConstraintSet.of(parts), tuple(dict.fromkeys(notices)))
+    return ParsedConstraints(ConstraintSet.of(parts), tuple(dict.fromkeys(notices)), stream)
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
@@ -116,12 +120,24 @@ def _located(problems: Sequence[tuple[Path, str]], text: str | None) -> tuple[Pr
     )
 
 
+def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
+    """The stream that a document names, if it does, and what is wrong with the name."""
+    if not isinstance(value, Mapping) or _STREAM_KEY not in value:
+        return None, []
+    named = value[_STREAM_KEY]
+    if isinstance(named, str):
+        return named, []
+    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {_shown(named)}; put it in quotes")]
+
+
 def _entries(value: object) -> Iterator[tuple[Path, object]]:
     """The entries of a document with their places; a pair in a group becomes an entry of its kind."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
         for key, items in value.items():
+            if key == _STREAM_KEY:
+                continue
             if key == _LIST_KEY and isinstance(items, list):
                 yield from (((_LIST_KEY, index), item) for index, item in enumerate(items))
             elif _is_group(key, items):

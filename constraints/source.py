@@ -44,6 +44,8 @@ def read_text(text: str) -> object:
         if text.lstrip()[0] in "[{":
             try:
                 return json.loads(text, object_pairs_hook=_without_repetition)
+            except InvalidConstraints as error:
+                raise InvalidConstraints(_lined(error.problems, text)) from None
             except ValueError:
                 pass  # YAML may begin with a bracket too
         return _read_yaml(text)
@@ -53,12 +55,22 @@ def read_text(text: str) -> object:
 
 def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
     """The line, from 1, on which the value at each path begins; None where that cannot be told."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
-        root = None
+    root = _composed(text)
     nodes = [reduce(_child, path, root) for path in paths]
     return [None if node is None else node.start_mark.line + 1 for node in nodes]
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The nodes of a text that was read as JSON, as far as YAML can follow it: tabs, for instance, it does not like."""
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None
+
+
+def _lined(repetitions: tuple[Problem, ...], text: str) -> tuple[Problem, ...]:
+    """The keys that a JSON text repeats, with their lines where they can be told."""
+    return tuple(_refusals(_composed(text), set())) or repetitions
 
 
 def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:

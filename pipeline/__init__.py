@@ -6,18 +6,8 @@ point the rows are the same; a bad entry becomes a dead letter and never stops a
 the log or who keeps the rows.
 """
 
-from pipeline.control import (
-    ConstraintsOn,
-    ControlRecord,
-    PatternOff,
-    PatternOn,
-    StreamOn,
-    decode_control,
-    encode_control,
-)
 from pipeline.entries import Entry, StoredEntry
 from pipeline.errors import (
-    ControlRecordError,
     JavaMissing,
     LogDamaged,
     LogUnreachable,
@@ -32,13 +22,10 @@ from pipeline.pulse import Heartbeat
 from pipeline.rows import OutputRow, RowKind, alert_id
 from pipeline.session import SessionOptions, build_session, check_java
 from pipeline.shard import ShardState
-from pipeline.sources import EventLogOptions, log_key
+from pipeline.sources import EventLogOptions
 from pipeline.warmup import warm_up
 
 __all__ = [
-    "ConstraintsOn",
-    "ControlRecord",
-    "ControlRecordError",
     "Entry",
     "EventLogOptions",
     "Heartbeat",
@@ -47,8 +34,6 @@ __all__ = [
     "LogDamaged",
     "LogUnreachable",
     "OutputRow",
-    "PatternOff",
-    "PatternOn",
     "PipelineError",
     "QueryFailed",
     "RowKind",
@@ -59,13 +44,9 @@ __all__ = [
     "Sink",
     "SourceOptionError",
     "StoredEntry",
-    "StreamOn",
     "alert_id",
     "build_session",
     "check_java",
-    "decode_control",
-    "encode_control",
-    "log_key",
     "run_inline",
     "run_pipeline",
     "start_empty",

@@ -5,7 +5,6 @@ PipelineError
 ├── LogUnreachable         Redis does not answer
 ├── LogDamaged             the log misses entries that were planned to be read
 ├── SourceOptionError      an option of the event-log source is missing or malformed
-├── ControlRecordError     a control record cannot take effect; becomes a dead letter
 ├── SavedStateError        saved state of a shard is damaged or of an unknown version
 └── QueryFailed            the streaming query ended by an error
 """
@@ -49,13 +48,6 @@ class SourceOptionError(PipelineError):
     """An option of the event-log source is missing or malformed."""
 
     code: ClassVar[str] = "source-option"
-    fault: ClassVar[Fault] = "caller"
-
-
-class ControlRecordError(PipelineError):
-    """A control record of the log cannot take effect."""
-
-    code: ClassVar[str] = "control-record"
     fault: ClassVar[Fault] = "caller"
 
 

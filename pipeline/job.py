@@ -41,15 +41,12 @@ class JobOptions:
         trigger_interval_s: Least time between the starts of two micro-batches; 0 begins the next as soon as there is
             news.
         is_bounded: Stop after what the log holds at the start.
-        state_partitions: Tasks of the matching step; None takes one per core, at most one per shard. A checkpoint
-            keeps the number it began with.
     """
 
     log: EventLogOptions
     checkpoint: Path
     trigger_interval_s: float = 0.0
     is_bounded: bool = False
-    state_partitions: int | None = None
 
 
 class RunningQuery:
@@ -199,7 +196,8 @@ def _start(
 ) -> RunningQuery:
     session.dataSource.register(EventLogSource)
     shards = options.log.shards
-    partitions = options.state_partitions or min(shards, session.sparkContext.defaultParallelism)
+    # One task per core; a checkpoint keeps the number that it began with.
+    partitions = min(shards, session.sparkContext.defaultParallelism)
     session.conf.set("spark.sql.shuffle.partitions", partitions)
     entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
     query = RunningQuery(session, Pulse(heartbeat))

@@ -8,15 +8,13 @@ on nothing but the shard, so they survive a change of cores.
 
 from __future__ import annotations
 
-MAX_SHARDS = 1024
-
 _RESIDUES = 3360  # a multiple of 1 to 8, 10, 12, 14, 15, 16, 20, 24, 28, 30, 32
 _SEED = 42
 _MASK = 0xFFFF_FFFF
 
 
 def routes(shards: int) -> list[int]:
-    """Group key of each shard, all different; ``shards`` is at most ``MAX_SHARDS``."""
+    """Group key of each shard, all different; ``shards`` is at most ``streams.MAX_SHARDS``."""
     found: dict[int, int] = {}
     candidate = 0
     while len(found) < shards:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import orjson
 
 from pipeline.entries import Entry
 from streams import ForestallError
 
 ID_LENGTH = 32
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RowKind(StrEnum):
@@ -62,15 +58,6 @@ def row_id(kind: RowKind, *parts: Any) -> str:
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
     """Id of the alert for one match of a pattern version: which events are bound to which alias decides."""
     return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
-
-
-def time_text(time_us: int) -> str:
-    """RFC 3339 in UTC with microseconds; years outside 1 to 9999 get a sign, as ISO 8601 has it."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError:
-        return f"{np.datetime_as_string(np.datetime64(time_us, 'us'))}Z"
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> OutputRow:

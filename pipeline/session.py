@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,15 +21,15 @@ from pipeline.errors import JavaMissing
 _LEAST_JAVA = 17
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG_SETTINGS = """\
-rootLogger.level = {level}
+rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = {level}
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
+appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
 
 
@@ -41,18 +41,10 @@ class SessionOptions:
         data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``, compiled
             kernels to ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
         master: Spark master; ``local[*]`` runs in this machine's own processes.
-        driver_memory: Heap of the JVM.
-        ui: Whether Spark's own web page is served.
-        log_level: Least level of the JVM's log lines on standard error.
-        extra: Further Spark settings; they win.
     """
 
     data_folder: Path
     master: str = "local[*]"
-    driver_memory: str = "1g"
-    ui: bool = False
-    log_level: str = "ERROR"
-    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_session(options: SessionOptions) -> SparkSession:
@@ -70,7 +62,7 @@ def build_session(options: SessionOptions) -> SparkSession:
         (folder / name).mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("forestall").master(options.master)
-    for name, value in {**_settings(options, folder), **options.extra}.items():
+    for name, value in _settings(options, folder).items():
         builder = builder.config(name, value)
     with _own_interrupts():
         return builder.getOrCreate()
@@ -133,11 +125,11 @@ def _worker_environment(options: SessionOptions) -> dict[str, str]:
 
 def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
     log_settings = folder / "log4j2.properties"
-    log_settings.write_text(_LOG_SETTINGS.format(level=options.log_level.lower()), encoding="utf-8")
+    log_settings.write_text(_LOG_SETTINGS, encoding="utf-8")
     settings = {
-        "spark.driver.memory": options.driver_memory,
+        "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log_settings.as_uri()}"',
-        "spark.ui.enabled": str(options.ui).lower(),
+        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -13,12 +13,21 @@ import orjson
 
 from nfa import MatcherStats
 from pipeline.blob import pack, unpack
-from pipeline.control import ConstraintsOn, PatternOff, PatternOn, StreamOn, decode_control
 from pipeline.entries import Entry
-from pipeline.errors import ControlRecordError, SavedStateError
+from pipeline.errors import SavedStateError
 from pipeline.rows import OutputRow, dead_letter
 from pipeline.stream_state import Finding, StreamState
-from streams import ForestallError, RecordKind, position_order
+from streams import (
+    ConstraintsOn,
+    ControlRecordError,
+    ForestallError,
+    PatternOff,
+    PatternOn,
+    RecordKind,
+    StreamOn,
+    decode_control,
+    position_order,
+)
 
 _BEGINNING = "0-0"
 _KINDS = frozenset(kind.value for kind in RecordKind)

@@ -10,12 +10,20 @@ import orjson
 import pyarrow as pa
 
 from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Query, describe_atom, parse_pattern
-from pipeline.control import ConstraintsOn, PatternOff, PatternOn, declaration_from_json
-from pipeline.errors import ControlRecordError
-from pipeline.rows import RowKind, alert_id, row_id, time_text
+from pipeline.rows import RowKind, alert_id, row_id
 from pipeline.rules import Rules, rules_of
-from streams import EventBatch, StreamDeclaration
-from streams.errors import BatchFormatError
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    BatchFormatError,
+    ConstraintsOn,
+    ControlRecordError,
+    EventBatch,
+    PatternOff,
+    PatternOn,
+    StreamDeclaration,
+    format_time,
+)
 
 _SCHEMA = EventBatch.from_events([]).columns.schema
 
@@ -124,17 +132,10 @@ class StreamState:
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
         """The state as a JSON object and the matcher's bytes; constraints that nothing follows are left out."""
-        declaration = self._declaration
         in_use = self._matcher.guard_versions_in_use
         self._versions = {number: version for number, version in self._versions.items() if number in in_use}
         head = {
-            "declaration": {
-                "name": declaration.name,
-                "key": declaration.key,
-                "event_types": list(declaration.event_types),
-                "end_events": list(declaration.end_events),
-                "mapping": {name: getattr(declaration.mapping, name) for name in ("id", "type", "time", "data")},
-            },
+            "declaration": self._declaration.to_json(),
             "constraints": [
                 {"version": number, "name": version.name, "document": version.document}
                 for number, version in sorted(self._versions.items())
@@ -156,7 +157,7 @@ class StreamState:
             for saved in head["constraints"]
         }
         monitors = {number: version.rules.monitor for number, version in versions.items()}
-        return cls(declaration_from_json(head["declaration"]), Matcher.load(matcher, monitors), versions)
+        return cls(StreamDeclaration.from_json(head["declaration"]), Matcher.load(matcher, monitors), versions)
 
     def _alert(self, match: Match) -> Finding:
         name = self._declaration.name
@@ -167,9 +168,9 @@ class StreamState:
             "pattern": match.pattern,
             "version": match.version,
             "key": match.key,
-            "start": time_text(match.start_us),
-            "end": time_text(match.end_us),
-            "detected_at": time_text(match.end_us),
+            "start": format_time(match.start_us),
+            "end": format_time(match.end_us),
+            "detected_at": format_time(match.end_us),
             "bindings": match.bindings,
             "why": _why(self._query(match.pattern), match.bindings),
         }
@@ -187,7 +188,7 @@ class StreamState:
             "key": ending.key,
             "event": ending.event_id,
             "event_type": ending.event_type,
-            "time": time_text(ending.time_us),
+            "time": format_time(ending.time_us),
             "form": why.form,
             "constraints": [str(constraint) for constraint in why.constraints],
             "atom": describe_atom(why.atom),
@@ -205,7 +206,7 @@ class StreamState:
             "key": deviation.key,
             "event": deviation.event_id,
             "event_type": deviation.event_type,
-            "time": time_text(deviation.time_us),
+            "time": format_time(deviation.time_us),
             "version": deviation.guard_version,
             "reason": f"no trace that keeps to the constraints has {deviation.event_type} after {seen}",
         }
@@ -219,7 +220,8 @@ def decode_batch(body: bytes) -> EventBatch:
     """An encoded batch, checked so far that no value in it can harm the matcher.
 
     Raises:
-        BatchFormatError: It is damaged, of another version, or has other columns, nulls or invalid text.
+        BatchFormatError: It is damaged, of another version, or has other columns, nulls, invalid text or times
+            that cannot be written.
     """
     batch = EventBatch.from_bytes(body)
     columns = batch.columns
@@ -231,6 +233,9 @@ def decode_batch(body: bytes) -> EventBatch:
         raise BatchFormatError(f"a batch holds invalid values: {error}") from error
     if holes := [name for name in columns.schema.names if columns.column(name).null_count]:
         raise BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
+    times_us = batch.time_us
+    if strangers := times_us[(times_us < EARLIEST_US) | (times_us > LATEST_US)].tolist():
+        raise BatchFormatError(f"a batch holds the time {strangers[0]} us, which is outside the years 1 to 9999")
     return batch
 
 

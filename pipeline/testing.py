@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from pipeline.control import KINDS, ControlRecord, encode_control
 from pipeline.rows import OutputRow
-from streams import Event, EventBatch, LogEntry, RecordKind, key_hash, shard_of
+from streams import KINDS, ControlRecord, Event, EventBatch, LogEntry, RecordKind, encode_control
 
 Step: TypeAlias = "ControlRecord | Sequence[Event]"
 
@@ -36,7 +35,5 @@ def bodies(rows: Iterable[OutputRow], kind: str) -> list[Mapping[str, Any]]:
 def _bodies(step: Step, shards: int) -> dict[int, tuple[RecordKind, bytes]]:
     if not isinstance(step, Sequence):
         return dict.fromkeys(range(shards), (KINDS[type(step)], encode_control(step)))
-    parts: dict[int, list[Event]] = {}
-    for item in step:
-        parts.setdefault(shard_of(key_hash(item.key), shards), []).append(item)
-    return {shard: (RecordKind.EVENTS, EventBatch.from_events(part).to_bytes()) for shard, part in parts.items()}
+    parts = EventBatch.from_events(step).split_by_shard(shards)
+    return {shard: (RecordKind.EVENTS, part.to_bytes()) for shard, part in parts.items()}

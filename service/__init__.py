@@ -27,6 +27,7 @@ from service.errors import (
     SettingsInvalid,
     StoreUnavailable,
     StreamExists,
+    StreamMissing,
     UnknownAlert,
     UnknownConstraints,
     UnknownPatternName,
@@ -35,8 +36,8 @@ from service.errors import (
     WebhookRefused,
 )
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
-from service.lifetime import end_with_parent
 from service.logs import configure_logs
+from service.process import run_process
 from service.readiness import missing_parts
 from service.registration import ConstraintReport, PatternReport, Registration
 from service.runtime import Stores, build_stores, open_stores
@@ -75,6 +76,7 @@ __all__ = [
     "StoreUnavailable",
     "Stores",
     "StreamExists",
+    "StreamMissing",
     "UnknownAlert",
     "UnknownConstraints",
     "UnknownPatternName",
@@ -84,9 +86,9 @@ __all__ = [
     "WebhookSettings",
     "build_stores",
     "configure_logs",
-    "end_with_parent",
     "find_server",
     "load_settings",
     "missing_parts",
     "open_stores",
+    "run_process",
 ]

@@ -9,26 +9,11 @@ from typing import Any, Self, cast
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from service.errors import ServiceError
+from service.errors import CallRefused, ServiceUnreachable
 from streams import Event, render_cloudevent
 
 _SOURCE = "forestall/replay"
 _BATCH_FORM = "application/cloudevents-batch+json"
-
-
-class ServiceUnreachable(ServiceError):
-    """The service does not answer, or cannot take the call now."""
-
-    code = "service-unreachable"
-    fault = "external"
-    is_retryable = True
-
-
-class CallRefused(ServiceError):
-    """The service refuses a call; the message is the problem that it names."""
-
-    code = "call-refused"
-    fault = "caller"
 
 
 class ForestallClient:

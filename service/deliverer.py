@@ -14,14 +14,13 @@ import sys
 import httpx
 import structlog
 
-from service.errors import NotFound, RecordFormatError, SettingsInvalid, StoreUnavailable
-from service.lifetime import end_with_parent
-from service.logs import configure_logs
+from service.errors import NotFound, RecordFormatError, StoreUnavailable
+from service.process import run_process
 from service.runtime import Stores, open_stores
-from service.settings import WebhookSettings, load_settings
+from service.settings import Settings, WebhookSettings
 from service.stores import Delivery, Outcome, RegisteredWebhook
 from service.webhooks import Message, Reply, send
-from streams import Clock, ForestallError, SystemClock
+from streams import Clock, SystemClock
 
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
@@ -157,34 +156,23 @@ def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> 
     return jitter.uniform(0.0, longest_s)
 
 
+def main() -> int:
+    """Run the deliverer; the exit status is that of ``run_process``."""
+    return run_process("deliverer", _run)
+
+
+def _run(settings: Settings) -> None:
+    with open_stores(settings) as stores:
+        asyncio.run(_serve(stores, settings.webhooks))
+
+
 async def _serve(stores: Stores, settings: WebhookSettings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
+    structlog.get_logger(__name__).info("deliverer-started")
     await Deliverer(stores, settings, SystemClock(), random.Random()).run(stop)
-
-
-def main() -> int:
-    """Run the deliverer with the settings of the environment; returns the exit status."""
-    try:
-        settings = load_settings()
-    except SettingsInvalid as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    configure_logs(settings.log_level)
-    if settings.parent_pid is not None:
-        end_with_parent(settings.parent_pid)
-    log = structlog.get_logger(__name__)
-    try:
-        with open_stores(settings) as stores:
-            log.info("deliverer-started")
-            asyncio.run(_serve(stores, settings.webhooks))
-            log.info("deliverer-stopped")
-    except ForestallError as error:
-        log.error("deliverer-failed", code=error.code, error=error.message)
-        return 1
-    return 0
 
 
 if __name__ == "__main__":

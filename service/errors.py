@@ -1,15 +1,38 @@
 """The service branch of the error tree.
 
-ServiceError                 service.errors
-├── SettingsInvalid          the environment is wrong; every fault is listed
-├── NoServerBinary           no Redis-compatible server to start
-├── EmbeddedServerFailed     the private server does not come up
-├── StoreUnavailable         Redis does not answer; try again
-├── RecordFormatError        a stored record of an unknown version
-├── NotFound                 UnknownStream, UnknownPatternName, UnknownConstraints, UnknownAlert, UnknownWebhook
-├── Conflict                 StreamExists, PatternOnOtherStream, IdempotencyKeyReused, RegistryContended
-├── LimitExceeded            BatchTooLarge, PatternTooLong
-└── RequestRefused           KeyMismatch, InvalidCursor, InvalidIdempotencyKey, WebhookRefused
+ServiceError                     service.errors
+├── SettingsInvalid              the environment is wrong; every fault is listed
+├── NoServerBinary               no Redis-compatible server to start
+├── EmbeddedServerFailed         the private server does not come up
+├── DataFolderUnusable           cannot be written, or is in use
+├── PortInUse                    somebody else listens where the API is to listen
+├── StoreUnavailable             Redis does not answer; try again
+├── RecordFormatError            a stored record of an unknown version
+├── NotFound
+│   ├── UnknownStream            no stream of that name
+│   ├── UnknownPatternName       no pattern of that name
+│   ├── UnknownConstraints       the stream has no constraint set
+│   ├── UnknownAlert             no alert with that id
+│   └── UnknownWebhook           no webhook with that id
+├── Conflict
+│   ├── StreamExists             declared already, differently
+│   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── IdempotencyKeyReused     the key came before with another body
+│   └── RegistryContended        others keep changing the same record; try again
+├── LimitExceeded
+│   ├── BatchTooLarge            too many events in one request
+│   └── PatternTooLong           the pattern text is too long
+├── RequestRefused
+│   ├── KeyMismatch              a pattern names another key than the stream's
+│   ├── StreamMissing            it is not said which stream a constraint document is for
+│   ├── InvalidCursor            not a cursor that was given out
+│   ├── InvalidIdempotencyKey    empty or too long
+│   └── WebhookRefused           the address or the secret cannot be used
+├── ServiceUnreachable           a running service does not answer its client; try again
+├── CallRefused                  a running service refuses a call of its client
+├── ServiceNotReady              a service was started and does not get ready
+├── FileUnreadable               a file of a command cannot be read or written
+└── PatternNameTaken             two patterns of one command share a name
 """
 
 from __future__ import annotations
@@ -45,6 +68,20 @@ class EmbeddedServerFailed(ServiceError):
 
     code: ClassVar[str] = "embedded-redis"
     fault: ClassVar[Fault] = "external"
+
+
+class DataFolderUnusable(ServiceError):
+    """The data folder cannot be written, or another service uses it."""
+
+    code: ClassVar[str] = "data-folder"
+    fault: ClassVar[Fault] = "caller"
+
+
+class PortInUse(ServiceError):
+    """Somebody else listens where the API is to listen."""
+
+    code: ClassVar[str] = "port-in-use"
+    fault: ClassVar[Fault] = "caller"
 
 
 class StoreUnavailable(ServiceError):
@@ -163,6 +200,12 @@ class KeyMismatch(RequestRefused):
     code: ClassVar[str] = "pattern-key"
 
 
+class StreamMissing(RequestRefused):
+    """A constraint document does not say which stream it is for, or says another one than the call."""
+
+    code: ClassVar[str] = "stream-missing"
+
+
 class InvalidCursor(RequestRefused):
     """``after`` is not a cursor that this service gave out."""
 
@@ -179,3 +222,39 @@ class WebhookRefused(RequestRefused):
     """A webhook's address or secret cannot be used."""
 
     code: ClassVar[str] = "webhook-refused"
+
+
+class ServiceUnreachable(ServiceError):
+    """A running service does not answer its client, or cannot take the call now."""
+
+    code: ClassVar[str] = "service-unreachable"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class CallRefused(ServiceError):
+    """A running service refuses a call of its client; the message is the problem that it names."""
+
+    code: ClassVar[str] = "call-refused"
+    fault: ClassVar[Fault] = "caller"
+
+
+class ServiceNotReady(ServiceError):
+    """A service was started and does not get ready."""
+
+    code: ClassVar[str] = "service-not-ready"
+    fault: ClassVar[Fault] = "external"
+
+
+class FileUnreadable(ServiceError):
+    """A file cannot be read or written; the message names it."""
+
+    code: ClassVar[str] = "file"
+    fault: ClassVar[Fault] = "caller"
+
+
+class PatternNameTaken(ServiceError):
+    """Two patterns of one call have the same name."""
+
+    code: ClassVar[str] = "pattern-name-taken"
+    fault: ClassVar[Fault] = "caller"

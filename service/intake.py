@@ -13,7 +13,7 @@ import orjson
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, Registry, Submission
-from streams import Clock, Event, EventBatch, EventRejected, StreamDeclaration, parse_cloudevent, parse_plain
+from streams import Clock, Event, EventBatch, StreamDeclaration, parse_cloudevent, parse_each, parse_plain
 
 EventShape = Literal["cloudevents", "any"]
 
@@ -90,7 +90,11 @@ class Intake:
         if len(objects) > limit:
             raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
         declaration = self._registry.stream(stream)
-        events, rejected = _parse(objects, declaration, shape)
+        parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
+        events = [event for _, event in parsed.events]
+        rejected = tuple(
+            RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
+        )
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         token = uuid.uuid4().hex
         receipt = self._log.append_events(
@@ -110,7 +114,7 @@ class Intake:
             )
         if receipt.earlier is not None:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None)
-        return IntakeReport(accepted=len(events), rejected=tuple(rejected), is_duplicate=False)
+        return IntakeReport(accepted=len(events), rejected=rejected, is_duplicate=False)
 
     def _dead_letter(self, stream: str, token: str, rejected: RejectedEvent, value: object) -> DeadLetter:
         return DeadLetter.of(
@@ -124,18 +128,9 @@ class Intake:
         )
 
 
-def _parse(
-    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
-) -> tuple[list[Event], list[RejectedEvent]]:
-    events: list[Event] = []
-    rejected: list[RejectedEvent] = []
-    for index, value in enumerate(objects):
-        is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
-        try:
-            events.append(parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration))
-        except EventRejected as why:
-            rejected.append(RejectedEvent(index=index, code=why.code, detail=why.message))
-    return events, rejected
+def _event(value: object, declaration: StreamDeclaration, shape: EventShape) -> Event:
+    is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
+    return parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration)
 
 
 def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:

@@ -44,5 +44,5 @@ def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in ("httpx", "httpcore"):  # they log addresses at INFO, once per delivery
+    for name in ("httpx", "httpcore", "py4j"):  # they log at INFO once per delivery, or once a second
         logging.getLogger(name).setLevel(logging.WARNING)

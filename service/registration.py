@@ -18,7 +18,7 @@ from constraints import (
     to_document,
 )
 from nfa import Pattern, Query, build_query, parse_pattern
-from service.errors import KeyMismatch, PatternTooLong, UnknownConstraints
+from service.errors import KeyMismatch, PatternTooLong, StreamMissing, UnknownConstraints
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import RegisteredConstraints, RegisteredPattern, RegisteredWebhook
@@ -82,25 +82,27 @@ class Registration:
         """
         return self._stores.registry.declare_stream(declaration)
 
-    def upload_constraints(self, stream: str, document: object) -> ConstraintReport:
+    def upload_constraints(self, stream: str | None, document: object) -> ConstraintReport:
         """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
 
         Args:
-            stream: A declared stream; its end events join those of the document.
+            stream: A declared stream; its end events join those of the document. None takes the one that the document
+                names.
             document: JSON or YAML text, or the value that such a text decodes to.
 
         Raises:
+            InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
+            StreamMissing: Nobody names the stream, or the document names another one.
             UnknownStream: The stream is not declared.
-            InvalidConstraints: The document cannot be read; every problem is listed.
             ContradictoryConstraints: No trace at all keeps the set.
         """
-        declaration = self._stores.registry.stream(stream)
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
+        declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
         constraint_set = _with_end_events(parsed.constraint_set, declaration)
         check_set(constraint_set)
         notices = (*parsed.notices, *_mismatches(parsed.constraint_set, declaration))
         record, is_new = self._stores.registry.put_constraints(
-            stream, to_document(constraint_set), notices, self._clock.now_us()
+            declaration.name, to_document(constraint_set), notices, self._clock.now_us()
         )
         return self._constraint_report(record, constraint_set, is_new=is_new)
 
@@ -214,6 +216,16 @@ class Registration:
                 reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
                 warnings.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
         return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=tuple(warnings))
+
+
+def _one_stream(asked: str | None, named: str | None) -> str:
+    """The stream that a document is for, by the call or by itself."""
+    if asked is not None and named not in (None, asked):
+        raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
+    stream = named if asked is None else asked
+    if stream is None:
+        raise StreamMissing("name the stream that the document is for: 'stream: NAME' in it, or ?stream=NAME")
+    return stream
 
 
 def _with_end_events(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:

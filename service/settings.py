@@ -10,20 +10,24 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.errors import SettingsInvalid
+from streams import MAX_SHARDS
 
 PREFIX = "FORESTALL_"
+
+_MOST_PATTERN_CHARS = 20_000  # nfa reads no more
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    return 4 * (os.cpu_count() or 1)
+    return min(MAX_SHARDS, 4 * (os.cpu_count() or 1))
 
 
 class WebhookSettings(BaseModel):
@@ -58,7 +62,7 @@ class Limits(BaseModel):
     Attributes:
         max_body_bytes: Bytes of any request body.
         max_batch_events: Events of one request.
-        max_pattern_chars: Characters of a pattern's text.
+        max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
         max_constraints: Constraints of a set.
         recent_kept: About so many endings, deviations, dead letters and dead deliveries are kept, each.
         idempotency_life_s: How long an idempotency key is remembered.
@@ -68,7 +72,7 @@ class Limits(BaseModel):
 
     max_body_bytes: Count = 10 * 1024 * 1024
     max_batch_events: Count = 10_000
-    max_pattern_chars: Count = 20_000
+    max_pattern_chars: Annotated[int, Field(ge=1, le=_MOST_PATTERN_CHARS)] = _MOST_PATTERN_CHARS
     max_constraints: Count = 10_000
     recent_kept: Count = 10_000
     idempotency_life_s: Count = 86_400
@@ -100,7 +104,7 @@ class Settings(BaseSettings):
 
     data_dir: Path = Path("data")
     redis_url: SecretStr | None = None
-    shards: Annotated[int, Field(ge=1, le=4096)] = Field(default_factory=_default_shards)
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = Field(default_factory=_default_shards)
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_key: Annotated[SecretStr, Field(min_length=8)] | None = None
@@ -108,10 +112,20 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
     trigger_interval_s: Seconds = 1.0
-    heartbeat_stale_s: Seconds = 60.0
+    heartbeat_stale_s: Seconds = 30.0
     spark_master: str = "local[*]"
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
     parent_pid: Count | None = None
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_a_redis_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not _names_a_server(url.get_secret_value()):
+            raise ValueError(
+                "this is not the URL of a Redis server; write redis://HOST:PORT/0, rediss://HOST:PORT/0 or "
+                "unix:///PATH (it is not shown here, as it may hold a password)"
+            )
+        return url
 
     @model_validator(mode="after")
     def _open_only_on_loopback(self) -> Settings:
@@ -143,6 +157,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _names_a_server(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # may not be a number
+    except ValueError:
+        return False
+    return bool(parts.hostname) if parts.scheme in ("redis", "rediss") else parts.scheme == "unix" and bool(parts.path)
 
 
 def _variable(place: tuple[int | str, ...]) -> str:

@@ -6,6 +6,7 @@ meet in Redis only, so that each may be killed at any moment.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import IO
 
 import structlog
 
 from service.embedded import EmbeddedServer
+from service.errors import DataFolderUnusable
 from service.settings import PREFIX, Settings
 
 CHILDREN: Mapping[str, str] = {
@@ -32,6 +35,10 @@ _STEADY_S = 30.0
 _SERVER_CHECK_S = 1.0
 
 log = structlog.get_logger(__name__)
+
+
+def _log_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
+    log.warning("process-ended", name=name, status=status, again_in_s=pause_s, log=str(log_file))
 
 
 @dataclass(slots=True)
@@ -55,6 +62,7 @@ class Supervisor:
         children: Modules to run, by name.
         stop_patience_s: How long processes may take to end before they are killed.
         now: Seconds on a clock that only goes forward.
+        on_death: Told the name, the status, the pause before the next start in seconds and the log file.
     """
 
     settings: Settings
@@ -62,10 +70,12 @@ class Supervisor:
     children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
     stop_patience_s: float = 20.0
     now: Callable[[], float] = time.monotonic
+    on_death: Callable[[str, int, float, Path], None] = _log_death
     _running: dict[str, _Child] = field(default_factory=dict)
     _server: EmbeddedServer | None = None
     _server_due_at: float = 0.0
     _redis_url: str = ""
+    _lock: IO[str] | None = None
 
     @property
     def log_folder(self) -> Path:
@@ -90,9 +100,10 @@ class Supervisor:
         """Start everything; returns at once.
 
         Raises:
+            DataFolderUnusable: It cannot be written, or another supervisor uses it.
             NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
         """
-        self.log_folder.mkdir(parents=True, exist_ok=True)
+        self._take_folder()
         if self.settings.redis_url is None:
             self._server = EmbeddedServer(self.settings.data_dir)
             self._redis_url = self._server.start()
@@ -139,7 +150,29 @@ class Supervisor:
                 process.wait()
         self._running = {}
         if self._server is not None:
-            self._server.stop()
+            self._server.stop(even_found=True)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _take_folder(self) -> None:
+        folder = self.settings.data_dir
+        try:
+            self.log_folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / "serve.lock").open("a+")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise DataFolderUnusable(
+                f"the data folder {folder} cannot be used ({reason}); name a writable one with {PREFIX}DATA_DIR"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise DataFolderUnusable(
+                f"the data folder {folder} is in use by another forestall serve; name another with {PREFIX}DATA_DIR"
+            ) from error
+        self._lock = lock
 
     def _launch(self, child: _Child, now: float) -> None:
         # house: allow environment: the children inherit this process's environment
@@ -162,4 +195,4 @@ class Supervisor:
         child.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * child.pause_s, _LONGEST_PAUSE_S)
         child.due_at = now + child.pause_s
         child.process = None
-        log.warning("process-ended", name=name, status=status, again_in_s=child.pause_s, log=str(child.log_file))
+        self.on_death(name, status, child.pause_s, child.log_file)

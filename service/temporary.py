@@ -10,22 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import Event, Thread
-from typing import ClassVar
 
 from service.client import ForestallClient
-from service.errors import ServiceError
+from service.errors import ServiceNotReady
 from service.settings import PREFIX, Settings
 from service.supervisor import Supervisor
-from streams import Fault
 
 _READY_S = 300.0
-
-
-class ServiceNotReady(ServiceError):
-    """The service was started and does not get ready."""
-
-    code: ClassVar[str] = "service-not-ready"
-    fault: ClassVar[Fault] = "external"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,10 @@ class SinkRow:
 def private_server(folder: Path) -> Iterator[str]:
     """A real server with an append-only file in ``folder``; yields its URL and stops it in the end."""
     server = EmbeddedServer(folder)
-    yield server.start()
-    server.stop()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
 
 
 @contextmanager

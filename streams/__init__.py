@@ -7,18 +7,45 @@ the order of rows is the order of the log, and nothing here knows who reads a ba
 
 from streams.batch import EventBatch
 from streams.clock import Clock, SystemClock
-from streams.cloudevents import parse_cloudevent, parse_cloudevents, render_cloudevent
+from streams.cloudevents import parse_cloudevent, render_cloudevent
+from streams.control import (
+    KINDS,
+    ConstraintsOn,
+    ControlRecord,
+    PatternOff,
+    PatternOn,
+    StreamOn,
+    decode_control,
+    encode_control,
+)
 from streams.declaration import FieldMapping, StreamDeclaration
-from streams.errors import DeclarationError, EventFileError, EventRejected, Fault, ForestallError, StreamError
+from streams.errors import (
+    BatchFormatError,
+    ControlRecordError,
+    DeclarationError,
+    EventFileError,
+    EventRejected,
+    Fault,
+    ForestallError,
+    StreamError,
+)
 from streams.event import Event
-from streams.hashing import key_hash, shard_of
-from streams.parsing import ParsedEvents
-from streams.plain import parse_plain, parse_plain_events, render_plain
-from streams.records import LogEntry, RecordKind, position_order
-from streams.timestamps import format_time, parse_time
+from streams.hashing import MAX_SHARDS, key_hash, shard_of
+from streams.parsing import ParsedEvents, parse_each
+from streams.plain import parse_plain, render_plain
+from streams.records import LogEntry, RecordKind, log_key, position_order
+from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 
 __all__ = [
+    "EARLIEST_US",
+    "KINDS",
+    "LATEST_US",
+    "MAX_SHARDS",
+    "BatchFormatError",
     "Clock",
+    "ConstraintsOn",
+    "ControlRecord",
+    "ControlRecordError",
     "DeclarationError",
     "Event",
     "EventBatch",
@@ -29,16 +56,21 @@ __all__ = [
     "ForestallError",
     "LogEntry",
     "ParsedEvents",
+    "PatternOff",
+    "PatternOn",
     "RecordKind",
     "StreamDeclaration",
     "StreamError",
+    "StreamOn",
     "SystemClock",
+    "decode_control",
+    "encode_control",
     "format_time",
     "key_hash",
+    "log_key",
     "parse_cloudevent",
-    "parse_cloudevents",
+    "parse_each",
     "parse_plain",
-    "parse_plain_events",
     "parse_time",
     "position_order",
     "render_cloudevent",

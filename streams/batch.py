@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from streams.errors import BatchFormatError
 from streams.event import Event
-from streams.hashing import key_hash
+from streams.hashing import key_hash, shard_of
 
 FORMAT_VERSION = 1
 
@@ -108,6 +108,14 @@ class EventBatch:
         size = len(self) - offset if length is None else length
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
         return EventBatch(self.columns.slice(offset, size), attributes)
+
+    def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
+        """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
+        homes = shard_of(self.key_hashes, shards)
+        return {
+            int(shard): EventBatch(self.columns.take(pa.array(np.flatnonzero(homes == shard))))
+            for shard in np.unique(homes)
+        }
 
     def to_bytes(self) -> bytes:
         """Wire form: one Arrow IPC stream."""

@@ -7,7 +7,7 @@ stream is ``id`` alone: producers that share a stream must not share ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from streams.declaration import StreamDeclaration
@@ -15,9 +15,7 @@ from streams.errors import EventRejected
 from streams.event import Event
 from streams.parsing import (
     MISSING,
-    ParsedEvents,
     check_type,
-    parse_each,
     read_path,
     require_data,
     require_name,
@@ -45,11 +43,6 @@ def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
     data = require_data(envelope.get("data", MISSING), "data")
     key = require_name(read_path(envelope, declaration.key), declaration.key)
     return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
-
-
-def parse_cloudevents(objects: Iterable[object], declaration: StreamDeclaration) -> ParsedEvents:
-    """The batch form: every CloudEvent on its own."""
-    return parse_each(objects, lambda value: parse_cloudevent(value, declaration))
 
 
 def render_cloudevent(event: Event, source: str) -> dict[str, Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from streams.errors import DeclarationError
+from streams.showing import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -56,3 +59,57 @@ class StreamDeclaration:
                 f"stream {self.name!r}: end events {', '.join(unknown)} are not among its event types",
                 field="end_events",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration as a plain JSON object; the form in which it is stored."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "event_types": list(self.event_types),
+            "end_events": list(self.end_events),
+            "mapping": asdict(self.mapping),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> StreamDeclaration:
+        """The declaration that a plain JSON object stands for; absent members take their defaults.
+
+        Raises:
+            DeclarationError: It is no object, a member is missing or of the wrong type, or they contradict each other.
+        """
+        if not isinstance(value, Mapping):
+            raise DeclarationError(f"a stream declaration is a JSON object, got {shown(value)}")
+        return cls(
+            name=_text(value, "name", None),
+            key=_text(value, "key", "subject"),
+            event_types=_texts(value, "event_types"),
+            end_events=_texts(value, "end_events"),
+            mapping=_mapping(value.get("mapping", {})),
+        )
+
+
+def _mapping(value: object) -> FieldMapping:
+    if not isinstance(value, Mapping):
+        raise DeclarationError(f"'mapping' is a JSON object of paths, got {shown(value)}", field="mapping")
+    known = {part.name for part in fields(FieldMapping)}
+    if strangers := sorted(str(name) for name in value if name not in known):
+        raise DeclarationError(
+            f"'mapping' has {', '.join(strangers)}; it takes {', '.join(sorted(known))}", field="mapping"
+        )
+    paths = {name: _text(value, name, None) for name in value if name != "data"}
+    data = value.get("data", FieldMapping().data)
+    return FieldMapping(**paths, data=None if data is None else _text(value, "data", data))
+
+
+def _text(value: Mapping[str, Any], name: str, default: str | None) -> str:
+    found = value.get(name, default)
+    if not isinstance(found, str):
+        raise DeclarationError(f"{name!r} of a stream declaration is a text, got {shown(found)}", field=name)
+    return found
+
+
+def _texts(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = value.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise DeclarationError(f"{name!r} of a stream declaration is a list of texts, got {shown(found)}", field=name)
+    return tuple(found)

@@ -63,6 +63,12 @@ class EventFileError(StreamError):
     code: ClassVar[str] = "event-file"
 
 
+class ControlRecordError(StreamError):
+    """A control record of the log cannot be read, or cannot take effect at its place."""
+
+    code: ClassVar[str] = "control-record"
+
+
 class BatchFormatError(StreamError):
     """Stored bytes are not a batch of a known version."""
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_SHARDS = 1024
 
 
 def key_hash(key: str) -> int:
@@ -10,6 +16,14 @@ def key_hash(key: str) -> int:
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
-def shard_of(hashed_key: int, shards: int) -> int:
-    """The shard, 0 to ``shards - 1``, that holds all events of a key."""
+@overload
+def shard_of(hashed_key: int, shards: int) -> int: ...
+
+
+@overload
+def shard_of(hashed_key: NDArray[np.uint64], shards: int) -> NDArray[np.uint64]: ...
+
+
+def shard_of(hashed_key: int | NDArray[np.uint64], shards: int) -> int | NDArray[np.uint64]:
+    """The shard, 0 to ``shards - 1``, that holds all events of a key; for one hashed key, or for a column of them."""
     return hashed_key % shards

@@ -7,7 +7,7 @@ seldom have, a top-level ``key`` serves when ``subject`` is absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from streams.declaration import StreamDeclaration
@@ -15,9 +15,7 @@ from streams.errors import EventRejected
 from streams.event import Event
 from streams.parsing import (
     MISSING,
-    ParsedEvents,
     check_type,
-    parse_each,
     read_path,
     require_data,
     require_name,
@@ -46,11 +44,6 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
         )
     data = require_data(source if mapping.data is None else read_path(source, mapping.data), mapping.data or "event")
     return Event(id=event_id, type=event_type, time_us=parse_time(moment), key=_key(source, declaration.key), data=data)
-
-
-def parse_plain_events(objects: Iterable[object], declaration: StreamDeclaration) -> ParsedEvents:
-    """A batch of plain objects: every one on its own."""
-    return parse_each(objects, lambda value: parse_plain(value, declaration))
 
 
 def render_plain(event: Event) -> dict[str, Any]:

@@ -24,13 +24,18 @@ class LogEntry:
         position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
         kind: What the body is.
         stream: Name of the stream that the entry belongs to.
-        body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a JSON object (see ``docs/log-format.md``).
+        body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.control``.
     """
 
     position: str
     kind: RecordKind
     stream: str
     body: bytes
+
+
+def log_key(shard: int) -> str:
+    """The Redis key under which a shard's log is kept."""
+    return f"forestall:log:{shard}"
 
 
 def position_order(position: str) -> tuple[int, int]:

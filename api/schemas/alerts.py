@@ -16,9 +16,9 @@ EXAMPLE: dict[str, Any] = {
     "pattern": "expensive_cancelled",
     "version": 1,
     "key": "t7",
-    "start": "2026-01-01T09:30:00.000000Z",
-    "end": "2026-01-01T09:45:00.000000Z",
-    "detected_at": "2026-01-01T09:45:00.000000Z",
+    "start": "2026-01-01T09:30:00Z",
+    "end": "2026-01-01T09:45:00Z",
+    "detected_at": "2026-01-01T09:45:00Z",
     "bindings": {"q": ["e1"], "c": ["e2"]},
     "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
 }

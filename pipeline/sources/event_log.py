@@ -1,6 +1,6 @@
 """The event log in Redis Streams as a streaming source of Spark.
 
-One stream key per shard, ``forestall:log:<shard>``; one row per log entry, and an entry holds a whole batch of events,
+One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events,
 so Spark moves few rows. The offset is the last position taken of each shard. Everything here runs in Python processes
 that Spark starts, and is rebuilt there from plain options.
 
@@ -24,8 +24,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
 from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
-from pipeline.routing import MAX_SHARDS
-from streams import position_order
+from streams import MAX_SHARDS, log_key, position_order
 
 SCHEMA_DDL = "shard INT, position STRING, kind STRING, stream STRING, body BINARY"
 START = "0-0"
@@ -68,11 +67,6 @@ return ends
 Offset = dict[str, str]
 
 
-def log_key(shard: int) -> str:
-    """Redis key of a shard's log."""
-    return f"forestall:log:{shard}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLogOptions:
     """How the log is read.
@@ -92,7 +86,7 @@ class EventLogOptions:
     shards: int
     max_entries: int = 64
     max_bytes: int = 4_000_000
-    retain_entries: int = 1_000_000
+    retain_entries: int = 10_000
     tasks: int = 2
     wait_ms: int = 200
     retries: int = 20

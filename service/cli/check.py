@@ -12,6 +12,7 @@ from rich.console import Console
 from constraints import ConstraintSet, FailingCondition, check_query, check_set, failing_conditions
 from nfa import Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import read_constraint_file, read_pattern_files
+from service.errors import FileUnreadable
 
 
 def check(
@@ -32,6 +33,10 @@ def check(
 def _patterns(argument: str) -> list[Pattern]:
     if argument.lstrip().upper().startswith("PATTERN "):
         return list(parse_patterns(argument))
+    if not Path(argument).is_file():
+        raise FileUnreadable(
+            f"{argument!r} is neither a file nor a pattern; a pattern begins with PATTERN name EVENT", file=argument
+        )
     return read_pattern_files([Path(argument)])
 
 
@@ -40,7 +45,7 @@ def _report(console: Console, pattern: Pattern, query: Query, constraint_set: Co
     console.print(f"listens to {', '.join(sorted(query.types))}")
     verdict = check_query(query, constraint_set)
     for term in verdict.dead:
-        console.print(f"can never match, alternative {term.term + 1} of {len(query.terms)}: {term.text}")
+        console.print(f"can never match{_which(term.term, len(query.terms))}: {term.text}")
     if not verdict.is_satisfiable:
         return False
     conditions = failing_conditions(query, constraint_set)
@@ -52,6 +57,10 @@ def _report(console: Console, pattern: Pattern, query: Query, constraint_set: Co
             unless = ", where it is not taken" if condition.is_takable else ""
             console.print(f"  {condition.event_type}{unless}: {condition.explanation.because}")
     return True
+
+
+def _which(term: int, terms: int) -> str:
+    return f", alternative {term + 1} of {terms}" if terms > 1 else ""
 
 
 def _bound(condition: FailingCondition) -> str:

@@ -38,7 +38,7 @@ def demo(
             shown += 1
             if shown <= _SHOWN_ALERTS:
                 events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
-                console.print(f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}", markup=False)
+                console.print(f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}", markup=False, soft_wrap=True)
             elif shown == _SHOWN_ALERTS + 1:
                 console.print("webhook: ... more arrive")
 
@@ -46,7 +46,7 @@ def demo(
             orders=orders,
             on_alert=show_alert,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
-            say=lambda line: console.print(f"[dim]{line}[/dim]"),
+            say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
         )
         result = run.run()
     _show(console, result)
@@ -55,7 +55,7 @@ def demo(
 
 def _show(console: Console, result: DemoResult) -> None:
     for text in result.examples:
-        console.print(f"ended early: {text}", markup=False)
+        console.print(f"ended early: {text}", markup=False, soft_wrap=True)
     table = Table("what", "count", title="Forestall demo")
     table.columns[1].justify = "right"
     table.add_row("events", f"{result.events:,}")

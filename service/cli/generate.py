@@ -10,8 +10,8 @@ from typing import Annotated, BinaryIO
 import orjson
 import typer
 
-from service.cli.errors import FileUnreadable
 from service.cli.inputs import progress_bar
+from service.errors import FileUnreadable
 from streams import Event, render_plain
 from workflows import OrderSettings, OrderWorkload, SimulationSettings, generate_events
 

@@ -22,8 +22,7 @@ from rich.progress import (
 
 from constraints import ParsedConstraints, parse_constraints
 from nfa import Pattern, PatternRefused, parse_patterns
-from service.cli.errors import FileUnreadable, PatternNameTaken
-from service.errors import KeyMismatch
+from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
 from streams import Event
 from streams.readers import ReaderOptions, read_events
 

@@ -10,8 +10,9 @@ import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from constraints import ConstraintSet, check_query, check_set
+from nfa import Pattern, build_query
 from service.cli.inputs import (
     Times,
     progress_bar,
@@ -19,6 +20,7 @@ from service.cli.inputs import (
     read_event_file,
     read_pattern_files,
     require_key,
+    told,
 )
 from service.matching import MatchReport, match_events
 from streams import format_time
@@ -48,6 +50,8 @@ def match(
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
     constraint_set = read_constraint_file(constraints).constraint_set if constraints else None
+    if constraint_set is not None:
+        _check(patterns, constraint_set)
     read = read_event_file(events, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
     with progress_bar("matching") as (progress, task):
         report = match_events(
@@ -63,28 +67,32 @@ def match(
         _print(report)
 
 
+def _check(patterns: list[Pattern], constraint_set: ConstraintSet) -> None:
+    """Refuse contradictory constraints; say which patterns they make impossible, as an empty result says nothing."""
+    check_set(constraint_set)
+    for pattern in patterns:
+        verdict = check_query(build_query(pattern), constraint_set)
+        if not verdict.is_satisfiable:
+            reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
+            told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name} can never match: {reasons}')}")
+
+
 def _print(report: MatchReport) -> None:
-    console = Console(highlight=False)
-    table = Table("pattern", "key", "start", "end", "events", title="matches")
+    console = Console(highlight=False, markup=False)
     for found in report.matches:
-        bound = "  ".join(f"{alias}={','.join(ids)}" for alias, ids in found.bindings.items())
-        _add(table, found.pattern, found.key, format_time(found.start_us), format_time(found.end_us), bound)
-    console.print(table)
+        console.print(f"{found.pattern}  {found.key}  {format_time(found.start_us)} to {format_time(found.end_us)}")
+        console.print("    " + "  ".join(f"{alias}={','.join(ids)}" for alias, ids in found.bindings.items()))
+    if not report.matches:
+        console.print("no matches")
     if report.ended:
-        endings = Table("pattern", "key", "event", "reason", title="patterns that ended early in a trace")
-        for pair in report.ended:
-            _add(endings, pair.ending.pattern, pair.ending.key, pair.ending.event_id, pair.reason)
-        console.print(endings)
+        console.print("\nfirst event after which a pattern can no longer match:")
+    for pair in report.ended:
+        console.print(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
+        console.print(f"    {pair.reason}")
     stats = report.stats
     console.print(
-        f"{stats.events} events, {stats.matches} matches, {stats.endings} ended early, "
-        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances",
-        soft_wrap=True,
+        f"\n{stats.events} events, {stats.matches} matches, {stats.endings} ended, "
+        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
     )
     if stats.overflow:
-        console.print(f"[yellow]{stats.overflow} matches beyond the limit per event were counted, not listed[/yellow]")
-
-
-def _add(table: Table, *cells: str) -> None:
-    """A row of texts from outside: none of them is markup."""
-    table.add_row(*map(escape, cells))
+        console.print(f"{stats.overflow} matches beyond the limit per event were counted, not listed")

@@ -3,17 +3,52 @@
 from __future__ import annotations
 
 import signal
+import socket
+import time
+from pathlib import Path
 from threading import Event
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from pipeline import check_java
 from service.cli.inputs import told
 from service.client import ForestallClient
+from service.errors import CallRefused, PortInUse, ServiceUnreachable
 from service.logs import configure_logs
 from service.settings import PREFIX, load_settings
 from service.supervisor import Supervisor
+
+_TOLD_EVERY_S = 15.0
+
+
+class _Announcer:
+    """Says once that the service is ready; until then, now and then, what it waits for."""
+
+    def __init__(self, address: str, client: ForestallClient) -> None:
+        self._address = address
+        self._client = client
+        self._is_ready = False
+        self._told_at = time.monotonic()
+
+    def look(self) -> None:
+        """Look once; called in every round of the supervisor."""
+        if self._is_ready:
+            return
+        if self._client.is_ready():
+            self._is_ready = True
+            told.print(f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs; Ctrl-C ends it")
+        elif time.monotonic() > self._told_at + _TOLD_EVERY_S:
+            self._told_at = time.monotonic()
+            told.print(f"waiting: {escape(self._reason())}")
+
+    def _reason(self) -> str:
+        try:
+            self._client.get("/ready")
+        except (ServiceUnreachable, CallRefused) as error:
+            return error.message
+        return "nothing"
 
 
 def serve(
@@ -24,24 +59,42 @@ def serve(
     """Run the whole service until it is interrupted."""
     check_java()
     settings = load_settings()
-    address = f"http://{settings.api_host}:{port or settings.api_port}"
+    number = port or settings.api_port
+    _require_free(settings.api_host, number)
+    address = f"http://{settings.api_host}:{number}"
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     configure_logs(settings.log_level)
-    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(port or settings.api_port)})
+    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)}, on_death=_tell_death)
     stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, lambda *_: stop.set())
     supervisor.start()
-    told.print(f"starting; data and logs in {settings.data_dir.resolve()}")
-    client = ForestallClient(address, secret)
-    is_told = False
-
-    def tell_when_ready() -> None:
-        nonlocal is_told
-        if not is_told and client.is_ready():
-            is_told = True
-            told.print(f"[green]ready[/green]: {address}/v1, description at {address}/docs; Ctrl-C ends it")
-
-    with client:
-        supervisor.run(stop, each_round=tell_when_ready)
+    told.print(f"starting; data and logs in {escape(str(settings.data_dir.resolve()))}")
+    with ForestallClient(address, secret, patience_s=0.0) as client:
+        supervisor.run(stop, each_round=_Announcer(address, client).look)
     told.print("stopped")
+
+
+def _tell_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
+    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
+    last = lines[-1][:300] if lines else "nothing was logged"
+    told.print(f"[yellow]{name} ended[/yellow] (status {status}), starting it again in {pause_s:g} s: {escape(last)}")
+    told.print(f"  its log: {escape(str(log_file))}")
+
+
+def _require_free(host: str, port: int) -> None:
+    """Check that nobody listens there.
+
+    Raises:
+        PortInUse: Somebody does, and would be taken for this service.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise PortInUse(
+                f"port {port} on {host} cannot be used ({error.strerror}); choose another with --port or "
+                f"{PREFIX}API_PORT",
+                port=port,
+            ) from error

@@ -101,10 +101,6 @@ class AlertStore:
         """
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
-    def count(self) -> int:
-        """How many alerts there are."""
-        return self._client.hlen(BODIES_KEY)
-
     def page(
         self, *, stream: str | None = None, pattern: str | None = None, after: str = "0", limit: int = 100
     ) -> AlertPage:

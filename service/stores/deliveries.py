@@ -160,11 +160,6 @@ class DeliveryStore:
             )
         )
 
-    def next_due_us(self) -> int | None:
-        """When the next delivery comes due; None when nothing is queued."""
-        first = cast("list[tuple[bytes, float]]", self._client.zrange(DUE_KEY, 0, 0, withscores=True))
-        return int(first[0][1]) if first else None
-
     def queued(self) -> int:
         """How many deliveries are in the queue, those under a lease included."""
         return self._client.zcard(DUE_KEY)

@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-import orjson
-import pyarrow as pa
-
 from service.errors import RecordFormatError
 from service.stores.connection import PREFIX, Client, register
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
 from service.stores.records import FORMAT_VERSION, decode, encode
-from streams import EventBatch, LogEntry, RecordKind
+from streams import EventBatch, LogEntry, RecordKind, log_key
 
 LAYOUT_KEY = PREFIX + "layout"
 
@@ -129,7 +125,7 @@ class EventLog:
 
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key."""
-        parts = split_by_shard(submission.batch, self.shards())
+        parts = submission.batch.split_by_shard(self.shards())
         key, life_ms = self._answer_key(submission)
         answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
         dead_letters = [part for letter in submission.dead_letters for part in (letter.record, letter.counter)]
@@ -176,24 +172,3 @@ class EventLog:
             )
             for position, fields in found
         ]
-
-
-def log_key(shard: int) -> str:
-    """The Redis key of a shard's log."""
-    return f"{PREFIX}log:{shard}"
-
-
-def control_body(**fields: Any) -> bytes:
-    """The body of a control record."""
-    return orjson.dumps({"format": FORMAT_VERSION, **fields})
-
-
-def split_by_shard(batch: EventBatch, shards: int) -> dict[int, EventBatch]:
-    """The part of each shard that gets one; rows keep their order."""
-    if not len(batch):
-        return {}
-    homes = (batch.key_hashes % np.uint64(shards)).astype(np.int64)
-    return {
-        int(shard): EventBatch(batch.columns.take(pa.array(np.flatnonzero(homes == shard))))
-        for shard in np.unique(homes)
-    }

@@ -19,6 +19,10 @@ class Heartbeat:
         """The pipeline is well now."""
         self._client.set(HEARTBEAT_KEY, now_us)
 
+    def clear(self) -> None:
+        """The pipeline begins anew: earlier signs count no more."""
+        self._client.delete(HEARTBEAT_KEY)
+
     def last_us(self) -> int | None:
         """Microseconds UTC of the last sign; None when there never was one."""
         value = cast("bytes | None", self._client.get(HEARTBEAT_KEY))

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from service.errors import (
     PatternOnOtherStream,
+    RecordFormatError,
     RegistryContended,
     StreamExists,
     UnknownConstraints,
@@ -20,9 +21,19 @@ from service.errors import (
     UnknownStream,
 )
 from service.stores.connection import PREFIX, Client, register
-from service.stores.event_log import EventLog, control_body
+from service.stores.event_log import EventLog
 from service.stores.records import decode, encode
-from streams import FieldMapping, RecordKind, StreamDeclaration
+from streams import (
+    KINDS,
+    ConstraintsOn,
+    ControlRecord,
+    DeclarationError,
+    PatternOff,
+    PatternOn,
+    StreamDeclaration,
+    StreamOn,
+    encode_control,
+)
 
 STREAMS_KEY = PREFIX + "streams"
 PATTERNS_KEY = PREFIX + "patterns"
@@ -85,9 +96,8 @@ class _Change:
 
     record: bytes
     version: int
-    kind: RecordKind
     stream: str
-    body: bytes
+    control: ControlRecord
 
 
 class Registry:
@@ -112,9 +122,8 @@ class Registry:
 
         def change(current: bytes | None) -> _Change | None:
             if current is None:
-                body = control_body(declaration=asdict(declaration))
-                record = encode(declaration=asdict(declaration))
-                return _Change(record=record, version=1, kind=RecordKind.STREAM_ON, stream=declaration.name, body=body)
+                record = encode(declaration=declaration.to_json())
+                return _Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
             if _declaration(current, declaration.name) != declaration:
                 raise StreamExists(
                     f"the stream {declaration.name!r} is declared already, differently; declare another name, "
@@ -169,10 +178,8 @@ class Registry:
             pattern = RegisteredPattern(
                 name=name, stream=stream, text=text, version=version, is_active=True, registered_us=now_us
             )
-            body = control_body(name=name, version=version, text=text)
-            return _Change(
-                record=encode(**asdict(pattern)), version=version, kind=RecordKind.PATTERN_ON, stream=stream, body=body
-            )
+            control = PatternOn(name=name, version=version, text=text)
+            return _Change(record=encode(**asdict(pattern)), version=version, stream=stream, control=control)
 
         record, is_new = self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return _pattern(record, name), is_new
@@ -189,13 +196,7 @@ class Registry:
             if known is None or not known.is_active:
                 raise _unknown_pattern(name)
             gone = encode(**{**asdict(known), "is_active": False})
-            return _Change(
-                record=gone,
-                version=known.version,
-                kind=RecordKind.PATTERN_OFF,
-                stream=known.stream,
-                body=control_body(name=name),
-            )
+            return _Change(record=gone, version=known.version, stream=known.stream, control=PatternOff(name))
 
         self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
 
@@ -233,27 +234,22 @@ class Registry:
                 return None
             version = 1 if known is None else known.version + 1
             record = encode(stream=stream, version=version, document=document, notices=notices, uploaded_us=now_us)
-            body = control_body(name=stream, version=version, document=document)
-            return _Change(record=record, version=version, kind=RecordKind.CONSTRAINTS_ON, stream=stream, body=body)
+            control = ConstraintsOn(name=stream, version=version, document=document)
+            return _Change(record=record, version=version, stream=stream, control=control)
 
         record, is_new = self._apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, change)
         return _constraints(record, stream), is_new
 
-    def constraints(self, stream: str, version: int | None = None) -> RegisteredConstraints:
-        """The constraint set of a stream, the current one unless a version is asked for.
+    def constraints(self, stream: str) -> RegisteredConstraints:
+        """The current constraint set of a stream.
 
         Raises:
             UnknownConstraints: There is none.
         """
-        if version is None:
-            body = self._get(CONSTRAINTS_KEY, stream)
-        else:
-            body = self._get(CONSTRAINT_VERSIONS_KEY, f"{version}@{stream}")
+        body = self._get(CONSTRAINTS_KEY, stream)
         if body is None:
             raise UnknownConstraints(
-                f"the stream {stream!r} has no constraint set{'' if version is None else f' of version {version}'}; "
-                "upload one (POST /v1/constraints)",
-                stream=stream,
+                f"the stream {stream!r} has no constraint set; upload one (POST /v1/constraints)", stream=stream
             )
         return _constraints(body, stream)
 
@@ -274,7 +270,7 @@ class Registry:
                 assert current is not None, "only an existing record can stay as it is"
                 return current, False
             arguments: list[str | bytes | int] = [field, current or b"", wanted.record, f"{wanted.version}@{field}"]
-            arguments += [wanted.kind.value, wanted.stream, wanted.body]
+            arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
             if self._commit([key, versions_key, *self._log.keys()], arguments):
                 return wanted.record, True
         raise RegistryContended(f"{field!r} keeps being changed by others; try again")
@@ -288,14 +284,11 @@ class Registry:
 
 
 def _declaration(body: bytes, name: str) -> StreamDeclaration:
-    fields = decode(body, f"the stream {name!r}")["declaration"]
-    return StreamDeclaration(
-        name=fields["name"],
-        key=fields["key"],
-        event_types=tuple(fields["event_types"]),
-        end_events=tuple(fields["end_events"]),
-        mapping=FieldMapping(**fields["mapping"]),
-    )
+    fields = decode(body, f"the stream {name!r}")
+    try:
+        return StreamDeclaration.from_json(fields.get("declaration"))
+    except DeclarationError as error:
+        raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 
 
 def _pattern(body: bytes, name: str) -> RegisteredPattern:

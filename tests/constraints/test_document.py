@@ -199,7 +199,8 @@ def test_lines_are_left_out_where_yaml_cannot_follow_json() -> None:
         ("? [A, B]\n: prior", "line 1: a key is a text, not a list or a mapping"),
         ("- &a [1]\n- *a", "line 1: anchors and aliases are not allowed"),
         ("prior: []\nend: []\nprior: []", "line 3: the key 'prior' is given twice"),
-        ('{"end": [], "end": []}', "the key 'end' is given twice"),
+        ('{"end": [],\n"end": []}', "line 2: the key 'end' is given twice"),
+        ('{"end": [],\n\t"end": []}', "the key 'end' is given twice"),
         ("[" * 5_000, "the document is nested too deeply"),
         (b"\xff\xfe\xff", "the text is not UTF-8"),
     ],
@@ -207,6 +208,48 @@ def test_lines_are_left_out_where_yaml_cannot_follow_json() -> None:
 def test_a_document_that_is_none(document: object, message: str) -> None:
     (problem,) = problems_of(document)
     assert problem.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "stream: orders\nprior: [[A, B]]\n",
+        "constraints: ['prior(A, B)']\nstream: orders\n",
+        '{"stream": "orders", "prior": [["A", "B"]]}',
+        {"stream": "orders", "prior": [["A", "B"]]},
+    ],
+)
+def test_a_document_may_name_its_stream(document: object) -> None:
+    parsed = parse_constraints(document)
+    assert (parsed.stream, parsed.constraint_set) == ("orders", ConstraintSet((Prior("A", "B"),)))
+
+
+@pytest.mark.parametrize("document", ["prior: [[A, B]]", "[]", {"constraints": []}])
+def test_a_document_need_not_name_its_stream(document: object) -> None:
+    assert parse_constraints(document).stream is None
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("prior: []\nstream: 7\n", "stream, line 2: the name of a stream is a text, got 7; put it in quotes"),
+        (
+            '{\n"stream": ["orders"]}',
+            'stream, line 2: the name of a stream is a text, got ["orders"]; put it in quotes',
+        ),
+        ({"stream": None}, "stream: the name of a stream is a text, got null; put it in quotes"),
+        (["stream: orders"], 'entry 1: write a constraint as "prior(A, B)", got "stream: orders"'),
+        ({"constraints": [{"stream": "orders"}]}, 'constraints, entry 1: "stream" is not a kind of constraint'),
+    ],
+)
+def test_a_stream_that_is_wrongly_named(document: object, problem: str) -> None:
+    (found,) = problems_of(document)
+    assert found.startswith(problem)
+
+
+def test_a_named_stream_leaves_the_lines_of_the_others() -> None:
+    places = [problem.partition(": ")[0] for problem in problems_of("stream: [a]\nprior:\n  - [A]\n")]
+    assert places == ["stream, line 1", "prior, entry 1, line 3"]
 
 
 def test_limits() -> None:

@@ -5,7 +5,6 @@ import pytest
 from pyspark.sql.functions import col
 from pyspark.sql.functions import hash as spark_sql_hash
 
-from pipeline.control import ConstraintsOn, PatternOff, PatternOn, StreamOn
 from pipeline.entries import StoredEntry
 from pipeline.errors import QueryFailed
 from pipeline.inline import run_inline
@@ -13,7 +12,7 @@ from pipeline.job import JobOptions, run_pipeline, start_empty, start_query
 from pipeline.routing import spark_hash
 from pipeline.sources import EventLogOptions
 from pipeline.testing import Step, event, log_of
-from streams import StreamDeclaration
+from streams import ConstraintsOn, PatternOff, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 

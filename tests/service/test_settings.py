@@ -2,8 +2,10 @@ import os
 
 import pytest
 
+from nfa import PatternRefused, parse_pattern
 from service.errors import SettingsInvalid
-from service.settings import is_loopback, load_settings
+from service.settings import Limits, is_loopback, load_settings
+from streams import MAX_SHARDS
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +19,7 @@ def test_everything_has_a_default():
     settings = load_settings()
     assert settings.redis_url is None
     assert settings.api_host == "127.0.0.1"
-    assert settings.shards % 4 == 0
+    assert settings.shards == min(4 * (os.cpu_count() or 1), MAX_SHARDS)
     assert not settings.webhooks.allow_private_targets
 
 
@@ -61,6 +63,56 @@ def test_an_open_api_stays_on_loopback(monkeypatch):
         load_settings()
     monkeypatch.setenv("FORESTALL_API_KEY", "long-enough")
     assert load_settings().api_host == "0.0.0.0"
+
+
+@pytest.mark.parametrize("cores", [1, 256, 1_000, None])
+def test_shards_are_four_for_each_core_up_to_what_the_pipeline_takes(monkeypatch, cores):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert load_settings().shards == min(4 * (cores or 1), 1024)
+
+
+@pytest.mark.parametrize(("shards", "is_taken"), [(MAX_SHARDS, True), (MAX_SHARDS + 1, False), (0, False)])
+def test_more_shards_than_the_pipeline_takes_are_refused(monkeypatch, shards, is_taken):
+    monkeypatch.setenv("FORESTALL_SHARDS", str(shards))
+    if is_taken:
+        assert load_settings().shards == shards
+    else:
+        with pytest.raises(SettingsInvalid, match="FORESTALL_SHARDS"):
+            load_settings()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://example.org", "redis://:secret@10.0.0.1:6380/2", "rediss://user:pw@[::1]:1/0?db=1", "unix:///run/r.sock"],
+)
+def test_urls_of_redis_servers_are_taken(monkeypatch, url):
+    monkeypatch.setenv("FORESTALL_REDIS_URL", url)
+    redis_url = load_settings().redis_url
+    assert redis_url is not None
+    assert redis_url.get_secret_value() == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://:s3cret@h", "s3cret@h:6379", "redis://:s3cret@", "redis://:s3cret@h:port", "redis://[s3cret", "unix:"],
+)
+def test_other_urls_are_refused_without_being_shown(monkeypatch, url):
+    monkeypatch.setenv("FORESTALL_REDIS_URL", url)
+    with pytest.raises(SettingsInvalid, match=r"FORESTALL_REDIS_URL.*redis://HOST:PORT") as caught:
+        load_settings()
+    assert "s3cret" not in caught.value.message
+    assert "s3cret" not in str(caught.value.details)
+
+
+def test_no_longer_patterns_are_allowed_than_are_read(monkeypatch):
+    longest = Limits().max_pattern_chars
+    text = "PATTERN p EVENT A a"
+    assert parse_pattern(text.ljust(longest)).name == "p"
+    with pytest.raises(PatternRefused, match="at most"):
+        parse_pattern(text.ljust(longest + 1))
+    monkeypatch.setenv("FORESTALL_LIMITS__MAX_PATTERN_CHARS", str(longest + 1))
+    with pytest.raises(SettingsInvalid, match="FORESTALL_LIMITS__MAX_PATTERN_CHARS"):
+        load_settings()
 
 
 def test_settings_do_not_change():

@@ -34,10 +34,11 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "count": 1}]
     assert stores.dead_letters.counts() == [{"stream": "s", "code": "c", "count": 1}]
     assert stores.deliveries.queued() == 2
-    assert stores.deliveries.next_due_us() == clock.now_us()
+    assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
+    assert [delivery.alert for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)] == ["a1", "a2"]
 
 
 def test_nothing_needs_no_redis(stores, clock, client):
     client.close()
     AlertSink(stores, clock)([], 1)
-    assert stores.alerts.count() == 0
+    assert stores.alerts.page().alerts == []

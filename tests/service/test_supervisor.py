@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ from threading import Event
 
 import pytest
 
+from service import Settings
+from service.cli import main
+from service.errors import DataFolderUnusable
 from service.supervisor import Supervisor
 from service.testing import settings_for
 
@@ -50,6 +54,11 @@ def until(condition):
     while not condition():
         assert time.monotonic() < deadline
         Event().wait(0.05)
+
+
+def line_of(process):
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 def is_alive(pid: int) -> bool:
@@ -114,6 +123,9 @@ def test_children_end_when_the_supervisor_is_killed(supervisor, tmp_path):
     code = f"""
 from pathlib import Path
 from threading import Event
+from service import Settings
+from service.cli import main
+from service.errors import DataFolderUnusable
 from service.supervisor import Supervisor
 from service.testing import settings_for
 supervisor = Supervisor(
@@ -126,9 +138,63 @@ print(supervisor.pid("first"), flush=True)
 supervisor.run(Event())
 """
     with subprocess.Popen([sys.executable, "-P", "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        child = int(process.stdout.readline())
+        child = int(line_of(process))
         log = tmp_path / "other" / "logs" / "first.log"
         until(lambda: log.exists() and log.read_text())
         process.kill()
     until(lambda: not is_alive(child))
     assert not is_alive(child)
+
+
+def test_one_data_folder_serves_one_supervisor(supervisor):
+    supervisor.start()
+    other = Supervisor(supervisor.settings, {}, {})
+    with pytest.raises(DataFolderUnusable, match="is in use by another forestall serve; name another with FORESTALL_"):
+        other.start()
+    supervisor.stop()
+    other.start()
+    other.stop()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    with pytest.raises(DataFolderUnusable, match=f"the data folder {file} cannot be used"):
+        Supervisor(settings_for(URL, data_dir=file), {}, {}).start()
+
+
+def test_a_private_redis_that_outlived_its_supervisor_is_taken_over_and_stopped(tmp_path):
+    code = f"""
+from pathlib import Path
+from service import Settings
+from service.supervisor import Supervisor
+supervisor = Supervisor(Settings(data_dir=Path({str(tmp_path)!r}), redis_url=None), {{}}, {{}})
+supervisor.start()
+print(supervisor.redis_url, flush=True)
+input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        url = line_of(process)
+        process.kill()
+    port = int(url.rpartition(":")[2].partition("/")[0])
+    heir = Supervisor(Settings(data_dir=tmp_path, redis_url=None), {}, {})
+    heir.start()
+    assert heir.redis_url == url
+    heir.stop()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_serve_refuses_a_port_that_is_taken(monkeypatch, capsys, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("FORESTALL_DATA_DIR", str(tmp_path))
+        monkeypatch.setattr(sys, "argv", ["forestall", "serve", "--port", str(port)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 2
+    assert f"error: port {port} on 127.0.0.1 cannot be used" in capsys.readouterr().err

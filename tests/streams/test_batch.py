@@ -1,15 +1,23 @@
 """The columnar batch and its wire form."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import Event, EventBatch, key_hash
+from streams import Event, EventBatch, key_hash, shard_of
 from streams.batch import SCHEMA
 from streams.errors import BatchFormatError
 from streams.testing import event_lists
+
+GOLDEN = [
+    Event(id="e1", type="A", time_us=-1, key="Åse", data={"price": 7, "nested": {"is": [True, None, 1.5]}}),
+    Event(id="e2", type="B", time_us=1_767_225_600_000_001, key="order-1", data={}),
+    Event(id="e3", type="A", time_us=1_767_225_600_000_001, key="Åse", data={"name": "schlüssel"}),
+]
 
 
 @given(event_lists())
@@ -43,6 +51,24 @@ def test_slices_cut_decoded_attributes_too() -> None:
     events = [Event(id=f"e{number}", type="A", time_us=number, key="k") for number in range(4)]
     whole = EventBatch(EventBatch.from_events(events).columns, {("price",): pa.array([10, 11, 12, 13])})
     assert whole.slice(1, 2).attributes[("price",)].to_pylist() == [11, 12]
+
+
+@given(event_lists(), st.integers(1, 4))
+def test_every_event_goes_to_the_shard_of_its_key_in_order(events: list[Event], shards: int) -> None:
+    parts = EventBatch.from_events(events).split_by_shard(shards)
+    assert all(len(part) for part in parts.values())
+    assert {shard: part.to_events() for shard, part in parts.items()} == {
+        shard: [event for event in events if shard_of(key_hash(event.key), shards) == shard] for shard in parts
+    }
+    assert sum(map(len, parts.values())) == len(events)
+
+
+def test_a_batch_of_the_first_format_is_read() -> None:
+    """The file was written by the first release; Arrow may write the same batch otherwise, but must read it."""
+    batch = EventBatch.from_bytes((Path(__file__).parent / "golden" / "batch-v1.arrow").read_bytes())
+    assert batch.to_events() == GOLDEN
+    assert batch.key_hashes.tolist() == [key_hash(event.key) for event in GOLDEN]
+    assert batch.columns.schema.equals(SCHEMA, check_metadata=True)
 
 
 def test_an_unknown_version_is_refused_with_what_was_found() -> None:

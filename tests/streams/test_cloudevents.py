@@ -1,11 +1,11 @@
-"""CloudEvents 1.0, JSON structured mode and batch."""
+"""CloudEvents 1.0, JSON structured mode."""
 
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from streams.cloudevents import parse_cloudevent, parse_cloudevents, render_cloudevent
+from streams.cloudevents import parse_cloudevent, render_cloudevent
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
@@ -120,15 +120,6 @@ def test_a_type_that_is_not_declared_is_refused_with_those_that_are() -> None:
     assert parse_cloudevent(envelope(type="ShipOrder"), declared).type == "ShipOrder"
 
 
-def test_a_batch_keeps_good_and_bad_events_apart_by_index() -> None:
-    parsed = parse_cloudevents([envelope(), "nonsense", envelope(id="e2"), envelope(time=None)], ORDERS)
-    assert [(index, event.id) for index, event in parsed.events] == [(0, "e1"), (2, "e2")]
-    assert [index for index, _ in parsed.rejections] == [1, 3]
-    assert [error.code for _, error in parsed.rejections] == ["event-rejected", "event-rejected"]
-
-
 @given(event_lists())
 def test_rendered_events_are_read_back(events: list[Event]) -> None:
-    parsed = parse_cloudevents([render_cloudevent(event, "/test") for event in events], ORDERS)
-    assert parsed.events == tuple(enumerate(events))
-    assert parsed.rejections == ()
+    assert [parse_cloudevent(render_cloudevent(event, "/test"), ORDERS) for event in events] == events

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streams import StreamDeclaration
+from streams import FieldMapping, StreamDeclaration
 from streams.errors import DeclarationError
 
 
@@ -34,3 +34,46 @@ def test_contradictions_are_refused(changes: dict[str, Any], field: str) -> None
 
 def test_end_events_need_no_declared_types() -> None:
     assert StreamDeclaration(name="orders", end_events=("Done",)).end_events == ("Done",)
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        StreamDeclaration(name="orders"),
+        StreamDeclaration(
+            name="orders",
+            key="data.id",
+            event_types=("A", "Z"),
+            end_events=("Z",),
+            mapping=FieldMapping(id="nr", type="what", time="at", data=None),
+        ),
+    ],
+)
+def test_the_stored_form_is_read_back(declaration: StreamDeclaration) -> None:
+    assert StreamDeclaration.from_json(declaration.to_json()) == declaration
+
+
+def test_the_stored_form_may_leave_out_what_has_a_default() -> None:
+    assert StreamDeclaration.from_json({"name": "orders"}) == StreamDeclaration(name="orders")
+    partly = StreamDeclaration.from_json({"name": "orders", "mapping": {"time": "at"}})
+    assert partly.mapping == FieldMapping(time="at")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "is a JSON object, got None"),
+        ({}, "'name' of a stream declaration is a text, got None"),
+        ({"name": 3}, "'name' .* got 3"),
+        ({"name": "s", "key": None}, "'key' .* got None"),
+        ({"name": "s", "event_types": "AB"}, "'event_types' of a stream declaration is a list of texts, got 'AB'"),
+        ({"name": "s", "end_events": [1]}, r"'end_events' .* got \[1\]"),
+        ({"name": "s", "mapping": []}, r"'mapping' is a JSON object of paths, got \[\]"),
+        ({"name": "s", "mapping": {"x": "y"}}, "'mapping' has x; it takes data, id, time, type"),
+        ({"name": "s", "mapping": {"id": 1}}, "'id' .* got 1"),
+        ({"name": "s", "mapping": {"data": 1}}, "'data' .* got 1"),
+    ],
+)
+def test_a_stored_form_that_is_none_is_refused(value: object, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        StreamDeclaration.from_json(value)

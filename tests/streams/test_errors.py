@@ -2,6 +2,7 @@
 
 from streams.errors import (
     BatchFormatError,
+    ControlRecordError,
     DeclarationError,
     EventFileError,
     EventRejected,
@@ -17,7 +18,7 @@ def test_details_travel_beside_the_message() -> None:
 
 
 def test_codes_are_unique_and_all_belong_to_the_tree() -> None:
-    branch = (StreamError, EventRejected, DeclarationError, EventFileError, BatchFormatError)
+    branch = (StreamError, EventRejected, DeclarationError, EventFileError, ControlRecordError, BatchFormatError)
     assert all(issubclass(error, ForestallError) for error in branch)
-    assert len({error.code for error in (ForestallError, *branch)}) == 6
+    assert len({error.code for error in (ForestallError, *branch)}) == 7
     assert {error.fault for error in branch} == {"caller", "internal"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
-from streams.plain import parse_plain, parse_plain_events, render_plain
+from streams.plain import parse_plain, render_plain
 from streams.testing import event_lists
 
 ORDERS = StreamDeclaration(name="orders")
@@ -74,13 +74,6 @@ def test_undeclared_types_are_refused() -> None:
         parse_plain(line(), StreamDeclaration(name="orders", event_types=("B",)))
 
 
-def test_a_batch_keeps_good_and_bad_events_apart_by_index() -> None:
-    parsed = parse_plain_events([line(), None, line(id="e2"), line(key=None)], ORDERS)
-    assert [(index, event.id) for index, event in parsed.events] == [(0, "e1"), (2, "e2")]
-    assert [index for index, _ in parsed.rejections] == [1, 3]
-
-
 @given(event_lists())
 def test_rendered_events_are_read_back(events: list[Event]) -> None:
-    parsed = parse_plain_events([render_plain(event) for event in events], ORDERS)
-    assert parsed.events == tuple(enumerate(events))
+    assert [parse_plain(render_plain(event), ORDERS) for event in events] == events

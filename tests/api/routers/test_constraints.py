@@ -33,7 +33,7 @@ def test_the_stream_may_be_named_in_the_query(orders):
 
 
 @pytest.mark.parametrize(
-    ("query", "body"), [("", ["prior(A, B)"]), ("?stream=a", {"stream": "b"}), ("", {"stream": 3}), ("", "prior")]
+    ("query", "body"), [("", ["prior(A, B)"]), ("?stream=a", {"stream": "b"}), ("", {"prior": [["A", "B"]]})]
 )
 def test_a_document_without_its_stream_is_refused(orders, check_problem, query, body):
     check_problem(orders.post(f"/v1/constraints{query}", json=body), 400, "stream-missing")
@@ -44,6 +44,29 @@ def test_every_problem_is_told_with_its_line(orders, check_problem):
     answer = orders.post("/v1/constraints?stream=orders", content=text, headers=YAML)
     body = check_problem(answer, 400, "invalid-constraints")
     assert [found["line"] for found in body["problems"]] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("application/yaml", "stream: orders\nconstraints:\n  - exclusive(A)\n\n  - sometimes(A)\n"),
+        ("application/json", '{"stream": "orders",\n"constraints": [\n"exclusive(A)",\n\n"sometimes(A)"]}'),
+    ],
+)
+def test_a_document_that_names_its_stream_keeps_its_lines(orders, check_problem, kind, text):
+    answer = orders.post("/v1/constraints", content=text, headers={"content-type": kind})
+    body = check_problem(answer, 400, "invalid-constraints")
+    assert [(found["where"], found["line"]) for found in body["problems"]] == [
+        ("constraints, entry 1", 3),
+        ("constraints, entry 2", 5),
+    ]
+    assert "line 3" in body["detail"]
+
+
+def test_a_stream_is_named_by_a_text(orders, check_problem):
+    answer = orders.post("/v1/constraints", json={"stream": 3})
+    (found,) = check_problem(answer, 400, "invalid-constraints")["problems"]
+    assert (found["where"], found["line"]) == ("stream", 1)
 
 
 def test_contradictory_constraints_are_refused(orders, check_problem):
@@ -62,22 +85,24 @@ def test_patterns_that_can_no_longer_match_are_warned_of(orders):
     ("text", "line"),
     [
         ("stream: [a", 1),
-        ("stream: a\nprior: &x [A, B]\nexclusive: *x\n", 3),
-        ("stream: a\nstream: b\n", 1),
+        ("stream: a\nprior: &x [A, B]\nexclusive: *x\n", 2),
+        ("stream: a\nstream: b\n", 2),
         ("stream: !!python/object:os.system {}\n", 1),
         ("\tstream: a", 1),
     ],
 )
 def test_what_is_not_plain_yaml_is_refused(orders, check_problem, text, line):
-    body = check_problem(orders.post("/v1/constraints", content=text, headers=YAML), 400, "malformed-body")
-    assert body["line"] == line
+    body = check_problem(orders.post("/v1/constraints", content=text, headers=YAML), 400, "invalid-constraints")
+    assert line in [found["line"] for found in body["problems"]]
 
 
-@pytest.mark.parametrize("body", [b'{"stream": "orders",', b'{"stream": "a", "stream": "b"}', b"[" * 50_000, b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b'{"stream": "orders",', b'{"stream": "a", "stream": "b"}', b"[" * 50_000, b"\xff", b"", b'"prior"']
+)
 @pytest.mark.parametrize("kind", ["application/json", "application/yaml"])
 def test_a_damaged_document_is_refused(orders, check_problem, body, kind):
     answer = orders.post("/v1/constraints", content=body, headers={"content-type": kind})
-    check_problem(answer, 400, "malformed-body")
+    check_problem(answer, 400, "invalid-constraints")
 
 
 def test_other_media_types_are_not_read(orders, check_problem):

@@ -3,17 +3,17 @@
 import orjson
 import pytest
 
-from pipeline import ConstraintsOn, PatternOn, ShardState, StreamOn
+from pipeline import ShardState
 from pipeline.testing import Step, event, log_of
 from service import AlertSink
-from streams import StreamDeclaration
+from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = pytest.mark.redis
 
 STEPS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders")),
     PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b)"),
-    ConstraintsOn(name="orders", version=1, document=["exclusive(B, C)", "prior(A, C)"]),
+    ConstraintsOn(name="orders", version=1, document={"constraints": ["exclusive(B, C)", "prior(A, C)"]}),
     [event(1, "A"), event(2, "B"), event(3, "A", "j"), event(4, "C", "j"), event(5, "A", "j"), event(6, "B")],
 ]
 

@@ -5,10 +5,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from pipeline.control import PatternOff
 from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
-from pipeline.sources.event_log import EventLogOptions, EventLogReader, EventLogSource, ShardRanges, log_key
+from pipeline.sources.event_log import EventLogOptions, EventLogReader, EventLogSource, ShardRanges
 from pipeline.testing import event, log_of
+from streams import PatternOff, log_key
 
 pytestmark = pytest.mark.redis
 

@@ -89,11 +89,13 @@ def test_match_groups_by_another_key(call, files: Path) -> None:
     assert [match["key"] for match in orjson.loads(out)["matches"]] == ["x"] * 4
 
 
-def test_match_prints_tables_for_people(call, files: Path) -> None:
+def test_match_prints_lines_for_people(call, files: Path) -> None:
     status, out, _ = call("match", "--pattern", "expensive.pattern", "--events", "events.jsonl")
     assert status == 0
-    assert "5 events, 1 matches, 0 ended" in out
-    assert "q=e1" in out
+    assert out == (
+        "expensive  t1  2026-01-01T00:00:00Z to 2026-01-01T00:00:02Z\n    q=e1  c=e3\n\n"
+        "5 events, 1 matches, 0 ended, 0 deviating traces, peak 1 held instances\n"
+    )
 
 
 def test_nothing_from_outside_is_taken_for_markup(call, files: Path) -> None:
@@ -177,9 +179,21 @@ def test_check_says_why_a_pattern_can_never_match(call, files: Path) -> None:
 
 def test_contradictory_constraints_are_refused(call, files: Path) -> None:
     (files / "bad.yaml").write_text("- existence: A\n- existence: B\n- exclusive: [A, B]\n")
-    status, _, err = call("check", "any.pattern", "--constraints", "bad.yaml")
-    assert status == 2
-    assert "exclusive(A, B)" in err
+    for command in (["check", "any.pattern"], ["match", "--pattern", "any.pattern", "--events", "events.jsonl"]):
+        status, _, err = call(*command, "--constraints", "bad.yaml")
+        assert status == 2
+        assert "exclusive(A, B)" in err
+
+
+def test_match_says_which_patterns_can_never_match(call, files: Path) -> None:
+    (files / "never.pattern").write_text("PATTERN never EVENT SEQ(Ship s, Cancel c)")
+    status, out, err = call(
+        "match", "--pattern", "never.pattern", "--events", "events.jsonl", "--constraints", "rules.yaml"
+    )
+    assert status == 0
+    assert out.startswith("no matches\n")
+    assert "never can never match" in err
+    assert "prior(Cancel, Ship)" in err
 
 
 def test_generated_orders_are_events_that_match_reads(call, tmp_path: Path) -> None:

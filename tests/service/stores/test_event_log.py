@@ -2,11 +2,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline import ConstraintsOn, PatternOff, PatternOn, StreamOn, decode_control
 from service.errors import RecordFormatError
 from service.stores import DeadLetter, EventLog, Submission
-from service.stores.event_log import LAYOUT_KEY, log_key, split_by_shard
-from streams import Event, EventBatch, RecordKind, StreamDeclaration, key_hash, shard_of
+from service.stores.event_log import LAYOUT_KEY
+from streams import (
+    ConstraintsOn,
+    Event,
+    EventBatch,
+    PatternOff,
+    PatternOn,
+    RecordKind,
+    StreamDeclaration,
+    StreamOn,
+    decode_control,
+    key_hash,
+    log_key,
+    shard_of,
+)
 
 pytestmark = pytest.mark.redis
 
@@ -44,7 +56,7 @@ def test_every_event_lands_in_the_shard_of_its_key_in_order(stores):
 
 def test_ties_of_time_keep_their_order():
     batch = EventBatch.from_events([Event(id=f"e{n}", type="A", time_us=5, key="k") for n in range(9)])
-    (part,) = split_by_shard(batch, 4).values()
+    (part,) = batch.split_by_shard(4).values()
     assert [event.id for event in part.to_events()] == [f"e{n}" for n in range(9)]
 
 

@@ -11,7 +11,7 @@ from service.errors import (
     UnknownStream,
 )
 from service.stores import Registry
-from service.stores.registry import PATTERNS_KEY, STREAMS_KEY
+from service.stores.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY, STREAMS_KEY
 from streams import FieldMapping, StreamDeclaration
 
 pytestmark = pytest.mark.redis
@@ -95,24 +95,23 @@ def test_patterns_are_listed_by_name_and_by_stream(registry):
     assert [pattern.name for pattern in registry.patterns("orders")] == ["a", "b"]
 
 
-def test_every_version_of_a_constraint_set_is_kept(registry):
+def test_another_document_is_the_next_version_and_the_same_is_none(registry, client):
     registry.put_constraints("orders", {"constraints": []}, (), 1)
     record, is_new = registry.put_constraints("orders", {"end": ["Z"]}, ("a notice",), 2)
     assert is_new
     assert registry.constraints("orders") == record
-    assert registry.constraints("orders", 1).document == {"constraints": []}
+    assert record.version == 2
     assert registry.put_constraints("orders", {"end": ["Z"]}, (), 3) == (record, False)
     assert registry.constraint_sets() == [record]
+    assert sorted(client.hkeys(CONSTRAINT_VERSIONS_KEY)) == [b"1@orders", b"2@orders"]
 
 
 def test_a_missing_constraint_set_is_named(registry):
     with pytest.raises(UnknownConstraints, match="'orders'"):
         registry.constraints("orders")
-    with pytest.raises(UnknownConstraints, match="version 3"):
-        registry.constraints("orders", 3)
 
 
-@pytest.mark.parametrize("body", [b'{"format": 2}', b"{}", b"[]", b"not json"])
+@pytest.mark.parametrize("body", [b'{"format": 2}', b"{}", b"[]", b"not json", b'{"format": 1}'])
 def test_records_of_unknown_form_are_refused(registry, client, body):
     client.hset(STREAMS_KEY, "orders", body)
     with pytest.raises(RecordFormatError, match="orders"):

@@ -1,0 +1,80 @@
+"""What the processes of the service share: how each begins, how it is told to stop, and what its exit status says."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import structlog
+
+from service.errors import SettingsInvalid
+from service.lifetime import end_with_parent
+from service.logs import configure_logs
+from service.settings import Settings, load_settings
+from streams import ForestallError
+
+STOPPED, FAILED, UNUSABLE_SETTINGS = 0, 1, 2
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks the process to end at a place where nothing else heeds it.
+
+    Spark's bridge to Java and uvicorn clean up after this kind of exception only.
+    """
+
+
+def run_process(name: str, work: Callable[[Settings], None]) -> int:
+    """Do the work of a process with the settings of the environment.
+
+    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself.
+
+    Args:
+        name: What the process is called in its log.
+        work: Returns when it was told to stop.
+
+    Returns:
+        The exit status: 0 when it was stopped, 1 when it failed, 2 for settings that cannot be used.
+    """
+    try:
+        settings = load_settings()
+    except SettingsInvalid as error:
+        sys.stderr.write(f"{error.message}\n")
+        return UNUSABLE_SETTINGS
+    configure_logs(settings.log_level)
+    log = structlog.get_logger(__name__).bind(process=name)
+    try:
+        for number in _SIGNALS:
+            signal.signal(number, _stop)
+        if settings.parent_pid is not None:
+            end_with_parent(settings.parent_pid)
+        work(settings)
+    except Stopped:
+        pass
+    except ForestallError as error:
+        log.error("process-failed", code=error.code, error=error.message)
+        return FAILED
+    log.info("process-stopped")
+    return STOPPED
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Let SIGTERM and SIGINT wait until the block ends: for where an exception would leave another process behind."""
+    held: list[int] = []
+    handlers = {number: signal.signal(number, lambda came, _: held.append(came)) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for came in held:
+        signal.raise_signal(came)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise Stopped

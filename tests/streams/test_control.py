@@ -1,0 +1,100 @@
+"""Control records, and their golden bytes: what a release has written, every later one reads and writes."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from streams import FieldMapping, RecordKind, StreamDeclaration
+from streams.control import (
+    KINDS,
+    ConstraintsOn,
+    ControlRecord,
+    PatternOff,
+    PatternOn,
+    StreamOn,
+    decode_control,
+    encode_control,
+)
+from streams.errors import ControlRecordError, DeclarationError
+
+RECORDS = [
+    StreamOn(
+        StreamDeclaration(
+            name="orders",
+            key="data.order",
+            event_types=("A", "End"),
+            end_events=("End",),
+            mapping=FieldMapping(id="nr", type="what", time="at", data=None),
+        )
+    ),
+    PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
+    PatternOff("p"),
+    ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
+]
+GOLDEN = Path(__file__).parent / "golden"
+BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: KINDS[type(record)].value)
+
+
+@BY_KIND
+def test_a_record_comes_back_as_it_was(record: ControlRecord) -> None:
+    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+
+
+@BY_KIND
+def test_the_bytes_of_the_first_format_are_read_and_written(record: ControlRecord) -> None:
+    kind = KINDS[type(record)]
+    golden = (GOLDEN / f"{kind.value}-v1.json").read_bytes()
+    assert decode_control(kind, golden) == record
+    assert encode_control(record) == golden
+
+
+def test_every_kind_but_events_has_a_record_and_a_golden_file() -> None:
+    assert {*KINDS.values(), RecordKind.EVENTS} == set(RecordKind)
+    assert {path.name for path in GOLDEN.glob("*.json")} == {f"{kind.value}-v1.json" for kind in KINDS.values()}
+
+
+def test_a_declaration_may_name_only_what_it_needs() -> None:
+    body = orjson.dumps({"format": 1, "declaration": {"name": "orders"}})
+    assert decode_control(RecordKind.STREAM_ON, body) == StreamOn(StreamDeclaration(name="orders"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        (RecordKind.PATTERN_OFF, {"format": 2, "name": "p"}, "format 2 is unknown"),
+        (RecordKind.PATTERN_OFF, [], "format None is unknown"),
+        (RecordKind.PATTERN_OFF, {"format": 1}, "name is None"),
+        (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": 0, "text": "x"}, "version is 0"),
+        (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": True, "text": "x"}, "version is True"),
+        (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": 1, "text": ""}, "text is ''"),
+        (RecordKind.CONSTRAINTS_ON, {"format": 1, "name": "c", "version": 1}, "document is not a JSON object"),
+        (
+            RecordKind.CONSTRAINTS_ON,
+            {"format": 1, "name": "c", "version": 1, "document": ["prior(A, B)"]},
+            "document is not a JSON object",
+        ),
+        (RecordKind.EVENTS, {"format": 1}, "not a control record"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(kind: RecordKind, fields: Any, message: str) -> None:
+    with pytest.raises(ControlRecordError, match=message):
+        decode_control(kind, orjson.dumps(fields))
+
+
+def test_bytes_that_are_not_json_are_refused() -> None:
+    with pytest.raises(ControlRecordError, match="3 bytes are not JSON"):
+        decode_control(RecordKind.PATTERN_OFF, b"\xff{}")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({}, "is a JSON object, got None"),
+        ({"declaration": {"name": "s", "event_types": ["A"], "end_events": ["B"]}}, "end events B"),
+    ],
+)
+def test_a_declaration_that_is_wrong_is_refused(members: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        decode_control(RecordKind.STREAM_ON, orjson.dumps({"format": 1, **members}))
