@@ -37,6 +37,13 @@ _SERVER_CHECK_S = 1.0
 log = structlog.get_logger(__name__)
 
 
+def describe_death(name: str, status: int, pause_s: float, log_file: Path) -> str:
+    """A sentence for people: what ended, when it starts again, and the last line of its log."""
+    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
+    last = lines[-1][:300] if lines else "nothing was logged"
+    return f"{name} ended (status {status}), it starts again in {pause_s:g} s; {log_file} ends with: {last}"
+
+
 def _log_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
     log.warning("process-ended", name=name, status=status, again_in_s=pause_s, log=str(log_file))
 

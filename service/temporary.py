@@ -14,7 +14,7 @@ from threading import Event, Thread
 from service.client import ForestallClient
 from service.errors import ServiceNotReady
 from service.settings import PREFIX, Settings
-from service.supervisor import Supervisor
+from service.supervisor import Supervisor, describe_death
 
 _READY_S = 300.0
 
@@ -56,7 +56,11 @@ def running(folder: Path, say: Callable[[str], None] = lambda _: None) -> Iterat
         "TRIGGER_INTERVAL_S": "0.2",
     }
     settings = Settings(data_dir=folder, redis_url=None)
-    supervisor = Supervisor(settings, {PREFIX + name: value for name, value in variables.items()})
+    supervisor = Supervisor(
+        settings,
+        {PREFIX + name: value for name, value in variables.items()},
+        on_death=lambda *death: say(describe_death(*death)),
+    )
     say("starting Redis, the API, Spark and the deliverer (the first start compiles kernels)")
     supervisor.start()
     stop = Event()

@@ -38,7 +38,11 @@ def demo(
             shown += 1
             if shown <= _SHOWN_ALERTS:
                 events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
-                console.print(f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}", markup=False, soft_wrap=True)
+                console.print(
+                    f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}",
+                    markup=False,
+                    soft_wrap=True,
+                )
             elif shown == _SHOWN_ALERTS + 1:
                 console.print("webhook: ... more arrive")
 
@@ -64,9 +68,10 @@ def _show(console: Console, result: DemoResult) -> None:
     table.add_row("alerts that arrived by webhook", f"{result.webhooks:,}")
     ranked = sorted(result.endings.items(), key=lambda item: -item[1])
     for reason, count in ranked[:_SHOWN_REASONS]:
-        table.add_row(f"ended early by {escape(reason)}", f"{count:,}")
+        how = "ended with its trace, by" if reason.startswith("end(") else "ended early by"
+        table.add_row(f"{how} {escape(reason)}", f"{count:,}")
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
-        table.add_row("ended early by other constraints", f"{rest:,}")
+        table.add_row("ended by other constraints", f"{rest:,}")
     table.add_row("peak held instances, with constraints", f"{result.peak_held:,}")
     table.add_row("peak held instances, without", f"{result.peak_held_unpruned:,}")
     console.print(table)

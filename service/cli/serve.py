@@ -18,7 +18,7 @@ from service.client import ForestallClient
 from service.errors import CallRefused, PortInUse, ServiceUnreachable
 from service.logs import configure_logs
 from service.settings import PREFIX, load_settings
-from service.supervisor import Supervisor
+from service.supervisor import Supervisor, describe_death
 
 _TOLD_EVERY_S = 15.0
 
@@ -76,10 +76,7 @@ def serve(
 
 
 def _tell_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
-    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
-    last = lines[-1][:300] if lines else "nothing was logged"
-    told.print(f"[yellow]{name} ended[/yellow] (status {status}), starting it again in {pause_s:g} s: {escape(last)}")
-    told.print(f"  its log: {escape(str(log_file))}")
+    told.print(f"[yellow]{escape(describe_death(name, status, pause_s, log_file))}[/yellow]")
 
 
 def _require_free(host: str, port: int) -> None:

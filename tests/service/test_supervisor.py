@@ -14,7 +14,7 @@ import pytest
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.supervisor import Supervisor
+from service.supervisor import Supervisor, describe_death
 from service.testing import settings_for
 
 URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
@@ -108,6 +108,19 @@ def test_a_child_that_keeps_dying_is_started_with_growing_pauses(supervisor):
     assert pauses == [0.4, 0.8, 1.6]
 
 
+def test_a_death_is_told_with_the_last_line_of_the_log(supervisor):
+    told = []
+    supervisor.children = {"bad": "failing"}
+    supervisor.on_death = lambda *death: told.append(describe_death(*death))
+    supervisor.start()
+    (supervisor.log_folder / "bad.log").write_text("first\nthe reason\n\n")
+    until(lambda: supervisor.pid("bad") is None)
+    supervisor.tend()
+    assert told == [
+        f"bad ended (status 3), it starts again in 0.4 s; {supervisor.log_folder / 'bad.log'} ends with: the reason"
+    ]
+
+
 def test_stop_ends_all_even_what_does_not_listen(supervisor):
     supervisor.children = {"deaf": "stubborn", "first": "lasting"}
     supervisor.stop_patience_s = 0.5
@@ -126,7 +139,7 @@ from threading import Event
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.supervisor import Supervisor
+from service.supervisor import Supervisor, describe_death
 from service.testing import settings_for
 supervisor = Supervisor(
     settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
@@ -167,7 +180,7 @@ def test_a_private_redis_that_outlived_its_supervisor_is_taken_over_and_stopped(
     code = f"""
 from pathlib import Path
 from service import Settings
-from service.supervisor import Supervisor
+from service.supervisor import Supervisor, describe_death
 supervisor = Supervisor(Settings(data_dir=Path({str(tmp_path)!r}), redis_url=None), {{}}, {{}})
 supervisor.start()
 print(supervisor.redis_url, flush=True)
