@@ -52,7 +52,7 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
         with open_stores(settings) as stores:
             yield {"services": Services.of(stores, settings, clock)}
 
-    app = FastAPI(title=TITLE, description=DESCRIPTION, version="1", lifespan=lifespan)
+    app = FastAPI(title=TITLE, description=DESCRIPTION, version="1", lifespan=lifespan, redirect_slashes=False)
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes)
     add_handlers(app)
     guarded = APIRouter(dependencies=[Depends(require_key)], responses=PROBLEM_RESPONSES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Annotated, Any
 
 import orjson
@@ -13,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.errors import BodyTooLarge, UnsupportedMediaType, malformed_json, problem
 
 _THROWN_AWAY = 4
+_LONG_INTEGER = re.compile(rb"[0-9]{19}")
 
 
 class BodyLimit:
@@ -123,12 +126,18 @@ MediaType = Annotated[str, Depends(media_type)]
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON body.
+    """The value of a JSON body; integers beyond 64 bits stay integers, so that they can be refused as such.
 
     Raises:
         MalformedBody: It is not JSON.
     """
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise malformed_json(error.msg, error.lineno, error.colno) from error
+    if _LONG_INTEGER.search(body) is None:
+        return value
+    try:
+        return json.loads(body)  # orjson reads such integers as floats
+    except RecursionError:  # nested too deeply for this one only
+        return value

@@ -24,6 +24,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import Match
 
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import PatternRefused
@@ -33,6 +34,7 @@ from streams import DeclarationError, EventRejected, Fault, ForestallError
 MEDIA_TYPE = "application/problem+json"
 
 _RETRY_AFTER_S = 1
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _STANDARD = ("type", "title", "status", "detail", "code")
 
 
@@ -188,11 +190,28 @@ def malformed_json(reason: str, line: int, column: int) -> MalformedBody:
     return MalformedBody(f"line {line}, column {column}: the body is not JSON: {reason}", line=line, column=column)
 
 
-def _on_http_error(_: Request, error: Exception) -> JSONResponse:
+def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     code = status.phrase.lower().replace(" ", "-")
+    path = request.url.path
+    if status is HTTPStatus.NOT_FOUND:
+        return _document(status, code, f"there is nothing at {path}; /docs lists what there is", {"path": path})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = _allowed_methods(request)
+        detail = f"{path} does not take {request.method}; it takes {', '.join(allowed)}"
+        more = {"path": path, "allowed": allowed}
+        return _document(status, code, detail, more, {"Allow": ", ".join(allowed)})
     return _document(status, code, str(error.detail), headers=error.headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes at a path; the framework's own answer names those of the first one only."""
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
 
 
 def _on_bug(_: Request, error: Exception) -> JSONResponse:

@@ -64,6 +64,8 @@ def parse_constraints(
     parts: list[Part] = []
     notices: list[str] = []
     stream, problems = _stream(value)
+    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY}:
+        problems.append(((), "list at least one constraint, or write constraints: [] for an empty set"))
     for number, (path, entry) in enumerate(_entries(value)):
         if number >= max_constraints:
             problems.append((path, f"there are more than {max_constraints} entries; split the set"))

@@ -3,7 +3,8 @@
 PipelineError
 ├── JavaMissing            no Java 17 or newer for Spark
 ├── LogUnreachable         Redis does not answer
-├── LogDamaged             the log misses entries that were planned to be read
+├── LogDamaged             the log misses entries that have to be read
+├── MatchLimitReached      an event completed more matches than are told
 ├── SourceOptionError      an option of the event-log source is missing or malformed
 ├── SavedStateError        saved state of a shard is damaged or of an unknown version
 └── QueryFailed            the streaming query ended by an error
@@ -38,10 +39,17 @@ class LogUnreachable(PipelineError):
 
 
 class LogDamaged(PipelineError):
-    """Entries that a micro-batch was planned over are no longer in the log."""
+    """Entries that have to be read are no longer in the log."""
 
     code: ClassVar[str] = "log-damaged"
     fault: ClassVar[Fault] = "external"
+
+
+class MatchLimitReached(PipelineError):
+    """One event completed more matches of a pattern than are told; the rest is counted in a dead letter."""
+
+    code: ClassVar[str] = "match-limit"
+    fault: ClassVar[Fault] = "caller"
 
 
 class SourceOptionError(PipelineError):

@@ -62,9 +62,21 @@ def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mappin
 
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> OutputRow:
     """The row for an entry that could not be applied; the entry itself stays in the log at its position."""
-    identity = row_id(RowKind.DEAD_LETTER, shard, entry.position)
-    body = {
-        "id": identity,
+    body = dead_letter_body(shard, entry, error)
+    return OutputRow(
+        kind=RowKind.DEAD_LETTER,
+        stream=entry.stream,
+        id=body["id"],
+        body=orjson.dumps(body),
+        position=entry.position,
+        shard=shard,
+    )
+
+
+def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
+    """What a dead letter says of an entry; ``parts`` tell the letters of one entry apart, plain JSON values."""
+    return {
+        "id": row_id(RowKind.DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,
         "shard": shard,
         "position": entry.position,
@@ -73,11 +85,3 @@ def dead_letter(shard: int, entry: Entry, error: ForestallError) -> OutputRow:
         "code": error.code,
         "reason": error.message,
     }
-    return OutputRow(
-        kind=RowKind.DEAD_LETTER,
-        stream=entry.stream,
-        id=identity,
-        body=orjson.dumps(body),
-        position=entry.position,
-        shard=shard,
-    )

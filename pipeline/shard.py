@@ -125,9 +125,21 @@ class ShardState:
             raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {known}")
         kind = RecordKind(entry.kind)
         if kind is RecordKind.EVENTS:
-            yield from self._declared(entry).process(entry.body)
+            yield from self._declared(entry).process(self._shard, entry)
         else:
+            self._safe_control(kind, entry)
+
+    def _safe_control(self, kind: RecordKind, entry: Entry) -> None:
+        """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
+        try:
             self._control(kind, entry)
+        except (ForestallError, MemoryError):
+            raise
+        # house: allow broad-except: one odd record must not stop its shard for good; it becomes a dead letter
+        except Exception as error:
+            raise ControlRecordError(
+                f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
+            ) from error
 
     def _control(self, kind: RecordKind, entry: Entry) -> None:
         match decode_control(kind, entry.body):

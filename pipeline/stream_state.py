@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
-from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Query, describe_atom, parse_pattern
-from pipeline.rows import RowKind, alert_id, row_id
+from nfa import (
+    Deviation,
+    Ending,
+    Match,
+    Matcher,
+    MatcherStats,
+    Overflow,
+    Query,
+    Term,
+    describe_atom,
+    parse_pattern,
+)
+from pipeline.entries import Entry
+from pipeline.errors import MatchLimitReached
+from pipeline.rows import RowKind, alert_id, dead_letter_body, row_id
 from pipeline.rules import Rules, rules_of
 from streams import (
     EARLIEST_US,
@@ -26,6 +39,9 @@ from streams import (
 )
 
 _SCHEMA = EventBatch.from_events([]).columns.schema
+
+# What the matcher reports at most per trace, pattern and event.
+_MATCH_LIMIT = 10_000
 
 Finding = tuple[RowKind, str, dict[str, Any]]
 
@@ -112,16 +128,20 @@ class StreamState:
                 "is another document"
             )
         rules = rules_of(record.document)
-        self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
         self._matcher.set_guard(record.version, rules.monitor)
+        self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
-    def process(self, body: bytes) -> Iterator[Finding]:
-        """Match an encoded batch.
+    def process(self, shard: int, entry: Entry) -> Iterator[Finding]:
+        """Match the encoded batch of an entry.
+
+        Args:
+            shard: Where the entry is.
+            entry: Its body is the batch.
 
         Raises:
             BatchFormatError: The bytes are not a batch that can be matched; nothing has changed then.
         """
-        batch = decode_batch(body)
+        batch = decode_batch(entry.body)
         try:
             output = self._matcher.process(batch)
         except orjson.JSONDecodeError as error:
@@ -129,6 +149,8 @@ class StreamState:
         yield from map(self._alert, output.matches())
         yield from map(self._ending, output.endings())
         yield from map(self._deviation, output.deviations())
+        for overflow in _summed(output.overflows()):
+            yield self._overflow(shard, entry, overflow)
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
         """The state as a JSON object and the matcher's bytes; constraints that nothing follows are left out."""
@@ -172,7 +194,7 @@ class StreamState:
             "end": format_time(match.end_us),
             "detected_at": format_time(match.end_us),
             "bindings": match.bindings,
-            "why": _why(self._query(match.pattern), match.bindings),
+            "why": _why(self._query(match.pattern).terms[match.term], match.bindings),
         }
         return RowKind.ALERT, identity, body
 
@@ -212,6 +234,18 @@ class StreamState:
         }
         return RowKind.DEVIATION, identity, body
 
+    def _overflow(self, shard: int, entry: Entry, overflow: Overflow) -> Finding:
+        """A dead letter: an alert that is not told has to be told of."""
+        error = MatchLimitReached(
+            f"{overflow.dropped:,} matches of the pattern {overflow.pattern!r} (version {overflow.version}) in the "
+            f"trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r} were beyond "
+            f"the limit of {_MATCH_LIMIT:,} per event and gave no alerts; conditions or a window in the pattern "
+            "make them fewer"
+        )
+        parts = (overflow.pattern, overflow.version, overflow.key, overflow.event_id, overflow.time_us)
+        body = dead_letter_body(shard, entry, error, *parts)
+        return RowKind.DEAD_LETTER, body["id"], body
+
     def _query(self, pattern: str) -> Query:
         return self._matcher.patterns[pattern].query
 
@@ -220,8 +254,8 @@ def decode_batch(body: bytes) -> EventBatch:
     """An encoded batch, checked so far that no value in it can harm the matcher.
 
     Raises:
-        BatchFormatError: It is damaged, of another version, or has other columns, nulls, invalid text or times
-            that cannot be written.
+        BatchFormatError: It is damaged, of another version, or has other columns, nulls, a type twice in its
+            dictionary, invalid text or times that cannot be written.
     """
     batch = EventBatch.from_bytes(body)
     columns = batch.columns
@@ -233,14 +267,28 @@ def decode_batch(body: bytes) -> EventBatch:
         raise BatchFormatError(f"a batch holds invalid values: {error}") from error
     if holes := [name for name in columns.schema.names if columns.column(name).null_count]:
         raise BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
+    types = columns.column("type").dictionary
+    if types.null_count:
+        raise BatchFormatError("a batch has a null in the dictionary of its types")
+    if len(types.unique()) != len(types):
+        raise BatchFormatError("a batch has a type twice in the dictionary of its types")
     times_us = batch.time_us
     if strangers := times_us[(times_us < EARLIEST_US) | (times_us > LATEST_US)].tolist():
         raise BatchFormatError(f"a batch holds the time {strangers[0]} us, which is outside the years 1 to 9999")
     return batch
 
 
-def _why(query: Query, bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The bound events, each with the step of the pattern that it took."""
-    atoms = {atom.alias: describe_atom(atom) for term in query.terms for atom in term.atoms}
+def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
+    """One per trace, event and pattern, in the order of their first."""
+    found: dict[Overflow, int] = {}
+    for overflow in overflows:
+        place = replace(overflow, dropped=0)
+        found[place] = found.get(place, 0) + overflow.dropped
+    return [replace(place, dropped=dropped) for place, dropped in found.items()]
+
+
+def _why(term: Term, bindings: Mapping[str, tuple[str, ...]]) -> str:
+    """The bound events, each with the step that it took in the alternative of the pattern that matched."""
+    atoms = {atom.alias: describe_atom(atom) for atom in term.atoms}
     steps = (f"{', '.join(ids)} is {atoms[alias]}" for alias, ids in bindings.items())
     return "; ".join(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,23 @@ import orjson
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, Registry, Submission
-from streams import Clock, Event, EventBatch, StreamDeclaration, parse_cloudevent, parse_each, parse_plain
+from streams import (
+    Clock,
+    Event,
+    EventBatch,
+    EventRejected,
+    StreamDeclaration,
+    parse_cloudevent,
+    parse_each,
+    parse_plain,
+)
 
 EventShape = Literal["cloudevents", "any"]
 
 _SHOWN_CHARS = 4_000
 _LONGEST_KEY = 200
+_DEEPEST = 100
+_MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +141,24 @@ class Intake:
 
 
 def _event(value: object, declaration: StreamDeclaration, shape: EventShape) -> Event:
+    _check_extent(value)
     is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
     return parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration)
+
+
+def _check_extent(value: object) -> None:
+    """Refuse what is nested too deeply or holds an integer that the log cannot carry, before anything descends."""
+    level, depth = [value], 1
+    while level:
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict | list):
+                if depth > _DEEPEST:
+                    raise EventRejected(f"the event is nested deeper than {_DEEPEST}; send it flatter")
+                below.extend(item.values() if isinstance(item, dict) else item)
+            elif isinstance(item, int) and not -(2**63) <= item < 2**64:
+                raise EventRejected("the event holds an integer beyond 64 bits; write it as a text")
+        level, depth = below, depth + 1
 
 
 def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
@@ -143,8 +171,21 @@ def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
 def _encoded(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested deeper than orjson writes; such an event is rejected
-        return repr(value).encode(errors="backslashreplace")
+    except TypeError:  # nested deeper than orjson writes, or not its values; such an event is rejected
+        return json.dumps(_writable(value, _DEEPEST), sort_keys=True, default=repr).encode()
+
+
+def _writable(value: object, levels: int) -> object:
+    """A value that ``json`` writes: cut below some levels, endless integers in hexadecimal."""
+    if isinstance(value, dict | list) and levels == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {str(name): _writable(item, levels - 1) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_writable(item, levels - 1) for item in value]
+    if isinstance(value, int) and value.bit_length() > _MOST_WRITTEN_BITS:
+        return hex(value)
+    return value
 
 
 def _shown(value: object) -> str:

@@ -22,6 +22,9 @@ PREFIX = "FORESTALL_"
 
 _MOST_PATTERN_CHARS = 20_000  # nfa reads no more
 
+_FEWEST_KEY_CHARS = 8
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -94,7 +97,7 @@ class Settings(BaseSettings):
         trigger_interval_s: How often the pipeline begins a micro-batch.
         heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
         spark_master: Where Spark runs.
-        log_level: Least level that is logged.
+        log_level: Least level that is logged: DEBUG, INFO, WARNING or ERROR, also in lower case.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
 
@@ -107,14 +110,14 @@ class Settings(BaseSettings):
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = Field(default_factory=_default_shards)
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    api_key: Annotated[SecretStr, Field(min_length=8)] | None = None
+    api_key: SecretStr | None = None
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
     trigger_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
     spark_master: str = "local[*]"
-    log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
+    log_level: str = "INFO"
     parent_pid: Count | None = None
 
     @field_validator("redis_url")
@@ -126,6 +129,20 @@ class Settings(BaseSettings):
                 "unix:///PATH (it is not shown here, as it may hold a password)"
             )
         return url
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_long_enough(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(key.get_secret_value()) < _FEWEST_KEY_CHARS:
+            raise ValueError(f"an API key has at least {_FEWEST_KEY_CHARS} characters")
+        return key
+
+    @field_validator("log_level")
+    @classmethod
+    def _is_a_log_level(cls, level: str) -> str:
+        if level.upper() not in _LOG_LEVELS:
+            raise ValueError(f"{level!r} is no log level; write one of {', '.join(_LOG_LEVELS)}")
+        return level.upper()
 
     @model_validator(mode="after")
     def _open_only_on_loopback(self) -> Settings:

@@ -51,8 +51,10 @@ class StreamDeclaration:
                 "beginning with a letter or digit",
                 field="name",
             )
-        if not self.key:
-            raise DeclarationError(f"stream {self.name!r}: the path of the correlation key is empty", field="key")
+        _check_path(self.name, "the correlation key", self.key, "key")
+        for part in fields(FieldMapping):
+            if (path := getattr(self.mapping, part.name)) is not None:
+                _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
         unknown = sorted(set(self.end_events) - set(self.event_types)) if self.event_types else []
         if unknown:
             raise DeclarationError(
@@ -85,6 +87,15 @@ class StreamDeclaration:
             event_types=_texts(value, "event_types"),
             end_events=_texts(value, "end_events"),
             mapping=_mapping(value.get("mapping", {})),
+        )
+
+
+def _check_path(stream: str, what: str, path: str, place: str) -> None:
+    if not all(path.split(".")):
+        raise DeclarationError(
+            f"stream {stream!r}: the path {path!r} of {what} has an empty part; write names joined by single dots, "
+            "such as data.order.id",
+            field=place,
         )
 
 

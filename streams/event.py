@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from streams.errors import EventRejected
 
 
@@ -32,9 +34,22 @@ class Event:
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
                 raise EventRejected(f"an event needs a non-empty text as {name}, got {value!r}", field=name)
+            if not value.isascii():
+                _check_text(value, name)
         if not isinstance(self.time_us, int) or isinstance(self.time_us, bool):
             raise EventRejected(
                 f"event {self.id!r}: time must be whole microseconds, got {self.time_us!r}", field="time"
             )
         if not -(2**63) <= self.time_us < 2**63:
             raise EventRejected(f"event {self.id!r}: time {self.time_us} is outside 64 bits", field="time")
+        try:
+            orjson.dumps(self.data)
+        except TypeError as error:
+            raise EventRejected(f"event {self.id!r}: data cannot be written as JSON: {error}", field="data") from error
+
+
+def _check_text(value: str, name: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise EventRejected(f"{name!r} holds half of a surrogate pair, which is not text", field=name) from error

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.filters import PatternFilter, StreamFilter
 from api.schemas.alerts import AlertList, AlertModel
 from api.services import Served
 
@@ -15,8 +16,8 @@ router = APIRouter(prefix="/alerts", tags=["alerts"])
 @router.get("", summary="List alerts")
 def list_alerts(
     services: Served,
-    stream: Annotated[str | None, Query(description="Only alerts of this stream.")] = None,
-    pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
+    stream: StreamFilter,
+    pattern: PatternFilter,
     after: Annotated[str, Query(description="Cursor of an earlier page.")] = "0",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AlertList:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.filters import StreamFilter
 from api.schemas.dead_letters import DeadLetterList
 from api.services import Served
 
@@ -15,7 +16,7 @@ router = APIRouter(prefix="/dead-letters", tags=["dead-letters"])
 @router.get("", summary="List recent dead letters")
 def list_dead_letters(
     services: Served,
-    stream: Annotated[str | None, Query(description="Only those of this stream; counters are of all.")] = None,
+    stream: StreamFilter,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeadLetterList:
     """Events and log entries that could not be taken, newest first, and counters by reason."""

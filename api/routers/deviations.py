@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.filters import StreamFilter
 from api.schemas.deviations import DeviationList
 from api.services import Served
 
@@ -15,7 +16,7 @@ router = APIRouter(prefix="/deviations", tags=["deviations"])
 @router.get("", summary="List recent deviations")
 def list_deviations(
     services: Served,
-    stream: Annotated[str | None, Query(description="Only those of this stream; counters are of all.")] = None,
+    stream: StreamFilter,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeviationList:
     """Events that break their stream's constraints, newest first, and counters by event type."""

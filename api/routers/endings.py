@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from api.filters import StreamFilter
 from api.schemas.endings import EndingList
 from api.services import Served
 
@@ -15,9 +16,12 @@ router = APIRouter(prefix="/endings", tags=["endings"])
 @router.get("", summary="List recent early endings")
 def list_endings(
     services: Served,
-    stream: Annotated[str | None, Query(description="Only those of this stream; counters are of all.")] = None,
+    stream: StreamFilter,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> EndingList:
-    """Runs that ended before their transaction did, newest first, and counters by reason."""
+    """The first event after which a pattern can no longer match in a transaction, newest first, and counters by reason.
+
+    A transaction's own end event is among them, with the form ``end``.
+    """
     store = services.stores.endings
     return EndingList.from_domain(store.recent(limit, stream=stream), store.counts())

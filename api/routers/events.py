@@ -19,7 +19,13 @@ _BATCH = "application/cloudevents-batch+json"
 _PLAIN = "application/json"
 
 
-@router.post("", status_code=status.HTTP_202_ACCEPTED, summary="Send events", openapi_extra={"requestBody": BODY})
+@router.post(
+    "",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Send events",
+    response_description="Some, all or none of the events were accepted: look at `rejected`.",
+    openapi_extra={"requestBody": BODY},
+)
 def send_events(
     body: RawBody,
     media_type: MediaType,
@@ -31,7 +37,8 @@ def send_events(
 ) -> IntakeModel:
     """Take events: CloudEvents, or plain objects read by the stream's mapping; an array may mix both.
 
-    Accepted events are safe in the log. The others are listed with the reason, here and under ``/v1/dead-letters``.
+    The answer 202 may accept only some of the events, or none: look at ``rejected``. Accepted events are safe in the
+    log. The others are listed with the reason, here and under ``/v1/dead-letters``.
     """
     objects, shape = _objects(body, media_type)
     report = services.intake.ingest(stream, objects, shape=shape, idempotency_key=idempotency_key)

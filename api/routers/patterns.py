@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
+from api.filters import StreamFilter
 from api.schemas.patterns import CheckedPattern, NewPattern, PatternDetail, PatternList, PatternModel
 from api.services import Served
 
@@ -32,9 +31,7 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
 
 
 @router.get("", summary="List the patterns")
-def list_patterns(
-    services: Served, stream: Annotated[str | None, Query(description="Only those of this stream.")] = None
-) -> PatternList:
+def list_patterns(services: Served, stream: StreamFilter) -> PatternList:
     """All patterns, by name."""
     patterns = services.stores.registry.patterns(stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])

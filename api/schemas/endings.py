@@ -11,7 +11,7 @@ from api.wire import WireModel
 
 
 class EndingModel(WireModel):
-    """A pattern that can no longer match in a transaction, and the event that made it certain."""
+    """The first event after which a pattern can no longer match in a transaction, which may be its own end event."""
 
     id: str
     stream: str
@@ -21,7 +21,7 @@ class EndingModel(WireModel):
     event: str = Field(description="Id of the event.")
     event_type: str
     time: str
-    form: str = Field(description="Form of the reason: p1 to p5, or end.")
+    form: str = Field(description="Form of the reason: p1 to p5, or end for the transaction's own end event.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atom: str | None = Field(description="The step that became impossible.")
     reason: str
@@ -33,7 +33,7 @@ class EndingModel(WireModel):
 
 
 class EndingCount(WireModel):
-    """How often runs ended for one reason."""
+    """In how many transactions a pattern could no longer match for one reason."""
 
     stream: str
     pattern: str

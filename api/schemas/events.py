@@ -48,7 +48,9 @@ class IntakeModel(WireModel):
     """What became of the events; the accepted ones are safe in the log."""
 
     accepted: int
-    rejected: list[RejectedModel] = Field(description="Also to be seen under /v1/dead-letters.")
+    rejected: list[RejectedModel] = Field(
+        description="Events that were not taken, perhaps all; also under /v1/dead-letters."
+    )
     duplicate: bool = Field(description="The batch had been taken before under this Idempotency-Key.")
 
     @classmethod

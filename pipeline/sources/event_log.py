@@ -164,6 +164,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._keys = [log_key(shard) for shard in range(options.shards)]
         self._server: redis.Redis | None = None
         self._target: Offset | None = None
+        self._has_looked = False
 
     def initialOffset(self) -> dict[str, str]:
         return dict.fromkeys(map(str, range(self._options.shards)), START)
@@ -176,9 +177,13 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             LogUnreachable: The server stayed away for all retries.
+            LogDamaged: The checkpoint is new and the log's beginning is gone.
             SourceOptionError: The checkpoint has another number of shards.
         """
         self._check_shards(start)
+        if not self._has_looked:
+            self._check_beginnings(start)
+            self._has_looked = True
         entries = 0
         if isinstance(limit, ReadMaxRows):
             entries = max(1, limit.max_rows // self._options.shards)
@@ -230,7 +235,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     if surplus > 0:
                         trims.xtrim(key, minid=end[str(shard)], approximate=True, limit=surplus)
                 trims.execute()
-        except redis.ConnectionError as error:
+        except (redis.ConnectionError, redis.TimeoutError) as error:
             raise _unreachable(error) from error
 
     def stop(self) -> None:
@@ -250,6 +255,24 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "the number of shards is fixed for the life of a checkpoint",
                 option="shards",
             )
+
+    def _check_beginnings(self, start: Offset) -> None:
+        """Refuse to read a shard from its beginning when that is gone: what was declared there would be missing."""
+        for shard, key in enumerate(self._keys):
+            if start[str(shard)] != START:
+                continue
+            added, kept = _counts(self._connection(), key)
+            if added != kept:
+                raise LogDamaged(
+                    f"shard {shard} of the event log is to be read from its beginning, but {added - kept} of its "
+                    f"{added} entries are gone: they were trimmed to the log's retention, and the streams and patterns "
+                    "that were declared in them cannot be rebuilt by a new checkpoint; put the old checkpoint back, or "
+                    "begin with an empty Redis and data folder; raise FORESTALL_LOG_RETENTION_ENTRIES to keep more for "
+                    "replays",
+                    shard=shard,
+                    added=added,
+                    kept=kept,
+                )
 
     def _ends(self, start: Offset, entries: int) -> Offset:
         """Last position of at most ``entries`` (0: all) entries after ``start``, per shard."""
@@ -284,6 +307,19 @@ def connect(options: EventLogOptions) -> redis.Redis:
     )
 
 
+def _counts(server: redis.Redis, key: str) -> tuple[int, int]:
+    """How many entries were ever added to a shard, and how many it still has."""
+    try:
+        facts = server.xinfo_stream(key)
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise _unreachable(error) from error
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return 0, 0
+        raise
+    return int(facts["entries-added"]), int(facts["length"])
+
+
 def _read_range(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[pa.RecordBatch]:
     reached = after
     while reached != until:
@@ -297,7 +333,8 @@ def _read_range(server: redis.Redis, shard: int, after: str, until: str) -> Iter
         if not page:
             raise LogDamaged(
                 f"shard {shard} of the event log ends at {reached} where entries up to {until} were planned: "
-                "entries were removed, or the server lost data; restore the log, or start with a new checkpoint",
+                "entries were removed, or the server lost data; put the log back, or begin with an empty Redis and "
+                "data folder: a new checkpoint alone cannot rebuild the streams and patterns of removed entries",
                 shard=shard,
                 reached=reached,
                 planned=until,

@@ -262,16 +262,23 @@ class Registry:
     def _apply(
         self, key: str, versions_key: str, field: str, change: Callable[[bytes | None], _Change | None]
     ) -> tuple[bytes, bool]:
-        """Compute a change and commit it; again when another writer came first. None leaves the record as it is."""
+        """Compute a change and commit it; again when another writer came first. None leaves the record as it is.
+
+        A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
+        where the very version that was wanted is there, the change has landed.
+        """
         for _ in range(_ATTEMPTS):
             current = self._get(key, field)
             wanted = change(current)
             if wanted is None:
                 assert current is not None, "only an existing record can stay as it is"
                 return current, False
-            arguments: list[str | bytes | int] = [field, current or b"", wanted.record, f"{wanted.version}@{field}"]
+            version_field = f"{wanted.version}@{field}"
+            arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
             arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
             if self._commit([key, versions_key, *self._log.keys()], arguments):
+                return wanted.record, True
+            if self._client.hget(versions_key, version_field) == wanted.record:
                 return wanted.record, True
         raise RegistryContended(f"{field!r} keeps being changed by others; try again")
 

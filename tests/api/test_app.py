@@ -95,10 +95,12 @@ def test_without_redis_everything_is_a_503_that_asks_for_another_try(clock, chec
 
 
 def test_unknown_paths_and_methods_are_problems(http, check_problem):
-    check_problem(http.get("/v1/nothing"), 404, "not-found")
+    assert "/v1/nothing" in check_problem(http.get("/v1/nothing"), 404, "not-found")["detail"]
+    check_problem(http.get("/v1/streams/"), 404, "not-found")
     answer = http.put("/v1/streams")
-    check_problem(answer, 405, "method-not-allowed")
-    assert answer.headers["allow"]
+    body = check_problem(answer, 405, "method-not-allowed")
+    assert body["detail"] == "/v1/streams does not take PUT; it takes GET, POST"
+    assert (body["allowed"], answer.headers["allow"]) == (["GET", "POST"], "GET, POST")
 
 
 def test_a_bug_is_a_500_that_tells_nothing(http, check_problem, monkeypatch):
@@ -118,10 +120,13 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
 LOCAL = {  # of files, settings, workflows, the log, the matcher and the client: none comes out of a request
     "CallRefused",
     "ControlRecordError",
+    "DataFolderUnusable",
     "EventFileError",
     "FileUnreadable",
     "InvalidWorkflow",
+    "MatchLimitReached",
     "PatternNameTaken",
+    "PortInUse",
     "SettingsInvalid",
     "SourceOptionError",
     "UnknownPattern",

@@ -262,7 +262,14 @@ def test_limits() -> None:
 
 def test_a_set_may_be_empty() -> None:
     assert parse_constraints("[]").constraint_set == ConstraintSet()
-    assert parse_constraints("{}").constraint_set == ConstraintSet()
+    assert parse_constraints({"stream": "orders", "constraints": []}).constraint_set == ConstraintSet()
+    assert parse_constraints({"end": []}).constraint_set == ConstraintSet()
+
+
+@pytest.mark.parametrize("document", ["{}", {}, {"stream": "orders"}, "stream: orders"])
+def test_a_mapping_without_constraints_is_refused(document: object) -> None:
+    (problem,) = problems_of(document)
+    assert problem.removeprefix("line 1: ").startswith("list at least one constraint, or write constraints: []")
 
 
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump, lambda value: value])

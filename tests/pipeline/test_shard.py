@@ -58,6 +58,49 @@ def test_an_alert_says_what_matched_and_why():
     assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == (RowKind.ALERT, "orders", "1-3", 0)
 
 
+def test_an_alert_tells_the_alternative_that_matched():
+    either = PatternOn(name="either", version=1, text="PATTERN either EVENT OR(A x [v > 1], B x)")
+    alerts = bodies(rows_of(STREAM, either, [event(1, "A", v=2), event(2, "B")]), "alert")
+    assert [alert["why"] for alert in alerts] == ["e1 is A x [v > 1]", "e2 is B x"]
+
+
+def test_matches_beyond_the_limit_become_a_dead_letter():
+    pair = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, B b)")
+    batch = [*(event(number, "A") for number in range(1, 10_501)), event(10_501, "B"), event(10_502, "B", "m")]
+    log = log_of([STREAM, pair, batch])
+    rows = run_inline(log)
+    assert len(bodies(rows, "alert")) == 10_000
+    (letter,) = bodies(rows, "dead-letter")
+    assert {name: value for name, value in letter.items() if name != "reason"} == {
+        "id": rows[-1].id,
+        "stream": "orders",
+        "shard": 0,
+        "position": "1-3",
+        "kind": "events",
+        "size_bytes": len(log[0][-1].body),
+        "code": "match-limit",
+    }
+    assert letter["reason"].startswith(
+        "500 matches of the pattern 'pair' (version 1) in the trace 'k' at the event 'e10501' of type 'B' were beyond "
+        "the limit of 10,000"
+    )
+    assert bodies(run_inline(log), "dead-letter") == [letter]
+
+
+def test_rows_of_overflow_of_one_event_and_pattern_are_summed():
+    either = PatternOn(name="pair", version=1, text="PATTERN pair EVENT OR(SEQ(A a, B b), SEQ(A a, B c))")
+    other = PatternOn(name="other", version=1, text="PATTERN other EVENT SEQ(A a, B b)")
+    batch = [*(event(number, "A") for number in range(1, 10_501)), event(10_501, "B"), event(10_502, "B")]
+    letters = bodies(rows_of(STREAM, either, other, [*batch]), "dead-letter")
+    assert len(letters) == len({letter["id"] for letter in letters}) == 4
+    assert sorted(letter["reason"].split(" (")[0] for letter in letters) == [
+        "11,000 matches of the pattern 'pair'",
+        "11,000 matches of the pattern 'pair'",
+        "500 matches of the pattern 'other'",
+        "500 matches of the pattern 'other'",
+    ]
+
+
 def test_an_ending_names_event_constraints_and_atom():
     rows = rows_of(STREAM, EITHER, PAIR, [event(1, "A"), event(2, "L")])
     (ending,) = bodies(rows, "ending")
@@ -257,6 +300,22 @@ BAD_ENTRIES = {
     "empty body": (raw("events", b""), "batch-format", "0 bytes"),
     "other columns": (raw("events", batch_with(time=pa.array([1]))), "batch-format", "other types"),
     "nulls": (raw("events", batch_with(key=pa.array([None], pa.string()))), "batch-format", "nulls in key"),
+    "a null type": (
+        raw(
+            "events",
+            batch_with(type=pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array(["A", None]))),
+        ),
+        "batch-format",
+        "null in the dictionary",
+    ),
+    "a type twice": (
+        raw(
+            "events",
+            batch_with(type=pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array(["A", "A"]))),
+        ),
+        "batch-format",
+        "twice in the dictionary",
+    ),
     "bad JSON": (
         raw("events", batch_with(data=pa.array([b"{"]), type=pa.array(["U"]).dictionary_encode())),
         "batch-format",
@@ -335,6 +394,38 @@ def test_a_bad_entry_becomes_a_dead_letter_and_changes_nothing(name):
     assert (letter["position"], letter["kind"], letter["code"]) == ("1-99", bad.kind, code)
     assert reason in letter["reason"]
     assert [row for row in rows if row.kind != "dead-letter"] == run_inline({0: [*before, after]})
+
+
+@pytest.mark.parametrize("error", [RecursionError("too deep"), ValueError("odd"), TypeError("odder"), KeyError("k")])
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("pattern-on", "parse_pattern"), ("constraints-on", "rules_of")],
+)
+def test_whatever_a_control_record_raises_becomes_a_dead_letter(monkeypatch, kind, place, error):
+    def fail(*_):
+        raise error
+
+    state = ShardState(0)
+    state.apply(log_of([STREAM, EITHER, PAIR, [event(1, "A")]])[0])
+    before = ShardState.load(state.dump())
+    odd = PatternOn(name="q", version=1, text="x") if kind == "pattern-on" else QUOTED
+    bad = replace(log_of([odd])[0][0], position="1-99")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"pipeline.stream_state.{place}", fail)
+        (letter,) = bodies(state.apply([bad]), "dead-letter")
+    assert letter["code"] == "control-record"
+    assert f"{kind} record of stream 'orders' cannot be applied: {type(error).__name__}" in letter["reason"]
+    after = replace(log_of([[event(2, "U", x=5), event(3, "L", "m")]])[0][0], position="1-100")
+    assert as_set(state.apply([after])) == as_set(before.apply([after]))
+
+
+def test_no_memory_is_no_fault_of_a_record(monkeypatch):
+    def fail(_):
+        raise MemoryError
+
+    monkeypatch.setattr("pipeline.stream_state.parse_pattern", fail)
+    with pytest.raises(MemoryError):
+        rows_of(STREAM, PAIR)
 
 
 # --- saved state --------------------------------------------------------------------------------------------------

@@ -54,7 +54,10 @@ BAD = {
     "no time": (plain(1, time=None), "time"),
     "time without zone": (plain(1, time="2026-01-01T00:00:00"), "zone"),
     "wrong data": (plain(1, data=[]), "data"),
-    "deep data": (plain(1, data={"id": "k", "deep": NESTED}), "JSON"),
+    "deep data": (plain(1, data={"id": "k", "deep": NESTED}), "nested deeper than 100"),
+    "long integer": (plain(1, data={"id": "k", "n": 2**70}), "beyond 64 bits"),
+    "endless integer": (plain(1, data={"id": "k", "n": 10**5000}), "beyond 64 bits"),
+    "half a surrogate pair": (plain(1, data={"id": "k", "n": "\ud800"}), "surrogate"),
     "half a cloudevent": (cloud(1, source=None), "source"),
 }
 

@@ -55,6 +55,15 @@ def test_a_short_key_is_refused_without_being_shown(monkeypatch):
     with pytest.raises(SettingsInvalid) as caught:
         load_settings()
     assert "geheim" not in str(caught.value)
+    assert "at least 8 characters" in str(caught.value)
+
+
+def test_the_log_level_may_be_in_lower_case(monkeypatch):
+    monkeypatch.setenv("FORESTALL_LOG_LEVEL", "debug")
+    assert load_settings().log_level == "DEBUG"
+    monkeypatch.setenv("FORESTALL_LOG_LEVEL", "loud")
+    with pytest.raises(SettingsInvalid, match="one of DEBUG, INFO, WARNING, ERROR"):
+        load_settings()
 
 
 def test_an_open_api_stays_on_loopback(monkeypatch):

@@ -22,7 +22,8 @@ def test_names_are_taken(name: str) -> None:
         ({"name": "a b"}, "name"),
         ({"name": "a\n"}, "name"),
         ({"name": "ö"}, "name"),
-        ({"key": ""}, "key"),
+        *(({"key": path}, "key") for path in ("", "a..b", ".a", "a.")),
+        *(({"mapping": FieldMapping(**{name: "a..b"})}, "mapping") for name in ("id", "type", "time", "data")),
         ({"event_types": ("A",), "end_events": ("A", "B")}, "end_events"),
     ],
 )
@@ -30,6 +31,11 @@ def test_contradictions_are_refused(changes: dict[str, Any], field: str) -> None
     with pytest.raises(DeclarationError) as caught:
         StreamDeclaration(**{"name": "orders", **changes})
     assert caught.value.details["field"] == field
+
+
+def test_a_malformed_path_is_told_with_what_is_right() -> None:
+    with pytest.raises(DeclarationError, match=r"'a\.\.b' of the correlation key .* such as data\.order\.id"):
+        StreamDeclaration(name="orders", key="a..b")
 
 
 def test_end_events_need_no_declared_types() -> None:

@@ -22,6 +22,11 @@ def test_data_defaults_to_no_attributes() -> None:
         ({"time_us": True}, "time"),
         ({"time_us": 2**63}, "time"),
         ({"time_us": -(2**63) - 1}, "time"),
+        ({"id": "\ud800"}, "id"),
+        ({"key": "\ud800"}, "key"),
+        ({"data": {"n": 2**70}}, "data"),
+        ({"data": {"text": "\ud800"}}, "data"),
+        ({"data": {"\ud800": 1}}, "data"),
     ],
 )
 def test_invalid_parts_are_refused(changes: dict[str, Any], field: str) -> None:

@@ -33,7 +33,8 @@ def test_the_stream_may_be_named_in_the_query(orders):
 
 
 @pytest.mark.parametrize(
-    ("query", "body"), [("", ["prior(A, B)"]), ("?stream=a", {"stream": "b"}), ("", {"prior": [["A", "B"]]})]
+    ("query", "body"),
+    [("", ["prior(A, B)"]), ("?stream=a", {"stream": "b", "constraints": []}), ("", {"prior": [["A", "B"]]})],
 )
 def test_a_document_without_its_stream_is_refused(orders, check_problem, query, body):
     check_problem(orders.post(f"/v1/constraints{query}", json=body), 400, "stream-missing")

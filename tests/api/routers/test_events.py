@@ -66,6 +66,48 @@ def test_a_bad_event_is_told_and_kept_as_a_dead_letter(orders, stores, changes, 
     assert logged(stores) == ["e1"]
 
 
+def nested(depth):
+    return b"[" * depth + b"]" * depth
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "b1"}])
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        (b'{"id":"k","deep":%b}' % nested(1000), "nested deeper than 100"),
+        (b'{"id":"k","deep":%b}' % nested(99), "nested deeper than 100"),
+        (b'{"id":"k","n":%d}' % 2**70, "beyond 64 bits"),
+        (b'{"id":"k","n":%d}' % -(2**63 + 1), "beyond 64 bits"),
+        (b'{"id":%d}' % 2**70, "beyond 64 bits"),
+    ],
+)
+def test_an_event_that_cannot_be_carried_leaves_the_others(orders, stores, part, reason, headers):
+    bad = b'{"id":"bad","type":"A","time":1,"data":%b}' % part
+    answer = send(orders, b"[%b,%b]" % (orjson.dumps(PLAIN), bad), **headers)
+    assert answer.status_code == 202
+    (rejected,) = answer.json()["rejected"]
+    assert (rejected["index"], reason in rejected["detail"]) == (1, True)
+    assert logged(stores) == ["e1"]
+    assert orders.get("/v1/dead-letters").json()["items"][0]["reason"] == rejected["detail"]
+
+
+def test_the_largest_extent_is_carried(orders, stores):
+    part = b'{"id":"k","deep":%b,"most":%d,"least":%d}' % (nested(98), 2**64 - 1, -(2**63))
+    answer = send(orders, b'{"id":"e1","type":"A","time":1,"data":%b}' % part)
+    assert (answer.status_code, answer.json()["rejected"]) == (202, [])
+    assert logged(stores) == ["e1"]
+
+
+@pytest.mark.parametrize("value", [b"1" * 5000, b'"\\ud800"', b'"\xed\xa0\x80"', nested(1100)])
+def test_what_is_no_json_value_is_a_400(orders, check_problem, value):
+    check_problem(send(orders, b'[{"data":%b}]' % value), 400, "malformed-body")
+
+
+def test_the_description_says_that_not_all_events_need_be_taken(http):
+    operation = http.get("/openapi.json").json()["paths"]["/v1/events"]["post"]
+    assert "look at `rejected`" in operation["responses"]["202"]["description"]
+
+
 def test_a_plain_object_among_cloudevents_is_rejected(orders):
     assert send(orders, [PLAIN], "application/cloudevents-batch+json").json()["rejected"][0]["index"] == 0
 

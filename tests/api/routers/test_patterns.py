@@ -23,6 +23,7 @@ def test_a_pattern_is_registered_and_shown(orders):
     }
     (listed,) = orders.get("/v1/patterns").json()["items"]
     assert {**listed, "warnings": []} == shown
+    assert orders.post("/v1/streams", json={"name": "other"}).status_code == 201
     assert orders.get("/v1/patterns?stream=other").json() == {"items": []}
 
 

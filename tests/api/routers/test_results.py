@@ -42,7 +42,19 @@ def test_alerts_are_listed_in_pages(found):
 
 def test_alerts_are_filtered(found):
     assert len(found.get("/v1/alerts?stream=orders&pattern=p").json()["items"]) == 2
-    assert found.get("/v1/alerts?pattern=q").json()["items"] == []
+
+
+@pytest.mark.parametrize("resource", ["alerts", "endings", "deviations", "dead-letters", "patterns"])
+def test_a_filter_by_an_unknown_stream_is_a_404(orders, check_problem, resource):
+    check_problem(orders.get(f"/v1/{resource}?stream=nowhere"), 404, "unknown-stream")
+    assert orders.get(f"/v1/{resource}?stream=orders").json()["items"] == []
+
+
+def test_a_filter_by_an_unknown_pattern_is_a_404(orders, check_problem):
+    check_problem(orders.get("/v1/alerts?pattern=q"), 404, "unknown-pattern")
+    text = "PATTERN q EVENT SEQ(A a, B b)"
+    assert orders.post("/v1/patterns", json={"stream": "orders", "text": text}).status_code == 201
+    assert orders.get("/v1/alerts?pattern=q").json()["items"] == []
 
 
 def test_an_alert_is_shown(found, stores, check_problem):
@@ -67,7 +79,6 @@ def test_endings_are_explained_and_counted(found):
     assert "B b can no longer come" in ending["reason"]
     (counter,) = shown["counts"]
     assert (counter["pattern"], counter["constraints"], counter["count"]) == ("p", "exclusive(B, C)", 1)
-    assert found.get("/v1/endings?stream=other").json()["items"] == []
 
 
 def test_deviations_are_told_and_counted(found):

@@ -1,7 +1,9 @@
 import threading
+import time
 
 import pyarrow as pa
 import pytest
+import redis
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -157,6 +159,45 @@ def test_lost_entries_are_an_error_not_a_gap(server, ten_entries):
     server.client.xdel(log_key(0), "1-4", "1-5")
     with pytest.raises(LogDamaged, match="shard 0 of the event log ends at 1-3 where entries up to 1-5 were planned"):
         read_all(reader, reader.initialOffset(), {"0": "1-5", "1": "0-0"})
+
+
+def test_a_commit_that_gets_no_answer_is_an_error_to_try_again(server, ten_entries, monkeypatch):
+    def time_out(self, raise_on_error=True):
+        raise redis.TimeoutError("too late")
+
+    reader = reader_of(server)
+    monkeypatch.setattr(redis.client.Pipeline, "execute", time_out)
+    with pytest.raises(LogUnreachable, match="too late"):
+        reader.commit({"0": "1-5", "1": "1-5"})
+
+
+def test_a_trimmed_log_is_not_read_from_its_beginning(server, ten_entries):
+    server.client.xtrim(log_key(1), maxlen=3, approximate=False)
+    start = reader_of(server).initialOffset()
+    with pytest.raises(LogDamaged, match=r"shard 1 .* 2 of its 5 entries are gone.*put the old checkpoint back"):
+        all_limit(reader_of(server), start)
+    assert all_limit(reader_of(server), start | {"1": "1-2"}) == {"0": "1-5", "1": "1-5"}
+
+
+def test_a_trimmed_log_is_known_after_a_restart_of_the_server(own_server):
+    own_server.append(log_of([PatternOff("p")] * 5, shards=2))
+    own_server.client.xtrim(log_key(0), maxlen=3, approximate=False)
+    own_server.client.bgrewriteaof()
+    while own_server.client.info("persistence")["aof_rewrite_in_progress"]:
+        time.sleep(0.01)
+    own_server.kill()
+    own_server.start()
+    reader = reader_of(own_server)
+    with pytest.raises(LogDamaged, match=r"shard 0 .* 2 of its 5 entries are gone"):
+        all_limit(reader, reader.initialOffset())
+
+
+def test_only_the_first_look_asks_for_the_beginning(server, ten_entries):
+    reader = reader_of(server)
+    start = reader.initialOffset()
+    end = all_limit(reader, start)
+    server.client.xtrim(log_key(0), maxlen=3, approximate=False)
+    assert all_limit(reader, start) == end
 
 
 def test_another_number_of_shards_than_the_checkpoint_has_is_refused(server):

@@ -136,6 +136,43 @@ def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores
     assert controls(stores) == ["pattern-on", "pattern-on"]
 
 
+@pytest.fixture
+def lossy(registry):
+    """A registry whose commits all run twice, as when the reply of the first is lost."""
+    commit = registry._commit
+    registry._commit = lambda keys, args: (commit(keys, args), commit(keys, args))[1]
+    return registry
+
+
+def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
+    assert lossy.declare_stream(ORDERS)
+    pattern, is_new = lossy.put_pattern("orders", "p", TEXT, 1)
+    assert (pattern.version, is_new) == (1, True)
+    pattern, is_new = lossy.put_pattern("orders", "p", TEXT + " [x > 1]", 2)
+    assert (pattern.version, is_new) == (2, True)
+    lossy.remove_pattern("p")
+    assert lossy.patterns() == []
+    constraints, is_new = lossy.put_constraints("orders", {"end": ["Z"]}, (), 1)
+    assert (constraints.version, is_new) == (1, True)
+    assert controls(stores) == ["stream-on", "pattern-on", "pattern-on", "pattern-off", "constraints-on"]
+
+
+def test_a_lost_reply_and_a_later_writer_do_not_bring_the_change_twice(registry, client, stores):
+    other = Registry(client, stores.log)
+    commit = registry._commit
+
+    def lost(keys, args):
+        commit(keys, args)
+        other.put_pattern("orders", "p", TEXT + " [x > 2]", 2)
+        return commit(keys, args)
+
+    registry._commit = lost
+    pattern, is_new = registry.put_pattern("orders", "p", TEXT, 1)
+    assert (pattern.version, is_new) == (1, True)
+    assert registry.pattern("p").version == 2
+    assert controls(stores) == ["pattern-on", "pattern-on"]
+
+
 def test_endless_contention_is_told(registry, client, stores):
     class Stale(Registry):
         def _get(self, key, field):
