@@ -9,7 +9,7 @@ that dooms it, by tables that a guard supplies; nothing here knows what a constr
 from nfa.description import describe_atom, describe_expression, describe_node
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
-from nfa.matcher import Matcher, RegisteredPattern
+from nfa.matcher import MATCH_LIMIT, Matcher, RegisteredPattern
 from nfa.parsing import parse_pattern, parse_patterns
 from nfa.query import PatternState, Query, Term
 from nfa.query_building import build_query
@@ -34,6 +34,7 @@ from nfa.syntax import (
 )
 
 __all__ = [
+    "MATCH_LIMIT",
     "Atom",
     "Attribute",
     "Both",

@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from nfa import (
+    MATCH_LIMIT,
     Deviation,
     Ending,
     Match,
@@ -39,9 +40,6 @@ from streams import (
 )
 
 _SCHEMA = EventBatch.from_events([]).columns.schema
-
-# What the matcher reports at most per trace, pattern and event.
-_MATCH_LIMIT = 10_000
 
 Finding = tuple[RowKind, str, dict[str, Any]]
 
@@ -239,7 +237,7 @@ class StreamState:
         error = MatchLimitReached(
             f"{overflow.dropped:,} matches of the pattern {overflow.pattern!r} (version {overflow.version}) in the "
             f"trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r} were beyond "
-            f"the limit of {_MATCH_LIMIT:,} per event and gave no alerts; conditions or a window in the pattern "
+            f"the limit of {MATCH_LIMIT:,} per event and gave no alerts; conditions or a window in the pattern "
             "make them fewer"
         )
         parts = (overflow.pattern, overflow.version, overflow.key, overflow.event_id, overflow.time_us)
