@@ -118,26 +118,24 @@ def test_an_api_that_cannot_listen_is_status_1(tmp_path):
 
 
 @pytest.mark.spark
-def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path):
+def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path, server_url):
     environment = {
         "PATH": os.environ["PATH"],
-        "FORESTALL_REDIS_URL": NOBODY,
+        "FORESTALL_REDIS_URL": server_url,
         "FORESTALL_DATA_DIR": str(tmp_path),
     } | {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "service.pipeline_process"], env=environment, stderr=subprocess.PIPE, cwd=tmp_path
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (tmp_path / "spark").exists():  # the session is being built
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        _, logged = process.communicate(timeout=PATIENCE_S)  # until Java's process, too, has let go of it
-    finally:
-        process.kill()
-        process.wait()
+    command = [sys.executable, "-P", "-m", "service.pipeline_process"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while not (tmp_path / "spark").exists():  # the session is being built
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.send_signal(signal.SIGTERM)
+            _, logged = process.communicate(timeout=PATIENCE_S)  # until Java's process, too, has let go of it
+        finally:
+            process.kill()
     assert process.returncode == 0
     lines = [orjson.loads(line) for line in logged.splitlines() if line.startswith(b"{")]
     events = [line["event"] for line in lines]

@@ -89,7 +89,9 @@ def test_a_document_may_name_its_stream(registration):
     assert not registration.upload_constraints("orders", {"stream": "orders", "prior": [["A", "B"]]}).is_new
 
 
-@pytest.mark.parametrize(("stream", "document"), [(None, ["prior(A, B)"]), ("orders", {"stream": "payments"})])
+@pytest.mark.parametrize(
+    ("stream", "document"), [(None, ["prior(A, B)"]), ("orders", {"stream": "payments", "end": ["A"]})]
+)
 def test_a_document_is_for_one_stream(registration, stream, document):
     with pytest.raises(StreamMissing, match="name"):
         registration.upload_constraints(stream, document)
