@@ -33,6 +33,7 @@ FORMAT_VERSION = 1
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
 _SAVED_COUNTERS = slice(kernel.NODES, kernel.N_COUNTERS)
+_MOST_COUNTED = 2**62
 _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, struct.error)
 _FORM = {
     "trace_key": (np.uint64, 1),
@@ -109,6 +110,7 @@ def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, E
     except _UNREADABLE as error:
         raise StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}") from error
     _check_links(arrays, len(header.monitors))
+    _check_numbers(arrays, state)
     needed = {version for version, _ in header.monitors}
     if header.guard_version is not None:
         needed.add(header.guard_version)
@@ -182,6 +184,23 @@ def _check_links(arrays: dict[str, NDArray[Any]], monitors: int) -> None:
     for name, counts in counted.items():
         if not np.array_equal(arrays[name], counts):
             raise StateFormatError(f"saved state: {name} are not the numbers of links that there are")
+
+
+def _check_numbers(arrays: dict[str, NDArray[Any]], state: State) -> None:
+    """Check that counts can be counts, and that nodes stand for as many partial matches as their links say.
+
+    Raises:
+        StateFormatError: The first fault.
+    """
+    counters = state.counters[kernel.NODES :]
+    if counters.min() < 0 or counters.max() > _MOST_COUNTED:
+        raise StateFormatError("saved state: a counter is no count")
+    if arrays["instance_sequence"].max(initial=-1) >= state.counters[kernel.EVENTS]:
+        raise StateFormatError("saved state binds an event that has not been counted yet")
+    ways = np.append(arrays["node_ways"], 0.0)  # the last stands for NIL below
+    before = np.where(arrays["node_before"] == NIL, 1.0, ways[arrays["node_before"]])
+    if not np.isfinite(ways).all() or not np.array_equal(ways[:-1], before + ways[arrays["node_below"]]):
+        raise StateFormatError("saved state: nodes do not stand for what their links say")
 
 
 def _digest(body: bytes | memoryview) -> bytes:
