@@ -21,7 +21,9 @@ from api.routers import (
     events,
     health,
     patterns,
+    schemas,
     streams,
+    timeouts,
     webhooks,
 )
 from api.services import Services
@@ -31,7 +33,19 @@ from streams import Clock, SystemClock
 TITLE = "Forestall"
 DESCRIPTION = "Complex event processing that knows the workflow behind the events."
 
-_GUARDED = (streams, constraints, patterns, events, alerts, endings, deviations, dead_letters, webhooks)
+_GUARDED = (
+    streams,
+    constraints,
+    patterns,
+    schemas,
+    events,
+    alerts,
+    timeouts,
+    endings,
+    deviations,
+    dead_letters,
+    webhooks,
+)
 
 
 def create_app(settings: Settings | None = None, clock: Clock | None = None) -> FastAPI:

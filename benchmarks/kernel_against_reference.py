@@ -13,7 +13,7 @@ from statistics import median
 
 from benchmarks.workload import Q1, decoded, order_constraints, orders
 from constraints import Monitor
-from nfa import Matcher, build_query, parse_pattern
+from nfa import Matcher, parse_pattern
 from nfa.reference import reference_matches
 
 ORDERS = 20_000
@@ -25,7 +25,7 @@ def main() -> None:
     events = orders(ORDERS)
     batch = decoded(events, ["price"])
     constraint_set = order_constraints()
-    query = build_query(parse_pattern(Q1))
+    pattern = parse_pattern(Q1)
 
     plain, guarded = Matcher(end_events=constraint_set.end_events), Matcher(end_events=constraint_set.end_events)
     plain.add_pattern(Q1)
@@ -33,7 +33,7 @@ def main() -> None:
     guarded.set_guard(1, Monitor(constraint_set))
 
     def reference() -> int:
-        return len(reference_matches({"Q1": query}, events, constraint_set.end_events))
+        return len(reference_matches([pattern], events, constraint_set.end_events))
 
     runs: dict[str, Callable[[], int]] = {
         "matcher": lambda: plain.process(batch).n_matches,

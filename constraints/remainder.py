@@ -50,4 +50,4 @@ def remainder_of(query: Query, state: PatternState) -> Remainder:
 
 def single(event_type: str) -> Remainder:
     """Some event of one type, under the type's own name."""
-    return Remainder((Atom(event_type, event_type),), (frozenset(),))
+    return Remainder((Atom((event_type,), event_type),), (frozenset(),))

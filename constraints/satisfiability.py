@@ -70,10 +70,10 @@ class QueryCheck:
 
 
 def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
-    """Find the terms that no conforming trace completes, each with a minimal reason."""
+    """Find the terms that no conforming trace completes, each with a minimal reason; one without atoms is none."""
     dead = []
     for index, term in enumerate(query.terms):
-        clash = find_clash(constraint_set, remainder=Remainder(term.atoms, term.before))
+        clash = find_clash(constraint_set, remainder=Remainder(term.atoms, term.before)) if term.atoms else None
         if clash is not None:
             dead.append(
                 DeadTerm(

@@ -20,7 +20,11 @@ from nfa import Sequence as Seq
 
 Tree: TypeAlias = "str | tuple[Tree, ...]"
 
-_OPERATORS: dict[str, Callable[[tuple[Node, ...]], Node]] = {"SEQ": Seq, "AND": Conjunction, "OR": Disjunction}
+_OPERATORS: dict[str, Callable[[tuple[Node, ...]], Node]] = {
+    "SEQ": lambda parts: Seq.of(*parts),
+    "AND": Conjunction,
+    "OR": Disjunction,
+}
 
 
 def query_of(tree: Tree, name: str = "p") -> Query:
@@ -38,7 +42,7 @@ def _node(tree: Tree, taken: set[str]) -> Node:
             free for free in (event_type, *(f"{event_type}{n}" for n in range(2, 99))) if free not in taken
         )
         taken.add(alias)
-        return Atom(event_type, alias)
+        return Atom((event_type,), alias)
     operator, *parts = tree
     return _OPERATORS[str(operator)](tuple(_node(part, taken) for part in parts))
 

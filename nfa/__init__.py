@@ -6,38 +6,58 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
-from nfa.description import describe_atom, describe_expression, describe_node
+from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
-from nfa.matcher import MATCH_LIMIT, Matcher, RegisteredPattern
+from nfa.json_form import pattern_to_json
+from nfa.json_reading import pattern_from_json
+from nfa.kernel_digest import kernel_digest
+from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.parsing import parse_pattern, parse_patterns
 from nfa.query import PatternState, Query, Term
 from nfa.query_building import build_query
-from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, match_order
+from nfa.registered import RegisteredPattern
+from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, Timeout, match_order
+from nfa.runs import Ties
+from nfa.stream_checks import Notice, check_stream, warnings_of
 from nfa.syntax import (
+    After,
+    Arithmetic,
     Atom,
     Attribute,
     Both,
+    Call,
+    Column,
     Comparison,
     Conjunction,
     Disjunction,
     Either,
     Expression,
+    Gap,
     InList,
     IsNull,
+    Item,
+    Like,
     Literal,
+    Negative,
     Node,
     Not,
     Pattern,
     Position,
+    Repeat,
     Sequence,
+    atoms_of,
 )
 
 __all__ = [
     "MATCH_LIMIT",
+    "After",
+    "Arithmetic",
     "Atom",
     "Attribute",
     "Both",
+    "Call",
+    "Column",
     "Comparison",
     "Conjunction",
     "Deviation",
@@ -45,16 +65,21 @@ __all__ = [
     "Either",
     "Ending",
     "Expression",
+    "Gap",
     "Guard",
     "InList",
     "IsNull",
+    "Item",
+    "Like",
     "Literal",
     "Match",
     "MatchOutput",
     "Matcher",
     "MatcherStats",
+    "Negative",
     "Node",
     "Not",
+    "Notice",
     "Overflow",
     "Pattern",
     "PatternError",
@@ -63,16 +88,26 @@ __all__ = [
     "Position",
     "Query",
     "RegisteredPattern",
+    "Repeat",
     "Seen",
     "Sequence",
     "StateFormatError",
     "Term",
+    "Ties",
+    "Timeout",
     "UnknownPattern",
+    "atoms_of",
     "build_query",
+    "check_stream",
     "describe_atom",
     "describe_expression",
     "describe_node",
+    "describe_pattern",
+    "kernel_digest",
     "match_order",
     "parse_pattern",
     "parse_patterns",
+    "pattern_from_json",
+    "pattern_to_json",
+    "warnings_of",
 ]

@@ -1,4 +1,4 @@
-"""Queries to automaton tables: the states and transitions of all patterns of a stream, side by side."""
+"""Patterns of a lane, compiled together: which engine runs each, types and states numbered through, conditions."""
 
 from __future__ import annotations
 
@@ -8,98 +8,118 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels.matching import IS_ACCEPTING, Program
-from nfa.predicates import ALWAYS, PredicateTable
-from nfa.query import PatternState, Query
+from nfa.guard_view import GuardView
+from nfa.pattern_automaton import PatternAutomaton, is_plain_next, is_shareable
+from nfa.predicates import PredicateTable
+from nfa.residuals import split_condition
+from nfa.run_program import atoms_to_test
+from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
+from nfa.traces import Want
 
 
-@dataclass(frozen=True, slots=True)
-class Automaton:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledPattern:
+    """A pattern with its automaton and what a guard sees of it; ``is_shared`` says which engine runs it."""
+
+    automaton: PatternAutomaton
+    view: GuardView
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
     """Patterns compiled together.
 
     Attributes:
-        queries: The patterns; the index is the pattern's number in all tables.
+        patterns: The index is the pattern's number in all tables.
         types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
             every other type.
-        program: Tables for the kernel; state numbers count through the queries' states.
-        predicates: The distinct step conditions.
+        predicates: The distinct unary step conditions.
+        state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
     """
 
-    queries: tuple[Query, ...]
+    patterns: tuple[CompiledPattern, ...]
     types: tuple[str, ...]
-    program: Program
     predicates: PredicateTable
+    state_range: NDArray[np.int32]
 
     @property
-    def other_type(self) -> int:
-        """Code of every type that no pattern and no guard knows."""
-        return len(self.types)
+    def codes(self) -> dict[str, int]:
+        """Code by event type."""
+        return {name: code for code, name in enumerate(self.types)}
 
     @property
-    def width(self) -> int:
-        """Most atoms of any term."""
-        return max((len(term.atoms) for query in self.queries for term in query.terms), default=0)
+    def run_numbers(self) -> list[int]:
+        """Numbers of the patterns that the run engine runs."""
+        return [number for number, pattern in enumerate(self.patterns) if not pattern.is_shared]
 
-    def state_of(self, index: int) -> PatternState:
-        """The pattern state behind a state number."""
-        pattern = int(self.program.state_pattern[index])
-        return self.queries[pattern].states[index - int(self.program.state_range[pattern])]
+    def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
+        """A pattern as the shared-node engine takes it; None where the run engine has it."""
+        compiled = self.patterns[number]
+        if not compiled.is_shared:
+            return None
+        automaton = compiled.automaton
+        return SharedPattern(
+            states=len(automaton.states),
+            depth=automaton.depths,
+            transitions=self._shared_transitions(automaton),
+            within_us=automaton.pattern.within_us or 0,
+            is_next=is_plain_next(automaton.pattern),
+            limit=match_limit,
+            may_repeat=automaton.may_repeat,
+        )
+
+    def wants(self) -> list[Want]:
+        """Rows that the shared-node engine has to see."""
+        return [
+            Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0)
+            for compiled in self.patterns
+            if compiled.is_shared
+            for step in self._shared_transitions(compiled.automaton)
+        ]
+
+    def _shared_transitions(self, automaton: PatternAutomaton) -> list[SharedTransition]:
+        codes, aliases, goes_on = self.codes, automaton.aliases, automaton.goes_on
+        found = []
+        for transition in automaton.transitions:
+            atom = automaton.atoms[transition.atom]
+            chosen = range(len(codes) + 1) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+            found += [
+                SharedTransition(
+                    type_code=code,
+                    source=transition.source,
+                    target=transition.target,
+                    alias=aliases.index(atom.alias),
+                    predicate=self.predicates.row_of(atom),
+                    accepts=automaton.accepting[transition.target],
+                    goes_on=goes_on[transition.target],
+                )
+                for code in chosen
+            ]
+        return found
 
 
-def compile_automaton(queries: Sequence[Query], extra_types: frozenset[str], end_events: frozenset[str]) -> Automaton:
-    """Compile patterns for the kernel.
+def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
+    """Choose the engine of a pattern: the shared-node engine wherever partial matches need no memory of their own."""
+    is_unary = automaton.pattern.where is None and all(split_condition(atom)[1] is None for atom in automaton.atoms)
+    is_shared = is_log_ordered and is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
+    return CompiledPattern(automaton=automaton, view=view, is_shared=is_shared)
+
+
+def lay_out(patterns: Sequence[CompiledPattern], extra_types: frozenset[str], end_events: frozenset[str]) -> Layout:
+    """Number types and states through.
 
     Args:
-        queries: The patterns, in the order of their numbers.
+        patterns: In the order of their numbers.
         extra_types: Types that a guard listens to.
         end_events: Types that end a trace.
     """
-    types = tuple(sorted(end_events.union(extra_types, *(query.types for query in queries))))
-    codes = {name: code for code, name in enumerate(types)}
-    starts = np.cumsum([0, *(len(query.states) for query in queries)]).astype(np.int32)
-    predicates = PredicateTable.of(queries)
-    rows: list[tuple[int, ...]] = []
-    for number, query in enumerate(queries):
-        rows += _transitions(number, query, int(starts[number]), codes, predicates)
-    rows.sort()
-    table = np.array(rows, np.int32).reshape(len(rows), 8)
-    listen = np.searchsorted(table[:, 0], np.arange(len(types) + 2)).astype(np.int32)
-    counts = [len(query.states) for query in queries]
-    is_end = np.array([*(name in end_events for name in types), False], np.bool_)
-    program = Program(
-        listen=listen,
-        pattern=_column(table, 1),
-        source=_column(table, 3),
-        target=_column(table, 4),
-        atom=_column(table, 5),
-        predicate=_column(table, 6),
-        term=_column(table, 7),
-        depth=np.array([len(state.bound) for query in queries for state in query.states], np.int32),
-        state_pattern=np.repeat(np.arange(len(queries), dtype=np.int32), counts),
-        state_range=starts,
-        is_end=is_end,
-        is_notable=is_end | (np.diff(listen) > 0),
+    atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
+    named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
+    counts = [len(pattern.automaton.states) for pattern in patterns]
+    return Layout(
+        patterns=tuple(patterns),
+        types=tuple(sorted(named | extra_types | end_events)),
+        predicates=PredicateTable.of(atoms),
+        state_range=np.cumsum([0, *counts]).astype(np.int32),
     )
-    return Automaton(tuple(queries), types, program, predicates)
-
-
-def _column(table: NDArray[np.int32], index: int) -> NDArray[np.int32]:
-    return np.ascontiguousarray(table[:, index])
-
-
-def _transitions(
-    number: int, query: Query, start: int, codes: dict[str, int], predicates: PredicateTable
-) -> list[tuple[int, ...]]:
-    """Rows (type, pattern, -bound after, source, target, atom, predicate, term); they sort as the kernel wants them."""
-    places = {state: start + index for index, state in enumerate(query.states)}
-    rows: list[tuple[int, ...]] = []
-    for state, source in places.items():
-        term = query.terms[state.term]
-        for index, atom in enumerate(term.atoms):
-            if index in state.bound or not term.before[index] <= state.bound:
-                continue
-            bound = state.bound | {index}
-            target = places.get(PatternState(state.term, bound), IS_ACCEPTING)
-            predicate = predicates.rows.get((atom.type, predicates.normal_form(atom)), ALWAYS)
-            rows.append((codes[atom.type], number, -len(bound), source, target, index, predicate, state.term))
-    return rows

@@ -1,46 +1,97 @@
-"""Identity and time of the events that partial matches bind, kept from batch to batch."""
+"""Identity, time and content of the events that partial matches bind, kept from batch to batch."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streams import EventBatch
+
 _SLACK = 1_024  # forgotten rows that are not worth a compaction
 
+FIELDS = ("id", "key", "type", "data")
 
-class EventStore:
-    """Rows by sequence number, ascending; forgotten rows are dropped when they outnumber the held ones.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvents:
+    """Events by sequence number.
 
     Attributes:
-        sequences: int64.
-        ids: Arrow strings.
+        sequences: int64, ascending.
         times_us: int64.
+        columns: id, key, type (strings) and data (JSON as bytes; empty where nobody reads it).
     """
 
-    def __init__(
-        self,
-        sequences: NDArray[np.int64] | None = None,
-        ids: pa.Array | None = None,
-        times_us: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.sequences = np.zeros(0, np.int64) if sequences is None else sequences
-        self.ids = pa.array([], pa.string()) if ids is None else ids
-        self.times_us = np.zeros(0, np.int64) if times_us is None else times_us
+    sequences: NDArray[np.int64]
+    times_us: NDArray[np.int64]
+    columns: pa.RecordBatch
 
     def __len__(self) -> int:
         return len(self.sequences)
 
-    def append(self, sequences: NDArray[np.int64], ids: pa.Array, times_us: NDArray[np.int64]) -> None:
-        """Add rows; their sequence numbers are above all present ones."""
-        if len(sequences):
-            self.sequences = np.concatenate([self.sequences, sequences])
-            self.ids = pa.concat_arrays([self.ids, ids])
-            self.times_us = np.concatenate([self.times_us, times_us])
+    def take(self, rows: NDArray[np.intp]) -> StoredEvents:
+        """Some of them."""
+        columns = pa.RecordBatch.from_arrays(
+            [self.columns.column(name).take(pa.array(rows)) for name in FIELDS], names=list(FIELDS)
+        )
+        return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
     def find(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Row numbers of sequence numbers that are held."""
+        """Rows of sequence numbers that are present."""
         return np.searchsorted(self.sequences, sequences)
+
+
+def events_of_batch(
+    batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
+) -> StoredEvents:
+    """Some rows of a batch, ascending."""
+    places = pa.array(rows)
+    columns = batch.columns
+    arrays = [
+        columns.column("id").take(places),
+        columns.column("key").take(places),
+        columns.column("type").take(places).cast(pa.string()),
+        columns.column("data").take(places) if keeps_data else pa.array([b""] * len(rows), pa.binary()),
+    ]
+    kept = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
+    return StoredEvents(sequences=rows + first_sequence, times_us=batch.time_us[rows], columns=kept)
+
+
+def no_events() -> StoredEvents:
+    """None at all."""
+    arrays = [
+        pa.array([], pa.string()),
+        pa.array([], pa.string()),
+        pa.array([], pa.string()),
+        pa.array([], pa.binary()),
+    ]
+    columns = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
+    return StoredEvents(sequences=np.zeros(0, np.int64), times_us=np.zeros(0, np.int64), columns=columns)
+
+
+class EventStore:
+    """Rows by sequence number, ascending; forgotten rows are dropped when they outnumber the held ones."""
+
+    def __init__(self, events: StoredEvents | None = None) -> None:
+        self._parts = [events or no_events()]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self._parts)
+
+    @property
+    def events(self) -> StoredEvents:
+        """All rows."""
+        if len(self._parts) > 1:
+            self._parts = [joined(self._parts)]
+        return self._parts[0]
+
+    def append(self, events: StoredEvents) -> None:
+        """Add rows; their sequence numbers are above all present ones."""
+        if len(events):
+            self._parts.append(events)
 
     def is_worth_compacting(self, held: int) -> bool:
         """Whether so few of the rows are held that the others should go."""
@@ -48,6 +99,15 @@ class EventStore:
 
     def compact(self, held: NDArray[np.int64]) -> None:
         """Drop every row that is not among ``held`` (ascending, all present)."""
-        rows = self.find(held)
-        self.sequences, self.times_us = self.sequences[rows], self.times_us[rows]
-        self.ids = self.ids.take(pa.array(rows))
+        self._parts = [self.events.take(self.events.find(held))]
+
+
+def joined(parts: list[StoredEvents]) -> StoredEvents:
+    """Rows one after the other."""
+    table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
+    batches = table.to_batches()
+    return StoredEvents(
+        sequences=np.concatenate([part.sequences for part in parts]),
+        times_us=np.concatenate([part.times_us for part in parts]),
+        columns=batches[0] if batches else no_events().columns,
+    )

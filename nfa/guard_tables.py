@@ -1,4 +1,4 @@
-"""A guard's answers as tables for the kernel, asked for once and kept.
+"""A guard's answers as tables for the kernels, asked for once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, seen types)
 pair, interned to a number; rows are built when traffic first reaches them.
@@ -6,21 +6,40 @@ pair, interned to a number; rows are built when traffic first reaches them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.automaton import Automaton
+from nfa.arena import grown
+from nfa.guard_view import GuardView
 from nfa.guards import Guard, Seen
-from nfa.kernels.matching import DEVIANT, NIL, UNGUARDED, Guards
+from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Guards
 
 MAX_MONITOR_STATES = 65_536
 OTHER = ""  # stands for every type that neither patterns nor guards name; no event has it
 
 MonitorState: TypeAlias = tuple[int, Seen]
 Item = TypeVar("Item", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLayout:
+    """What the tables' columns stand for.
+
+    Attributes:
+        types: Event types by code; one more code, ``len(types)``, stands for every other type.
+        views: How each pattern's states look to a guard.
+        state_range: (patterns + 1,) the columns of ``Guards.live`` that belong to each pattern's states.
+        start: Monitor state of a new trace.
+    """
+
+    types: Sequence[str]
+    views: Sequence[GuardView]
+    state_range: NDArray[np.int32]
+    start: int
 
 
 class GuardTables:
@@ -40,7 +59,7 @@ class GuardTables:
         self.builds = 0
         self._max_states = max_states
         self._numbers: dict[MonitorState, int] = {}
-        self._automaton: Automaton | None = None
+        self._layout: GuardLayout | None = None
         self._tables: Guards | None = None
         self._n_kills = 0
 
@@ -69,25 +88,19 @@ class GuardTables:
                 self._add_row(self._numbers[state])
         return self._numbers[state]
 
-    def compile(self, automaton: Automaton, start: int) -> None:
-        """Start rows afresh for an automaton; numbers stay.
-
-        Args:
-            automaton: Gives types and pattern states.
-            start: Monitor state of a new trace.
-        """
-        types, states = len(automaton.types) + 1, len(automaton.program.depth)
+    def compile(self, layout: GuardLayout) -> None:
+        """Start rows afresh for other patterns or types; numbers stay."""
+        types, states = len(layout.types) + 1, int(layout.state_range[-1])
         capacity = max(64, 2 * len(self.states))
-        self._automaton = automaton
+        self._layout = layout
         self._n_kills = 0
         self._tables = Guards(
             next=np.full((capacity, types), NIL, np.int32),
             live=np.ones((capacity, states), np.bool_),
-            is_fatal=np.zeros((capacity, types), np.bool_),
             kill_from=np.zeros((capacity, types), np.int32),
             kill_to=np.zeros((capacity, types), np.int32),
             kills=np.zeros(64, np.int32),
-            start=np.array([start], np.int32),
+            start=np.array([layout.start], np.int32),
         )
         self._tables.next[DEVIANT] = DEVIANT
         self._tables.next[UNGUARDED] = UNGUARDED
@@ -96,17 +109,16 @@ class GuardTables:
 
     def build(self, monitor: int, type_code: int) -> None:
         """Ask the guard where a monitor state goes on a type, and what that ends."""
-        automaton, state = self._automaton, self.states[monitor]
-        if automaton is None or state is None:
+        layout, state = self._layout, self.states[monitor]
+        if layout is None or state is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
         version, seen = state
-        is_other = type_code == automaton.other_type
-        following = self.guards[version].step(seen, OTHER if is_other else automaton.types[type_code])
+        is_other = type_code == len(layout.types)
+        following = self.guards[version].step(seen, OTHER if is_other else layout.types[type_code])
         after = DEVIANT if following is None else self.intern(version, following)
         self.tables.next[monitor, type_code] = after
         dead = self.tables.live[monitor] & ~self.tables.live[after]
-        self.tables.is_fatal[monitor, type_code] = after == DEVIANT or dead.any()
         self._store_kills(monitor, type_code, np.flatnonzero(dead).astype(np.int32))
 
     def _add_row(self, number: int) -> None:
@@ -115,20 +127,19 @@ class GuardTables:
             self._tables = tables._replace(
                 next=_doubled(tables.next, NIL),
                 live=_doubled(tables.live, 1),
-                is_fatal=_doubled(tables.is_fatal, 0),
                 kill_from=_doubled(tables.kill_from, 0),
                 kill_to=_doubled(tables.kill_to, 0),
             )
         self._fill_live(number)
 
     def _fill_live(self, number: int) -> None:
-        automaton, state = self._automaton, self.states[number]
-        if automaton is None or state is None:
+        layout, state = self._layout, self.states[number]
+        if layout is None or state is None:
             return
         version, seen = state
-        ranges = automaton.program.state_range
-        for pattern, query in enumerate(automaton.queries):
-            self.tables.live[number, ranges[pattern] : ranges[pattern + 1]] = self.guards[version].live(seen, query)
+        for pattern, view in enumerate(layout.views):
+            columns = slice(layout.state_range[pattern], layout.state_range[pattern + 1])
+            self.tables.live[number, columns] = view.live(self.guards[version].live(seen, view.query))
 
     def _store_kills(self, monitor: int, type_code: int, dead: NDArray[np.int32]) -> None:
         end = self._n_kills + len(dead)
@@ -141,6 +152,4 @@ class GuardTables:
 
 
 def _doubled(array: NDArray[Item], fill: int) -> NDArray[Item]:
-    larger = np.full((2 * len(array), *array.shape[1:]), fill, array.dtype)
-    larger[: len(array)] = array
-    return larger
+    return grown(array, 2 * len(array), fill)

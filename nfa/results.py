@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import orjson
 from numpy.typing import NDArray
 
-from nfa.automaton import Automaton
-from nfa.guards import Seen
-from nfa.kernels.matching import DROPPED, MATCH_HEADER, NIL
+from nfa.event_store import StoredEvents, events_of_batch, joined
+from nfa.found import MatchTable
+from nfa.guards import Guard, Seen
+from nfa.kernels.traces import DEVIANT, NIL
+from nfa.projection import project
 from nfa.query import PatternState
-from streams import EventBatch
+from nfa.registered import RegisteredPattern
+from streams import Event, EventBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,24 +29,49 @@ class Match:
         pattern: Name.
         version: Of the pattern.
         key: Correlation key of the trace.
-        term: The alternative of the pattern that matched; not part of equality.
         bindings: Ids of the bound events by alias, aliases in the order of the text.
         start_us: Time of the earliest bound event.
         end_us: Time of the latest.
+        detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
+        returns: Values of the columns of RETURN.
     """
 
     pattern: str
     version: int
     key: str
-    term: int = field(compare=False)
     bindings: Mapping[str, tuple[str, ...]]
     start_us: int
     end_us: int
+    detected_us: int
+    returns: Mapping[str, Any] = field(default_factory=dict)
 
 
 def match_order(match: Match) -> tuple[Any, ...]:
     """Sort key of a result: end, start, bindings, then pattern and key."""
     return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeout:
+    """A partial match that WITHIN ended while it could still go on.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        bindings: Ids of the bound events by alias.
+        missing: Aliases of which nothing is bound, in the order of the text.
+        start_us: Time of the earliest bound event.
+        due_us: When the window had passed.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    bindings: Mapping[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    start_us: int
+    due_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +126,17 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Matches that one event completed beyond the limit; they are counted here and reported nowhere.
+    """What was beyond a limit at one event; it is counted here and reported nowhere.
 
     Attributes:
         pattern: Name.
         version: Of the pattern.
         key: Correlation key of the trace.
-        event_id: The completing event.
+        event_id: The event; empty where the passing of time completed the matches.
         event_type: Its type.
         time_us: Its time.
-        dropped: How many; where alternatives of an OR bind the same events each counts.
+        dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
+        runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
     """
 
     pattern: str
@@ -117,6 +146,7 @@ class Overflow:
     event_type: str
     time_us: int
     dropped: int
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +156,16 @@ class MatcherStats:
     Attributes:
         events: Events processed.
         matches: Matches reported.
+        timeouts: Partial matches reported.
         endings: (trace, pattern) pairs that a guard ended.
         deviations: Traces that deviated from their guard.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
-        out_of_order: Events older than the last event of their trace.
+        lost_runs: Partial matches beyond the limit of runs.
+        out_of_order: Events older than the newest before them.
         open_traces: Traces held.
         held: (pattern, instance) pairs bound in a kept partial match.
         peak_held: Largest ``held`` after any event.
-        nodes: Nodes in use.
+        nodes: Nodes and runs in use.
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
         guard_builds: Rows that a guard was asked for.
@@ -142,9 +174,11 @@ class MatcherStats:
 
     events: int
     matches: int
+    timeouts: int
     endings: int
     deviations: int
     overflow: int
+    lost_runs: int
     out_of_order: int
     open_traces: int
     held: int
@@ -157,105 +191,129 @@ class MatcherStats:
 
 
 @dataclass(frozen=True)
-class MatchOutput:
-    """Findings of one batch, in the order in which events completed or doomed something.
+class LaneOutput:
+    """Findings of the patterns of one correlation key in one batch, or of time passing.
 
     Attributes:
-        names: (name, version) by pattern number.
-        automaton: The automaton that found them.
-        batch: The batch.
-        match_rows: int64 (matches, 3 + atoms): row, pattern, term, then the bound events as indices of ``event_ids``
-            in the order of the term's atoms, -1 past its end.
-        event_ids: Ids of the bound events.
-        event_times_us: int64, their times.
-        ending_rows: int64 (endings, 5): row, pattern (-1: a deviation), monitor before and after, state (-2: matches
-            were dropped, and their number stands in place of the monitors).
-        monitors: (guard version, seen) by monitor number, for the numbers in ``ending_rows``.
+        patterns: By pattern number.
+        batch: The batch; empty where time passed.
+        first_sequence: Sequence number of its first row.
+        stored: The bound events that came before the batch.
+        matches: Complete matches.
+        timeouts: Partial matches that WITHIN ended.
+        ending_rows: int64 (endings, 5): row, pattern, monitor before and after, state of the pattern's automaton.
+        deviation_rows: int64 (deviations, 2): row, monitor before.
+        lost_rows: int64 (losses, 4): row, pattern, matches, runs.
+        monitors: (guard version, seen) by monitor number, for the numbers in the rows.
+        guards: Guards by version.
     """
 
-    names: tuple[tuple[str, int], ...]
-    automaton: Automaton
+    patterns: Sequence[RegisteredPattern]
     batch: EventBatch
-    match_rows: NDArray[np.int64]
-    event_ids: pa.Array
-    event_times_us: NDArray[np.int64]
+    first_sequence: int
+    stored: StoredEvents
+    matches: MatchTable
+    timeouts: MatchTable
     ending_rows: NDArray[np.int64]
+    deviation_rows: NDArray[np.int64]
+    lost_rows: NDArray[np.int64]
     monitors: Mapping[int, tuple[int, Seen]]
+    guards: Mapping[int, Guard]
 
-    @property
-    def n_matches(self) -> int:
-        """Number of matches."""
-        return len(self.match_rows)
-
-    def matches(self) -> list[Match]:
+    def values_of_matches(self) -> Iterator[Match]:
         """The matches as values."""
-        rows, patterns, terms = self.match_rows[:, 0], self.match_rows[:, 1], self.match_rows[:, 2]
-        bound = self.match_rows[:, MATCH_HEADER:]
-        if not len(rows):
-            return []
-        times = np.where(bound == NIL, np.iinfo(np.int64).max, self.event_times_us[bound])
-        starts = times.min(axis=1)
-        ends = np.where(bound == NIL, np.iinfo(np.int64).min, self.event_times_us[bound]).max(axis=1)
-        keys = self.batch.columns.column("key").take(pa.array(rows)).to_pylist()
-        ids = self.event_ids.to_pylist()
-        return [
-            Match(
-                pattern=self.names[pattern][0],
-                version=self.names[pattern][1],
+        events = self._events_of(self.matches)
+        for number, bound in self._bound(self.matches):
+            pattern = self._pattern(self.matches, number)
+            key, bindings, times = _binding(pattern, bound, events)
+            returns = pattern.query.pattern.returns
+            yield Match(
+                pattern=pattern.name,
+                version=pattern.version,
                 key=key,
-                term=term,
-                bindings={
-                    atom.alias: (ids[event],)
-                    for atom, event in zip(self.automaton.queries[pattern].terms[term].atoms, events, strict=False)
-                },
-                start_us=int(start),
-                end_us=int(end),
+                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
+                start_us=min(times),
+                end_us=max(times),
+                detected_us=int(self.matches.detected_us[number]),
+                returns=project(returns, self._whole(bindings, events)) if returns else {},
             )
-            for pattern, term, key, events, start, end in zip(
-                patterns.tolist(), terms.tolist(), keys, bound.tolist(), starts, ends, strict=True
-            )
-        ]
 
-    def endings(self) -> list[Ending]:
+    def values_of_timeouts(self) -> Iterator[Timeout]:
+        """The timed-out partial matches as values."""
+        events = self._events_of(self.timeouts)
+        for number, bound in self._bound(self.timeouts):
+            pattern = self._pattern(self.timeouts, number)
+            key, bindings, times = _binding(pattern, bound, events)
+            yield Timeout(
+                pattern=pattern.name,
+                version=pattern.version,
+                key=key,
+                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
+                missing=tuple(alias for alias in pattern.automaton.aliases if alias not in bindings),
+                start_us=min(times),
+                due_us=int(self.timeouts.detected_us[number]),
+            )
+
+    def values_of_endings(self) -> Iterator[Ending]:
         """The ended (trace, pattern) pairs as values."""
-        found = []
-        for row, pattern, before, after, state in self.ending_rows.tolist():
-            if pattern == NIL or state == DROPPED:
-                continue
-            name, version = self.names[pattern]
+        for row, number, before, after, state in self.ending_rows.tolist():
+            pattern = self.patterns[number]
             guard_version, seen = self.monitors[before]
-            found.append(
-                Ending(
-                    pattern=name,
-                    version=version,
-                    **self._event(row),
-                    guard_version=guard_version,
-                    before=seen,
-                    after=self.monitors[after][1],
-                    state=self.automaton.state_of(state),
-                )
+            yield Ending(
+                pattern=pattern.name,
+                version=pattern.version,
+                **self._event(row),
+                guard_version=guard_version,
+                before=seen,
+                after=self.monitors[after][1],
+                state=self._ended_state(pattern, state, guard_version, seen),
             )
-        return found
 
-    def overflows(self) -> list[Overflow]:
-        """Where matches were dropped; several rows of one event and pattern add up."""
-        return [
-            Overflow(
-                pattern=self.names[pattern][0], version=self.names[pattern][1], **self._event(row), dropped=dropped
+    def values_of_overflows(self) -> Iterator[Overflow]:
+        """Where something was lost; several of one event and pattern add up."""
+        for row, number, dropped, runs in self.lost_rows.tolist():
+            pattern = self.patterns[number]
+            yield Overflow(
+                pattern=pattern.name, version=pattern.version, **self._event(row), dropped=dropped, runs=runs
             )
-            for row, pattern, dropped, _, state in self.ending_rows.tolist()
-            if state == DROPPED
-        ]
 
-    def deviations(self) -> list[Deviation]:
+    def values_of_deviations(self) -> Iterator[Deviation]:
         """The deviating traces as values."""
-        return [
-            Deviation(**self._event(row), guard_version=self.monitors[before][0], before=self.monitors[before][1])
-            for row, pattern, before, _, _ in self.ending_rows.tolist()
-            if pattern == NIL
-        ]
+        for row, before in self.deviation_rows.tolist():
+            version, seen = self.monitors[before]
+            yield Deviation(**self._event(row), guard_version=version, before=seen)
+
+    def _ended_state(self, pattern: RegisteredPattern, state: int, guard_version: int, seen: Seen) -> PatternState:
+        """The first pattern state behind an automaton's state that could still complete before the event."""
+        query = pattern.view.query
+        is_live = dict(zip(query.states, self.guards[guard_version].live(seen, query).tolist(), strict=True))
+        return next(found for found in pattern.view.pattern_states[state] if is_live[found])
+
+    def _pattern(self, table: MatchTable, number: int) -> RegisteredPattern:
+        return self.patterns[int(table.patterns[number])]
+
+    def _bound(self, table: MatchTable) -> Iterator[tuple[int, tuple[list[str], list[int]]]]:
+        """Aliases and sequence numbers of each match."""
+        starts, ends = table.starts.tolist(), table.ends.tolist()
+        aliases, sequences = table.aliases.tolist(), table.sequences.tolist()
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            names = self._pattern(table, number).automaton.aliases
+            yield number, ([names[alias] for alias in aliases[start:end]], sequences[start:end])
+
+    def _whole(self, bindings: Mapping[str, list[int]], events: _Events) -> dict[str, list[Event]]:
+        return {alias: [events.event(row) for row in rows] for alias, rows in bindings.items()}
+
+    def _events_of(self, table: MatchTable) -> _Events:
+        needed = np.unique(table.sequences)
+        border = int(np.searchsorted(needed, self.first_sequence))
+        old = self.stored.take(self.stored.find(needed[:border]))
+        rows = (needed[border:] - self.first_sequence).astype(np.intp)
+        new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
+        return _Events(joined([old, new]))
 
     def _event(self, row: int) -> dict[str, Any]:
+        if row == NIL:
+            return {"key": "", "event_id": "", "event_type": "", "time_us": 0}
         columns = self.batch.columns
         return {
             "key": columns.column("key")[row].as_py(),
@@ -267,3 +325,77 @@ class MatchOutput:
     @cached_property
     def _times_us(self) -> NDArray[np.int64]:
         return self.batch.time_us
+
+
+class _Events:
+    """Columns of bound events as lists."""
+
+    def __init__(self, events: StoredEvents) -> None:
+        self.rows = {sequence: row for row, sequence in enumerate(events.sequences.tolist())}
+        self.ids: list[str] = events.columns.column("id").to_pylist()
+        self.keys: list[str] = events.columns.column("key").to_pylist()
+        self.times_us: list[int] = events.times_us.tolist()
+        self._columns = events.columns
+
+    def event(self, row: int) -> Event:
+        data = self._columns.column("data")[row].as_py()
+        return Event(
+            id=self.ids[row],
+            type=self._columns.column("type")[row].as_py(),
+            time_us=self.times_us[row],
+            key=self.keys[row],
+            data=orjson.loads(data) if data else {},
+        )
+
+
+def _binding(
+    pattern: RegisteredPattern, bound: tuple[list[str], list[int]], events: _Events
+) -> tuple[str, dict[str, list[int]], list[int]]:
+    """Key, rows of ``events`` by alias in the order of the text, and times of a match."""
+    rows = [events.rows[sequence] for sequence in bound[1]]
+    found: dict[str, list[int]] = {alias: [] for alias in pattern.automaton.aliases}
+    for alias, row in sorted(zip(bound[0], rows, strict=True), key=lambda pair: pair[1]):
+        found[alias].append(row)
+    return (
+        events.keys[rows[0]],
+        {alias: own for alias, own in found.items() if own},
+        [events.times_us[row] for row in rows],
+    )
+
+
+@dataclass(frozen=True)
+class MatchOutput:
+    """Findings of one batch, or of time passing: of every correlation key that patterns use."""
+
+    lanes: tuple[LaneOutput, ...]
+
+    @property
+    def n_matches(self) -> int:
+        """Number of matches."""
+        return sum(len(lane.matches) for lane in self.lanes)
+
+    def matches(self) -> list[Match]:
+        """The matches as values."""
+        return [match for lane in self.lanes for match in lane.values_of_matches()]
+
+    def timeouts(self) -> list[Timeout]:
+        """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""
+        return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
+
+    def endings(self) -> list[Ending]:
+        """The ended (trace, pattern) pairs as values."""
+        return [ending for lane in self.lanes for ending in lane.values_of_endings()]
+
+    def overflows(self) -> list[Overflow]:
+        """Where matches were dropped; several rows of one event and pattern add up."""
+        return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
+
+    def deviations(self) -> list[Deviation]:
+        """The deviating traces as values."""
+        return [deviation for lane in self.lanes for deviation in lane.values_of_deviations()]
+
+
+def is_deviation(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Where a trace leaves its guard."""
+    found: NDArray[np.bool_] = (after == DEVIANT) & (before != DEVIANT)
+    return found

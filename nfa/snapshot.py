@@ -2,14 +2,14 @@
 
 Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
 JSON header (uint32), the header, and the arrays that it lists, one after the other in C order, little endian. Free room
-is not written: traces, nodes and instances are renumbered densely. Monitor states are stored as (guard version, seen
+is not written: traces, nodes, runs and events are renumbered densely. Monitor states are stored as (guard version, seen
 types), as their numbers are not stable. Bytes are trusted as little as any input: links, counts and forms are checked.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
@@ -19,77 +19,72 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import arena
 from nfa.errors import StateFormatError
-from nfa.event_store import EventStore
-from nfa.guard_tables import MonitorState
-from nfa.kernels import matching as kernel
-from nfa.kernels.matching import NIL, UNGUARDED, State
-from nfa.query import Query
+from nfa.event_store import FIELDS, EventStore, StoredEvents
+from nfa.guard_tables import GuardTables
+from nfa.guards import Guard
+from nfa.kernels.traces import DEVIANT, UNGUARDED
+from nfa.lane import Lane
+from nfa.registered import RegisteredPattern
+from nfa.runs import Ties
+from nfa.syntax import Path
 
 MAGIC = b"FSTM"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+Arrays = dict[str, NDArray[Any]]
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
-_SAVED_COUNTERS = slice(kernel.NODES, kernel.N_COUNTERS)
-_MOST_COUNTED = 2**62
 _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, struct.error)
-_FORM = {
-    "trace_key": (np.uint64, 1),
-    "trace_time": (np.int64, 1),
-    "trace_monitor": (np.int32, 1),
-    "heads": (np.int32, 2),
-    "ended": (np.bool_, 2),
-    "node_below": (np.int32, 1),
-    "node_before": (np.int32, 1),
-    "node_instance": (np.int32, 1),
-    "node_atom": (np.int32, 1),
-    "node_references": (np.int32, 1),
-    "node_ways": (np.float64, 1),
-    "instance_sequence": (np.int64, 1),
-    "instance_references": (np.int32, 1),
-    "counters": (np.int64, 1),
-    "event_sequences": (np.int64, 1),
-    "event_times_us": (np.int64, 1),
-    "event_id_ends": (np.int64, 1),
-    "event_id_bytes": (np.uint8, 1),
-}
 
 
 @dataclass(slots=True, kw_only=True)
-class Header:
-    """What is saved beside the arrays; ``monitors`` are filled in by ``dump``."""
+class LaneHeader:
+    """What is saved of a lane beside its arrays."""
 
-    end_events: list[str]
-    match_limit: int
-    patterns: list[tuple[str, int, str]]
+    keys: list[list[str]]
+    sequence: int
+    counts: dict[str, int]
     guard_version: int | None
     monitors: list[tuple[int, list[str]]]
 
 
-def dump(header: Header, state: State, monitors: Sequence[MonitorState | None], events: EventStore) -> bytes:
+@dataclass(slots=True, kw_only=True)
+class Header:
+    """What is saved beside the arrays; ``lanes`` are filled in by ``dump``."""
+
+    end_events: list[str]
+    match_limit: int
+    ties: Ties
+    key_paths: list[list[str]]
+    may_be_guarded: bool
+    patterns: list[tuple[str, int, str]]
+    lanes: list[LaneHeader]
+
+
+def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
     """Bytes of a matcher's state."""
-    arrays, used = _packed(state)
-    named = [monitors[number] for number in used]
-    header.monitors = [(found[0], sorted(found[1])) for found in named if found is not None]
-    ids = events.ids.combine_chunks() if isinstance(events.ids, pa.ChunkedArray) else events.ids
-    texts = [text.encode() for text in ids.to_pylist()]
-    arrays["event_sequences"] = events.sequences
-    arrays["event_times_us"] = events.times_us
-    arrays["event_id_ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    arrays["event_id_bytes"] = np.frombuffer(b"".join(texts), np.uint8)
+    arrays: Arrays = {}
+    for number, (keys, lane) in enumerate(lanes.items()):
+        found, lane_header = _packed(keys, lane)
+        header.lanes.append(lane_header)
+        arrays.update({f"{number}/{name}": array for name, array in found.items()})
     listing = [(name, array.dtype.str, list(array.shape)) for name, array in arrays.items()]
     head = orjson.dumps({**asdict(header), "arrays": listing})
-    body = b"".join([_LENGTH.pack(len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])
-    return _PREFIX.pack(MAGIC, FORMAT_VERSION, _digest(body)) + body
+    digest = blake2b(digest_size=16)
+    parts: list[Any] = [_LENGTH.pack(len(head)), head]
+    parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.values() if array.size]
+    for part in parts:
+        digest.update(part)
+    return b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, digest.digest()), *parts])
 
 
-def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, EventStore]:
-    """State from bytes.
+def read(data: bytes) -> tuple[Header, Arrays]:
+    """Header and arrays from bytes.
 
     Raises:
-        StateFormatError: Not such bytes, another version, a wrong checksum, or a guard that is not at hand.
+        StateFormatError: Not such bytes, another version, or a wrong checksum.
     """
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
@@ -101,151 +96,123 @@ def load(data: bytes, guard_versions: Collection[int]) -> tuple[Header, State, E
     if version != FORMAT_VERSION:
         raise StateFormatError(f"saved state has format {version}; this release reads {FORMAT_VERSION}", found=version)
     body = memoryview(data)[_PREFIX.size :]
-    if digest != _digest(body):
+    if digest != blake2b(body, digest_size=16).digest():
         raise StateFormatError("saved state is damaged: its checksum does not fit its content")
     try:
-        header, arrays = _read_body(body)
-        events = _read_events(arrays)
-        state = _unpacked(arrays)
+        (length,) = _LENGTH.unpack_from(body)
+        fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
+        arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
+        lanes = [LaneHeader(**lane) for lane in fields.pop("lanes")]
+        return Header(**fields, lanes=lanes), arrays
     except _UNREADABLE as error:
         raise StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}") from error
-    _check_links(arrays, len(header.monitors))
-    _check_numbers(arrays, state)
-    needed = {version for version, _ in header.monitors}
-    if header.guard_version is not None:
-        needed.add(header.guard_version)
-    if missing := sorted(needed - set(guard_versions)):
-        raise StateFormatError(f"saved state follows guard versions {missing}, which are not at hand")
-    return header, state, events
 
 
-def check_layout(state: State, queries: Sequence[Query]) -> None:
-    """Check that arrays fit the patterns they are said to belong to.
+def restore(
+    header: Header,
+    arrays: Arrays,
+    lanes: Mapping[tuple[Path, ...], Lane],
+    patterns: Mapping[tuple[Path, ...], Sequence[RegisteredPattern]],
+    guards: Mapping[int, Guard],
+) -> None:
+    """Fill fresh lanes with saved state.
 
     Raises:
-        StateFormatError: They do not.
+        StateFormatError: The content is not what it should be, or a guard is not at hand.
     """
-    states = sum(len(query.states) for query in queries)
-    if state.heads.shape[1] != states or state.ended.shape[1] != len(queries):
-        raise StateFormatError(
-            f"saved state has {state.heads.shape[1]} pattern states of {state.ended.shape[1]} patterns; "
-            f"its pattern texts make {states} of {len(queries)}"
-        )
-    width = max((len(term.atoms) for query in queries for term in query.terms), default=1)
-    if state.node_atom.max(initial=0) >= width or state.node_atom.min(initial=0) < 0:
-        raise StateFormatError(f"saved state binds an atom beyond the {width} of its longest pattern")
+    saved = {tuple(tuple(path) for path in lane.keys): (number, lane) for number, lane in enumerate(header.lanes)}
+    if saved.keys() != lanes.keys():
+        raise StateFormatError("saved state: its patterns use other correlation keys than it has traces for")
+    for keys, lane in lanes.items():
+        number, lane_header = saved[keys]
+        prefix = f"{number}/"
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        try:
+            _unpack(lane, lane_header, own, patterns[keys], guards)
+        except _UNREADABLE as error:
+            raise StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}") from error
 
 
-def _read_body(body: memoryview) -> tuple[Header, dict[str, NDArray[Any]]]:
-    (length,) = _LENGTH.unpack_from(body)
-    fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
-    arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
-    for name, (dtype, dimensions) in _FORM.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != dimensions:
-            raise ValueError(f"{name} is {arrays[name].ndim}-dimensional {arrays[name].dtype}")
-    return Header(**fields), arrays
+def _packed(keys: tuple[Path, ...], lane: Lane) -> tuple[Arrays, LaneHeader]:
+    lane.events.compact(lane.held_sequences())
+    traces, numbers = lane.table.dump_arrays()
+    arrays: Arrays = {**traces, **lane.shared.dump_arrays(numbers), **lane.runs.dump_arrays(numbers)}
+    used = sorted(set(np.unique(traces["trace_monitor"]).tolist()) - {DEVIANT, UNGUARDED})
+    dense = np.arange(max([*used, UNGUARDED]) + 1, dtype=np.int32)
+    dense[used] = np.arange(UNGUARDED + 1, UNGUARDED + 1 + len(used), dtype=np.int32)
+    arrays["trace_monitor"] = dense[traces["trace_monitor"].astype(np.int64)]
+    named = [lane.guards.states[number] for number in used]
+    events = lane.events.events
+    arrays["event_sequences"], arrays["event_times_us"] = events.sequences, events.times_us
+    for name in FIELDS:
+        arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"] = _as_bytes(events.columns.column(name))
+    return arrays, LaneHeader(
+        keys=[list(path) for path in keys],
+        sequence=lane.sequence,
+        counts=lane.counts,
+        guard_version=lane.guard_version,
+        monitors=[(found[0], sorted(found[1])) for found in named if found is not None],
+    )
 
 
-def _read_events(arrays: dict[str, NDArray[Any]]) -> EventStore:
-    ends = arrays["event_id_ends"]
-    raw = arrays["event_id_bytes"].tobytes()
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    ids = [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    sequences = arrays["event_sequences"]
-    if not np.all(np.diff(sequences) > 0) or not np.isin(arrays["instance_sequence"], sequences).all():
-        raise ValueError("bound events are not listed in ascending order")
-    if not len(ids) == len(sequences) == len(arrays["event_times_us"]):
-        raise ValueError("ids, times and numbers of bound events differ in number")
-    return EventStore(sequences, pa.array(ids, pa.string()), arrays["event_times_us"])
-
-
-def _check_links(arrays: dict[str, NDArray[Any]], monitors: int) -> None:
-    """Check that every index leads somewhere, and that reference counts are what they say.
-
-    Raises:
-        StateFormatError: The first fault.
-    """
-    nodes, instances = len(arrays["node_below"]), len(arrays["instance_sequence"])
-    bounds = {
-        "heads": (NIL, nodes),
-        "node_below": (NIL, nodes),
-        "node_before": (NIL, nodes),
-        "node_instance": (0, instances),
-        "trace_monitor": (0, UNGUARDED + 1 + monitors),
-    }
-    for name, (least, end) in bounds.items():
-        if np.any(arrays[name] < least) or np.any(arrays[name] >= end):
-            raise StateFormatError(f"saved state: {name} leads outside {least} to {end - 1}")
-    links = np.concatenate([arrays[name].ravel() for name in ("heads", "node_below", "node_before")])
-    counted = {
-        "node_references": np.bincount(links[links != NIL], minlength=nodes),
-        "instance_references": np.bincount(arrays["node_instance"], minlength=instances),
-    }
-    for name, counts in counted.items():
-        if not np.array_equal(arrays[name], counts):
-            raise StateFormatError(f"saved state: {name} are not the numbers of links that there are")
-
-
-def _check_numbers(arrays: dict[str, NDArray[Any]], state: State) -> None:
-    """Check that counts can be counts, and that nodes stand for as many partial matches as their links say.
-
-    Raises:
-        StateFormatError: The first fault.
-    """
-    counters = state.counters[kernel.NODES :]
-    if counters.min() < 0 or counters.max() > _MOST_COUNTED:
+def _unpack(
+    lane: Lane, header: LaneHeader, arrays: Arrays, patterns: Sequence[RegisteredPattern], guards: Mapping[int, Guard]
+) -> None:
+    needed = {version for version, _ in header.monitors} | ({header.guard_version} - {None})
+    if missing := sorted(str(version) for version in needed - guards.keys()):
+        raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not at hand")
+    if header.sequence < 0 or header.counts.keys() != lane.counts.keys():
         raise StateFormatError("saved state: a counter is no count")
-    if arrays["instance_sequence"].max(initial=-1) >= state.counters[kernel.EVENTS]:
-        raise StateFormatError("saved state binds an event that has not been counted yet")
-    ways = np.append(arrays["node_ways"], 0.0)  # the last stands for NIL below
-    before = np.where(arrays["node_before"] == NIL, 1.0, ways[arrays["node_before"]])
-    if not np.isfinite(ways).all() or not np.array_equal(ways[:-1], before + ways[arrays["node_below"]]):
-        raise StateFormatError("saved state: nodes do not stand for what their links say")
+    lane.guards = GuardTables({version: guards[version] for version in needed if version is not None})
+    lane.guard_version, lane.sequence, lane.counts = header.guard_version, header.sequence, header.counts
+    for version, seen in header.monitors:
+        lane.guards.intern(version, frozenset(seen))
+    monitors = UNGUARDED + 1 + len(header.monitors)
+    lane.table.load_arrays(arrays, monitors=monitors)
+    lane.configure(patterns)
+    traces = lane.table.counters["open"]
+    lane.shared.load_arrays(arrays, traces=traces, sequences=header.sequence)
+    lane.runs.load_arrays(arrays, traces=traces, sequences=header.sequence)
+    lane.events = EventStore(_read_events(arrays))
+    if not np.isin(lane.held_sequences(), lane.events.events.sequences).all():
+        raise StateFormatError("saved state: bound events are not listed")
 
 
-def _digest(body: bytes | memoryview) -> bytes:
-    return blake2b(body, digest_size=16).digest()
+def _read_events(arrays: Arrays) -> StoredEvents:
+    sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
+    if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
+        raise ValueError("bound events are not listed in ascending order")
+    columns = [_from_bytes(arrays, name, pa.binary() if name == "data" else pa.string()) for name in FIELDS]
+    if any(len(column) != len(sequences) for column in [*columns, times_us]):
+        raise ValueError("columns of bound events differ in number")
+    batch = pa.RecordBatch.from_arrays(columns, names=list(FIELDS))
+    batch.validate(full=True)
+    return StoredEvents(sequences=sequences, times_us=times_us, columns=batch)
 
 
-def _packed(state: State) -> tuple[dict[str, NDArray[Any]], list[int]]:
-    """Arrays without free room, and the monitor numbers in use in the order of their new numbers."""
-    traces = arena.open_traces(state)
-    nodes = np.flatnonzero(state.node_references > 0)
-    instances = np.flatnonzero(state.instance_references > 0)
-    node_numbers = _renumbering(nodes, len(state.node_references))
-    instance_numbers = _renumbering(instances, len(state.instance_references))
-    monitors = state.trace_monitor[traces]
-    used = sorted(set(np.unique(monitors).tolist()) - {kernel.DEVIANT, UNGUARDED})
-    monitor_numbers = np.arange(max([*used, UNGUARDED]) + 1, dtype=np.int32)
-    monitor_numbers[used] = np.arange(UNGUARDED + 1, UNGUARDED + 1 + len(used), dtype=np.int32)
-    arrays: dict[str, NDArray[Any]] = {
-        "trace_key": state.trace_key[traces],
-        "trace_time": state.trace_time[traces],
-        "trace_monitor": monitor_numbers[monitors],
-        "heads": node_numbers[state.heads[traces]],
-        "ended": state.ended[traces],
-        "node_below": node_numbers[state.node_below[nodes]],
-        "node_before": node_numbers[state.node_before[nodes]],
-        "node_instance": instance_numbers[state.node_instance[nodes]],
-        "node_atom": state.node_atom[nodes],
-        "node_references": state.node_references[nodes],
-        "node_ways": state.node_ways[nodes],
-        "instance_sequence": state.instance_sequence[instances],
-        "instance_references": state.instance_references[instances],
-        "counters": state.counters[_SAVED_COUNTERS],
-    }
-    return arrays, used
+def _as_bytes(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    texts = column.cast(pa.large_binary())
+    _, offsets, data = texts.buffers()
+    ends = (
+        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        if len(texts)
+        else np.zeros(1, np.int64)
+    )
+    raw = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
+    return ends[1:] - ends[0], raw
 
 
-def _renumbering(used: NDArray[np.intp], size: int) -> NDArray[np.int32]:
-    """New number by old number; the last entry keeps ``NIL`` as it is."""
-    numbers = np.full(size + 1, NIL, np.int32)
-    numbers[used] = np.arange(len(used), dtype=np.int32)
-    return numbers
+def _from_bytes(arrays: Arrays, name: str, kind: pa.DataType) -> pa.Array:
+    ends, raw = arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"]
+    offsets = np.concatenate([np.zeros(1, np.int64), ends])
+    if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):
+        raise ValueError(f"the texts of event_{name} do not fit their lengths")
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(raw.tobytes())]
+    return pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).cast(pa.binary()).cast(kind)
 
 
-def _read_arrays(listing: list[tuple[str, str, list[int]]], body: memoryview) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
+def _read_arrays(listing: list[tuple[str, str, list[int]]], body: memoryview) -> Arrays:
+    arrays: Arrays = {}
     offset = 0
     for name, dtype, shape in listing:
         count = int(np.prod(shape, dtype=np.int64))
@@ -253,29 +220,3 @@ def _read_arrays(listing: list[tuple[str, str, list[int]]], body: memoryview) ->
         arrays[name] = flat.reshape(shape).copy()
         offset += flat.nbytes
     return arrays
-
-
-def _unpacked(arrays: dict[str, NDArray[Any]]) -> State:
-    """State with room to grow from packed arrays."""
-    n_traces, n_states = arrays["heads"].shape
-    n_nodes, n_instances = len(arrays["node_below"]), len(arrays["instance_sequence"])
-    state = arena.new_state(
-        patterns=arrays["ended"].shape[1],
-        states=n_states,
-        traces=max(256, 2 * n_traces),
-        nodes=max(1_024, 2 * n_nodes),
-    )
-    for name in ("trace_key", "trace_time", "trace_monitor", "heads", "ended"):
-        getattr(state, name)[:n_traces] = arrays[name]
-    for name in arena.NODE_FIELDS:
-        getattr(state, name)[:n_nodes] = arrays[name]
-    for name in ("instance_sequence", "instance_references"):
-        getattr(state, name)[:n_instances] = arrays[name]
-    state.counters[_SAVED_COUNTERS] = arrays["counters"]
-    state.counters[kernel.TRACES] = n_traces
-    state.counters[kernel.NODES] = n_nodes
-    state.counters[kernel.INSTANCES] = n_instances
-    state.counters[kernel.TRACE_FREE] = n_traces
-    state.counters[kernel.NODE_FREE] = n_nodes
-    state.counters[kernel.INSTANCE_FREE] = n_instances
-    return arena.with_index(state, np.arange(n_traces, dtype=np.int32))

@@ -1,10 +1,12 @@
 """The pattern's syntax tree: frozen values, equal when the patterns are.
 
-The normative meaning is in ``docs/semantics.md``. Positions are not part of equality.
+The normative meaning is in ``docs/semantics.md``. Positions are not part of equality. References are resolved: an
+``Attribute`` names the step it belongs to. Durations are whole microseconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -12,6 +14,14 @@ from typing import TypeAlias
 Path: TypeAlias = tuple[str, ...]
 Scalar: TypeAlias = bool | int | float | str | None
 ComparisonOperator: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
+ArithmeticOperator: TypeAlias = OneOf["+", "-", "*", "/"]
+Mode: TypeAlias = OneOf["any", "next", "strict"]
+Selection: TypeAlias = OneOf["all", "next", "strict"]
+AfterRule: TypeAlias = OneOf["none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last"]
+
+ANY_TYPE = "_"  # as the only type of an atom: an event of any type
+AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
+OF_EVENT = ("time", "type", "id")  # functions of a bare alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,9 @@ class Position:
 
     line: int
     column: int
+
+
+NOWHERE = Position(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +48,17 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of the event at hand, by path."""
+    """An attribute of an event, by path.
+
+    Attributes:
+        path: Names from the outside in; empty stands for the event itself (``count(b)``, ``time(b)``).
+        of: Alias of the step it belongs to; None is the event at hand. A step's own alias is the event at hand too.
+        position: Where it is written.
+    """
 
     path: Path
-    position: Position = field(default=Position(1, 1), compare=False)
+    of: str | None = None
+    position: Position = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +86,14 @@ class InList:
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    """``operand LIKE 'a%'``: ``%`` any text, ``_`` one character, a backslash escapes; null unless a string."""
+
+    operand: Expression
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """Three-valued negation."""
 
@@ -86,41 +114,179 @@ class Either:
     operands: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Literal | Attribute | Comparison | IsNull | InList | Not | Both | Either
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """float64 arithmetic; null for non-numbers, division by zero and overflow."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """``- operand``."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function: one of ``AGGREGATES``, ``OF_EVENT``, ``prev`` or ``coalesce``; names are lower case."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+Expression: TypeAlias = (
+    Literal | Attribute | Comparison | IsNull | InList | Like | Not | Both | Either | Arithmetic | Negative | Call
+)
+
+
+def operands_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below an expression, in the order of the text."""
+    match expression:
+        case Literal() | Attribute():
+            return ()
+        case Comparison() | Arithmetic():
+            return expression.left, expression.right
+        case IsNull() | Not() | Negative() | Like():
+            return (expression.operand,)
+        case InList():
+            return (expression.operand, *expression.values)
+        case Both() | Either():
+            return expression.operands
+        case Call():
+            return expression.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is written before a step, or after ``EACH``: a condition on the events between two neighbours.
+
+    Attributes:
+        mode: None stands for the pattern's own.
+        within_us: Time from the last event before to the first event after, exclusive.
+    """
+
+    mode: Mode | None = None
+    within_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One step: an event of ``type`` that meets ``condition``, named ``alias``."""
+    """One step: an event of one of ``types`` that meets ``condition``, named ``alias``."""
 
-    type: str
+    types: tuple[str, ...]
     alias: str
     condition: Expression | None = None
-    position: Position = field(default=Position(1, 1), compare=False)
+    position: Position = field(default=NOWHERE, compare=False)
+
+    @property
+    def is_any_type(self) -> bool:
+        """Whether an event of any type can be taken."""
+        return self.types == (ANY_TYPE,)
+
+    @property
+    def type(self) -> str:
+        """The types as one text; where there is one type it is that type."""
+        return "|".join(self.types)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """``min`` to ``max`` (None: any number of) iterations of a part. ``?`` is 0 to 1, ``+`` is 1 to None."""
+
+    of: Node
+    min: int
+    max: int | None
+    each: Gap | None = None
+    until: Atom | None = None
+    greedy: bool = False
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One entry of a sequence: a part, or a step that must not occur there; exactly one of ``of`` and ``negated``."""
+
+    of: Node | None = None
+    negated: Atom | None = None
+    gap: Gap | None = None
+    position: Position = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Every part ends before the next begins."""
+    """Every part ends before the next begins; ``within_us`` is the span of the whole."""
 
-    parts: tuple[Node, ...]
+    items: tuple[Item, ...]
+    within_us: int | None = None
+
+    @classmethod
+    def of(cls, *parts: Node) -> Sequence:
+        """A sequence of positive parts without gaps of their own."""
+        return cls(tuple(Item(of=part) for part in parts))
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The positive parts."""
+        return tuple(item.of for item in self.items if item.of is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """All parts, in any interleaving."""
+    """All parts, in any interleaving; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
+    within_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """Any one part."""
+    """Any one part; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
+    within_us: int | None = None
 
 
-Node: TypeAlias = Atom | Sequence | Conjunction | Disjunction
+Node: TypeAlias = Atom | Repeat | Sequence | Conjunction | Disjunction
+
+
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """The positive parts directly below a node."""
+    match node:
+        case Atom():
+            return ()
+        case Repeat():
+            return (node.of,)
+        case _:
+            return node.parts
+
+
+def atoms_of(node: Node) -> Iterator[Atom]:
+    """All positive atoms below a node, in the order of the text; those of NOT and UNTIL are left out."""
+    if isinstance(node, Atom):
+        yield node
+    for part in parts_of(node):
+        yield from atoms_of(part)
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """What a reported match rules out among later ones; ``alias`` for ``skip_to_first`` and ``skip_to_last``."""
+
+    rule: AfterRule = "none"
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of RETURN; ``name`` is always given, by the user or made from the expression's text."""
+
+    expression: Expression
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +297,24 @@ class Pattern:
         name: Chosen by the user.
         event: The composite event that is looked for.
         keys: Paths of ``WHERE [..]``; empty stands for the stream's correlation key.
+        where: Condition on the finished match.
+        within_us: Span of the whole match, exclusive.
+        select: Mode of the gaps that have none of their own.
+        after: After-match rule.
+        limit: Matches per trace, pattern and detection time; None is the setting's.
+        timeouts: Whether partial matches that WITHIN ends are reported.
+        returns: Projections.
         text: As it was written, where it was read from text; not part of equality.
     """
 
     name: str
     event: Node
     keys: tuple[Path, ...] = ()
+    where: Expression | None = None
+    within_us: int | None = None
+    select: Selection = "all"
+    after: After = After()
+    limit: int | None = None
+    timeouts: bool = False
+    returns: tuple[Column, ...] = ()
     text: str = field(default="", compare=False, repr=False)

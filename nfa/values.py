@@ -1,4 +1,4 @@
-"""Attribute values as columns, with the pattern language's own notion of comparison.
+"""Attribute values as columns, with the pattern language's own notion of comparison and arithmetic.
 
 Values are null, boolean, int64, float64 and string; whatever else JSON holds (lists, objects), a float that is not
 finite and a missing attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
@@ -6,8 +6,11 @@ finite and a missing attribute are null. Logic is three-valued, as in SQL. Seman
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import isfinite
 from typing import Any
 
@@ -15,7 +18,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nfa.syntax import ArithmeticOperator, ComparisonOperator
+
 NULL, BOOLEAN, INTEGER, FLOAT, TEXT = range(5)
+
+COMPARE: Mapping[ComparisonOperator, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+# Tokens of LIKE besides characters.
+ANY_CHARACTER, ANY_TEXT = "_", "%"
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -63,7 +86,35 @@ class Values:
             is_finite = np.isfinite(floats)
             kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
             return cls(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
+        if pa.types.is_string(column.type):
+            texts = column.fill_null("").to_numpy(zero_copy_only=False)
+            return cls(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), texts)
         return cls.of(column.to_pylist())
+
+    @classmethod
+    def of_constant(cls, item: Any, size: int) -> Values:
+        """The same value on every row; the arrays are read-only."""
+        one = cls.of([item])
+        return cls(
+            np.broadcast_to(one.kinds, size),
+            np.broadcast_to(one.integers, size),
+            np.broadcast_to(one.floats, size),
+            np.broadcast_to(one.texts, size),
+        )
+
+    @classmethod
+    def of_texts(cls, texts: NDArray[np.object_]) -> Values:
+        """Strings."""
+        size = len(texts)
+        return cls(np.full(size, TEXT, np.uint8), np.zeros(size, np.int64), np.zeros(size), texts)
+
+    @classmethod
+    def of_integers(cls, integers: NDArray[np.int64]) -> Values:
+        """Integers, none of them null."""
+        size = len(integers)
+        return cls(
+            np.full(size, INTEGER, np.uint8), integers, integers.astype(np.float64), np.full(size, "", np.object_)
+        )
 
     @classmethod
     def of_truth(cls, is_true: NDArray[np.bool_], is_null: NDArray[np.bool_]) -> Values:
@@ -71,6 +122,12 @@ class Values:
         kinds = np.where(is_null, NULL, BOOLEAN).astype(np.uint8)
         integers = (is_true & ~is_null).astype(np.int64)
         return cls(kinds, integers, np.zeros(len(kinds)), np.full(len(kinds), "", np.object_))
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        """Rows that hold a number."""
+        is_number: NDArray[np.bool_] = (self.kinds == INTEGER) | (self.kinds == FLOAT)
+        return is_number
 
     @property
     def is_true(self) -> NDArray[np.bool_]:
@@ -96,10 +153,127 @@ def classified(item: Any) -> tuple[int, Any]:
         case bool():
             return BOOLEAN, int(item)
         case int():
-            return (INTEGER, item) if item in _INT64 else (FLOAT, float(item))
+            return (INTEGER, item) if item in _INT64 else classified(_as_float(item))
         case float():
             return (FLOAT, item) if isfinite(item) else (NULL, None)
         case str():
             return TEXT, item
         case _:
             return NULL, None
+
+
+def any_of(operands: Sequence[Values], size: int) -> Values:
+    """Three-valued OR."""
+    is_true = reduce(np.logical_or, [operand.is_true for operand in operands], np.zeros(size, np.bool_))
+    is_false = reduce(np.logical_and, [operand.is_false for operand in operands], np.ones(size, np.bool_))
+    return Values.of_truth(is_true, ~(is_true | is_false))
+
+
+def all_of(operands: Sequence[Values], size: int) -> Values:
+    """Three-valued AND."""
+    is_true = reduce(np.logical_and, [operand.is_true for operand in operands], np.ones(size, np.bool_))
+    is_false = reduce(np.logical_or, [operand.is_false for operand in operands], np.zeros(size, np.bool_))
+    return Values.of_truth(is_true, ~(is_true | is_false))
+
+
+def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
+    """Numbers with numbers (two integers exactly, else as float64), texts with texts, booleans for equality only."""
+    compare = COMPARE[sign]
+    is_true = np.zeros(len(left), np.bool_)
+    is_known = np.zeros(len(left), np.bool_)
+    both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)
+    numbers = left.is_number & right.is_number & ~both_integers
+    texts = (left.kinds == TEXT) & (right.kinds == TEXT)
+    booleans = (left.kinds == BOOLEAN) & (right.kinds == BOOLEAN) & (sign in ("=", "!="))
+    for rows, values in (
+        (both_integers, (left.integers, right.integers)),
+        (numbers, (left.floats, right.floats)),
+        (texts, (left.texts, right.texts)),
+        (booleans, (left.integers, right.integers)),
+    ):
+        if rows.any():
+            is_true[rows] = compare(values[0][rows], values[1][rows])
+            is_known |= rows
+    return Values.of_truth(is_true, ~is_known)
+
+
+def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
+    """float64 arithmetic; null for non-numbers, division by zero and overflow."""
+    with np.errstate(all="ignore"):
+        floats = CALCULATE[sign](left.floats, right.floats)
+    return _of_floats(floats, left.is_number & right.is_number)
+
+
+def negated(operand: Values) -> Values:
+    """The numbers with the other sign, as float64."""
+    return _of_floats(-operand.floats, operand.is_number)
+
+
+def first_known(operands: Sequence[Values]) -> Values:
+    """On each row the first operand that is not null there."""
+    first = operands[0]
+    for other in operands[1:]:
+        is_null = first.is_null
+        if not is_null.any():
+            break
+        first = Values(
+            np.where(is_null, other.kinds, first.kinds),
+            np.where(is_null, other.integers, first.integers),
+            np.where(is_null, other.floats, first.floats),
+            np.where(is_null, other.texts, first.texts),
+        )
+    return first
+
+
+def likened(operand: Values, pattern: str) -> Values:
+    """``LIKE``: whether each text is as the pattern says; null for what is not a text."""
+    resembles = like_regex(pattern).fullmatch
+    is_text = np.equal(operand.kinds, TEXT)
+    is_true = np.zeros(len(operand), np.bool_)
+    is_true[is_text] = [resembles(text) is not None for text in operand.texts[is_text]]
+    return Values.of_truth(is_true, ~is_text)
+
+
+def like_tokens(pattern: str) -> list[tuple[str, bool]]:
+    """A LIKE pattern as characters, each with whether it is ``ANY_CHARACTER`` or ``ANY_TEXT`` rather than itself.
+
+    A backslash makes the next character stand for itself; a last backslash stands for itself.
+    """
+    tokens: list[tuple[str, bool]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            tokens.append((next(characters, character), False))
+        else:
+            tokens.append((character, character in (ANY_CHARACTER, ANY_TEXT)))
+    return tokens
+
+
+def like_regex(pattern: str) -> re.Pattern[str]:
+    """A LIKE pattern as a regular expression for ``fullmatch``, without backtracking past a ``%``."""
+    pieces = [""]
+    for character, is_wild in like_tokens(pattern):
+        if is_wild and character == ANY_TEXT:
+            pieces.append("")
+        else:
+            pieces[-1] += "." if is_wild else re.escape(character)
+    first, *others = pieces
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *middle, last = others
+    # What follows a wildcard may as well be found at its earliest place: the next wildcard takes up the slack.
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last, re.DOTALL)
+
+
+def _of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
+    is_known = is_known & np.isfinite(floats)
+    size = len(floats)
+    kinds = np.where(is_known, FLOAT, NULL).astype(np.uint8)
+    return Values(kinds, np.zeros(size, np.int64), np.where(is_known, floats, 0.0), np.full(size, "", np.object_))
+
+
+def _as_float(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None

@@ -4,7 +4,8 @@ PipelineError
 ├── JavaMissing            no Java 17 or newer for Spark
 ├── LogUnreachable         Redis does not answer
 ├── LogDamaged             the log misses entries that have to be read
-├── MatchLimitReached      an event completed more matches than are told
+├── MatchLimitReached      more matches were completed at once than are told
+├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── SourceOptionError      an option of the event-log source is missing or malformed
 ├── SavedStateError        saved state of a shard is damaged or of an unknown version
 └── QueryFailed            the streaming query ended by an error
@@ -46,9 +47,16 @@ class LogDamaged(PipelineError):
 
 
 class MatchLimitReached(PipelineError):
-    """One event completed more matches of a pattern than are told; the rest is counted in a dead letter."""
+    """More matches of a pattern were completed at once than are told; the rest is counted in a dead letter."""
 
     code: ClassVar[str] = "match-limit"
+    fault: ClassVar[Fault] = "caller"
+
+
+class RunLimitReached(PipelineError):
+    """A trace has more partial matches of a pattern than are kept; matches may be missing."""
+
+    code: ClassVar[str] = "run-limit"
     fault: ClassVar[Fault] = "caller"
 
 

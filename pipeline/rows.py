@@ -1,4 +1,4 @@
-"""What leaves a shard: alerts, early endings, deviations and dead letters, as rows with deterministic ids.
+"""What leaves a shard: alerts, timeouts, early endings, deviations and dead letters, as rows with deterministic ids.
 
 The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
 restart give the same ids, so whoever stores rows by id stores each once.
@@ -24,6 +24,7 @@ class RowKind(StrEnum):
     """Kind of an output row."""
 
     ALERT = "alert"
+    TIMEOUT = "timeout"
     ENDING = "ending"
     DEVIATION = "deviation"
     DEAD_LETTER = "dead-letter"

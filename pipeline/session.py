@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from nfa import kernel_digest
 from pipeline.errors import JavaMissing
 
 _LEAST_JAVA = 17
@@ -39,7 +40,7 @@ class SessionOptions:
 
     Attributes:
         data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``, compiled
-            kernels to ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
+            kernels to a folder in ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
         master: Spark master; ``local[*]`` runs in this machine's own processes.
     """
 
@@ -118,7 +119,7 @@ def java_version(text: str) -> int:
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
     """For Spark's Python processes: a shared kernel cache, and no imports from the folder that they run in."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
-    cache = os.environ.get("NUMBA_CACHE_DIR") or str((options.data_folder / "numba").resolve())
+    cache = os.environ.get("NUMBA_CACHE_DIR") or str((options.data_folder / "numba" / kernel_digest()).resolve())
     Path(cache).mkdir(parents=True, exist_ok=True)
     return {"NUMBA_CACHE_DIR": cache, "PYTHONSAFEPATH": "1"}
 

@@ -17,13 +17,15 @@ from nfa import (
     Matcher,
     MatcherStats,
     Overflow,
+    Pattern,
     Query,
-    Term,
+    Timeout,
+    atoms_of,
     describe_atom,
     parse_pattern,
 )
 from pipeline.entries import Entry
-from pipeline.errors import MatchLimitReached
+from pipeline.errors import MatchLimitReached, PipelineError, RunLimitReached
 from pipeline.rows import RowKind, alert_id, dead_letter_body, row_id
 from pipeline.rules import Rules, rules_of
 from streams import (
@@ -70,7 +72,8 @@ class StreamState:
     @classmethod
     def declared(cls, declaration: StreamDeclaration) -> StreamState:
         """A new stream."""
-        return cls(declaration, Matcher(end_events=declaration.end_events), {})
+        matcher = Matcher(end_events=declaration.end_events, ties=declaration.ties, key_paths=declaration.key_paths)
+        return cls(declaration, matcher, {})
 
     @property
     def declaration(self) -> StreamDeclaration:
@@ -86,12 +89,20 @@ class StreamState:
         """Take a later declaration of the same stream.
 
         Raises:
-            ControlRecordError: Its end events differ: open traces would have to be re-read.
+            ControlRecordError: Its key, end events or ties differ: open traces would have to be re-read.
         """
-        if set(declaration.end_events) != set(self._declaration.end_events):
-            raise ControlRecordError(
-                f"stream {declaration.name!r}: the end events of a declared stream cannot change", field="end_events"
-            )
+        known = self._declaration
+        changed = {
+            "key": declaration.key != known.key,
+            "end_events": set(declaration.end_events) != set(known.end_events),
+            "ties": declaration.ties != known.ties,
+        }
+        for name, has_changed in changed.items():
+            if has_changed:
+                raise ControlRecordError(
+                    f"stream {declaration.name!r}: the {name.replace('_', ' ')} of a declared stream cannot change",
+                    field=name,
+                )
         self._declaration = declaration
 
     def switch_pattern(self, record: PatternOn | PatternOff) -> None:
@@ -139,16 +150,14 @@ class StreamState:
         Raises:
             BatchFormatError: The bytes are not a batch that can be matched; nothing has changed then.
         """
-        batch = decode_batch(entry.body)
-        try:
-            output = self._matcher.process(batch)
-        except orjson.JSONDecodeError as error:
-            raise BatchFormatError(f"attributes of an event are not JSON: {error}") from error
+        output = self._matcher.process(decode_batch(entry.body))
         yield from map(self._alert, output.matches())
+        yield from map(self._timeout, output.timeouts())
         yield from map(self._ending, output.endings())
         yield from map(self._deviation, output.deviations())
         for overflow in _summed(output.overflows()):
-            yield self._overflow(shard, entry, overflow)
+            for loss in self._losses(overflow):
+                yield self._loss(shard, entry, overflow, loss)
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
         """The state as a JSON object and the matcher's bytes; constraints that nothing follows are left out."""
@@ -190,11 +199,30 @@ class StreamState:
             "key": match.key,
             "start": format_time(match.start_us),
             "end": format_time(match.end_us),
-            "detected_at": format_time(match.end_us),
+            "detected_at": format_time(match.detected_us),
             "bindings": match.bindings,
-            "why": _why(self._query(match.pattern).terms[match.term], match.bindings),
+            "returns": match.returns,
+            "why": _why(self._query(match.pattern).pattern, match.bindings),
         }
         return RowKind.ALERT, identity, body
+
+    def _timeout(self, timeout: Timeout) -> Finding:
+        name = self._declaration.name
+        bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
+        parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
+        identity = row_id(RowKind.TIMEOUT, *parts)
+        body = {
+            "id": identity,
+            "stream": name,
+            "pattern": timeout.pattern,
+            "version": timeout.version,
+            "key": timeout.key,
+            "start": format_time(timeout.start_us),
+            "due": format_time(timeout.due_us),
+            "bindings": bindings,
+            "missing": timeout.missing,
+        }
+        return RowKind.TIMEOUT, identity, body
 
     def _ending(self, ending: Ending) -> Finding:
         name = self._declaration.name
@@ -232,16 +260,27 @@ class StreamState:
         }
         return RowKind.DEVIATION, identity, body
 
-    def _overflow(self, shard: int, entry: Entry, overflow: Overflow) -> Finding:
-        """A dead letter: an alert that is not told has to be told of."""
-        error = MatchLimitReached(
-            f"{overflow.dropped:,} matches of the pattern {overflow.pattern!r} (version {overflow.version}) in the "
-            f"trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r} were beyond "
-            f"the limit of {MATCH_LIMIT:,} per event and gave no alerts; conditions or a window in the pattern "
-            "make them fewer"
-        )
+    def _losses(self, overflow: Overflow) -> Iterator[PipelineError]:
+        """What was lost, in words: an alert that is not told has to be told of."""
+        pattern = self._query(overflow.pattern).pattern
+        what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
+        advice = "conditions or a window in the pattern make them fewer"
+        if overflow.dropped:
+            limit = MATCH_LIMIT if pattern.limit is None else pattern.limit
+            yield MatchLimitReached(
+                f"{overflow.dropped:,} matches of {what} were beyond the limit of {limit:,} per event and gave no "
+                f"alerts; {advice}"
+            )
+        if overflow.runs:
+            yield RunLimitReached(
+                f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
+                f"be missing; {advice}"
+            )
+
+    def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> Finding:
         parts = (overflow.pattern, overflow.version, overflow.key, overflow.event_id, overflow.time_us)
-        body = dead_letter_body(shard, entry, error, *parts)
+        is_of_runs = isinstance(error, RunLimitReached)
+        body = dead_letter_body(shard, entry, error, *parts, *([error.code] if is_of_runs else []))
         return RowKind.DEAD_LETTER, body["id"], body
 
     def _query(self, pattern: str) -> Query:
@@ -253,7 +292,7 @@ def decode_batch(body: bytes) -> EventBatch:
 
     Raises:
         BatchFormatError: It is damaged, of another version, or has other columns, nulls, a type twice in its
-            dictionary, invalid text or times that cannot be written.
+            dictionary, invalid text, attributes that are no JSON or times that cannot be written.
     """
     batch = EventBatch.from_bytes(body)
     columns = batch.columns
@@ -273,20 +312,41 @@ def decode_batch(body: bytes) -> EventBatch:
     times_us = batch.time_us
     if strangers := times_us[(times_us < EARLIEST_US) | (times_us > LATEST_US)].tolist():
         raise BatchFormatError(f"a batch holds the time {strangers[0]} us, which is outside the years 1 to 9999")
+    _check_attributes(columns.column("data"))
     return batch
+
+
+def _check_attributes(column: pa.Array) -> None:
+    """Patterns read attributes here and there while they match; a failure there would leave the state half advanced."""
+    try:
+        for data in column.to_pylist():
+            orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise BatchFormatError(f"attributes of an event are not JSON: {error}") from error
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """One per trace, event and pattern, in the order of their first."""
-    found: dict[Overflow, int] = {}
+    found: dict[Overflow, tuple[int, int]] = {}
     for overflow in overflows:
-        place = replace(overflow, dropped=0)
-        found[place] = found.get(place, 0) + overflow.dropped
-    return [replace(place, dropped=dropped) for place, dropped in found.items()]
+        place = replace(overflow, dropped=0, runs=0)
+        dropped, runs = found.get(place, (0, 0))
+        found[place] = dropped + overflow.dropped, runs + overflow.runs
+    return [replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in found.items()]
 
 
-def _why(term: Term, bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The bound events, each with the step that it took in the alternative of the pattern that matched."""
-    atoms = {atom.alias: describe_atom(atom) for atom in term.atoms}
-    steps = (f"{', '.join(ids)} is {atoms[alias]}" for alias, ids in bindings.items())
-    return "; ".join(steps)
+def _place_of(overflow: Overflow) -> str:
+    if overflow.event_id:
+        return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
+    return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"
+
+
+def _why(pattern: Pattern, bindings: Mapping[str, tuple[str, ...]]) -> str:
+    """The bound events, each with its step; where alternatives share an alias, with the steps of all of them."""
+    steps: dict[str, dict[str, None]] = {}
+    for atom in atoms_of(pattern.event):
+        steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
+    return "; ".join(
+        f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {' or '.join(steps[alias])}"
+        for alias, ids in bindings.items()
+    )

@@ -7,24 +7,56 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from constraints import ConstraintSet, Exclusive, Monitor
 from nfa import Matcher
 from streams import Event, EventBatch
+
+_PATTERNS = (
+    "PATTERN warmup_shared EVENT SEQ(A a, B b) WITHIN 9 s",
+    "PATTERN warmup_runs EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s RETURN b.v",
+    "PATTERN warmup_ranked EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s LIMIT 9 EMIT TIMEOUTS",
+)
+_TRACES = (  # one ends, one outlives the window, one is open at the end
+    (("A", 0), ("B", 1), ("X", 2), ("End", 3)),
+    (("A", 4), ("B", 5), ("X", 20), ("Y", 21)),
+    (("A", 22), ("B", 23), ("X", 24)),
+)
 
 
 def warm_up(session: SparkSession) -> None:
     """Have Spark's Python workers compile the kernels into the shared cache and load them.
 
     First one worker, which fills the cache, then one per core. The first time this takes as long as the compiler does,
-    some twenty seconds.
+    some minutes.
     """
     for tasks in (1, session.sparkContext.defaultParallelism):
         session.range(0, tasks, numPartitions=tasks).mapInArrow(_match_once, "id LONG").collect()
 
 
+def exercise() -> int:
+    """Call every kernel that the pipeline needs: both engines, a guard, time that passes, state saved and loaded.
+
+    Returns:
+        The number of matches, one per trace and pattern.
+    """
+    guard = Monitor(ConstraintSet.of([Exclusive("B", "L")]))
+    matcher = Matcher(end_events=("End",))
+    for text in _PATTERNS:
+        matcher.add_pattern(text)
+    matcher.set_guard(1, guard)
+    found = 0
+    for number, trace in enumerate(_TRACES):
+        events = [
+            Event(id=f"{number}-{second}", type=name, time_us=second * 1_000_000, key=str(number), data={"v": second})
+            for name, second in trace
+        ]
+        for part in (events[:2], events[2:]):
+            found += matcher.process(EventBatch.from_events(part)).n_matches
+            matcher = Matcher.load(matcher.dump(), {1: guard})
+    return found + matcher.finish().n_matches
+
+
 def _match_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    events = [Event(id=name, type=name, time_us=0, key="key") for name in ("A", "B")]
     for batch in batches:
-        matcher = Matcher(end_events=("B",))
-        matcher.add_pattern("PATTERN warmup EVENT SEQ(A a, B b)")
-        matcher.process(EventBatch.from_events(events))
+        exercise()
         yield batch

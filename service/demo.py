@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from constraints import ConstraintSet, to_document
-from nfa import build_query, parse_pattern
+from nfa import parse_pattern
 from nfa.reference import reference_matches
 from service.client import ForestallClient
-from service.matching import match_document, match_events
+from service.matching import MatchOptions, match_document, match_events
 from service.receiver import Received, receiver
 from service.temporary import running
 from streams import Event
@@ -134,8 +134,8 @@ class Demo:
             self.on_progress(min(start + _BATCH, len(events)), len(events))
 
     def _expected(self, events: list[Event]) -> set[AlertIdentity]:
-        queries = {name: build_query(parse_pattern(text)) for name, text in PATTERNS.items()}
-        matches = reference_matches(queries, events, self.constraint_set.end_events)
+        patterns = [parse_pattern(text) for text in PATTERNS.values()]
+        matches = reference_matches(patterns, events, self.constraint_set.end_events)
         return {_identity(match_document(match)) for match in matches}
 
     def _drain(self, client: ForestallClient, received: Received, expected: int) -> None:
@@ -154,7 +154,7 @@ class Demo:
         found = [_identity(alert) for alert in alerts]
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         pruned = match_events(patterns, events, self.constraint_set)
-        unpruned = match_events(patterns, events, self.constraint_set, is_pruning=False)
+        unpruned = match_events(patterns, events, self.constraint_set, MatchOptions(is_pruning=False))
         return DemoResult(
             events=len(events),
             alerts=Counter(alert["pattern"] for alert in alerts),

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet, Monitor, explain_ending
-from nfa import Deviation, Ending, Match, Matcher, MatcherStats, Pattern, match_order
-from streams import Event, EventBatch, format_time
+from nfa import (
+    Deviation,
+    Ending,
+    Match,
+    Matcher,
+    MatcherStats,
+    MatchOutput,
+    Overflow,
+    Pattern,
+    Timeout,
+    match_order,
+)
+from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Ties, format_time
 
 BATCH_ROWS = 20_000
 _GUARD_VERSION = 1
+
+Section: TypeAlias = Literal["matches", "timeouts", "ended"]
+SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended")
+USUAL_SECTIONS: tuple[Section, ...] = ("matches", "ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchOptions:
+    """How patterns are run.
+
+    Attributes:
+        sections: What is listed of the result; everything is counted in any case.
+        key_paths: Paths that mean the events' key, besides ``key``.
+        ties: What events of one time are: ordered as they come, or not ordered at all.
+        is_open: Whether the events are the beginning of something: traces go on after the last one, and time has come
+            as far as the newest. Otherwise every trace ends, and time has passed.
+        is_pruning: Whether doomed runs are ended early; the matches are the same on traces that keep the constraints.
+    """
+
+    sections: Collection[Section] = USUAL_SECTIONS
+    key_paths: tuple[tuple[str, ...], ...] = ()
+    ties: Ties = "log"
+    is_open: bool = False
+    is_pruning: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +65,30 @@ class MatchReport:
 
     Attributes:
         matches: Sorted by end, start, bindings.
-        ended: In the order of the events.
+        timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
+        ended: In the order of the events; one per pattern and trace.
         deviations: Traces that broke a constraint, in the order of the events.
+        overflow: What was beyond a limit and is not listed, in the order of the events.
         stats: Counts.
+        with_returns: Names of the patterns that have RETURN.
     """
 
     matches: tuple[Match, ...]
+    timeouts: tuple[Timeout, ...]
     ended: tuple[EndedPair, ...]
     deviations: tuple[Deviation, ...]
+    overflow: tuple[Overflow, ...]
     stats: MatcherStats
+    with_returns: frozenset[str]
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
         return {
-            "matches": [match_document(match) for match in self.matches],
+            "matches": [
+                match_document(match) | ({"returns": dict(match.returns)} if match.pattern in self.with_returns else {})
+                for match in self.matches
+            ],
+            "timeouts": [timeout_document(timeout) for timeout in self.timeouts],
             "ended": [
                 {
                     "pattern": pair.ending.pattern,
@@ -57,60 +102,134 @@ class MatchReport:
                 {"key": deviation.key, "event": deviation.event_id, "type": deviation.event_type}
                 for deviation in self.deviations
             ],
+            "overflow": [
+                {
+                    "pattern": overflow.pattern,
+                    "key": overflow.key or None,
+                    "event": overflow.event_id or None,
+                    "time": shown_time(overflow.time_us) if overflow.event_id else None,
+                    "dropped": overflow.dropped,
+                    "runs": overflow.runs,
+                }
+                for overflow in self.overflow
+            ],
             "stats": asdict(self.stats),
         }
 
 
 def match_document(match: Match) -> dict[str, Any]:
-    """One match in the form of the JSON contract."""
+    """One match in the form of the JSON contract, without the columns of RETURN."""
     return {
         "pattern": match.pattern,
         "key": match.key,
         "bindings": {alias: list(ids) for alias, ids in match.bindings.items()},
         "start": format_time(match.start_us),
         "end": format_time(match.end_us),
+        "detected": shown_time(match.detected_us),
     }
+
+
+def timeout_document(timeout: Timeout) -> dict[str, Any]:
+    """One partial match that WITHIN ended, in the form of the JSON contract."""
+    return {
+        "pattern": timeout.pattern,
+        "key": timeout.key,
+        "bindings": {alias: list(ids) for alias, ids in timeout.bindings.items()},
+        "missing": list(timeout.missing),
+        "start": format_time(timeout.start_us),
+        "due": shown_time(timeout.due_us),
+    }
+
+
+def shown_time(time_us: int) -> str:
+    """A time as text; one that a long window puts outside the years 1 to 9999 is shown as the last or first of them."""
+    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
 
 
 def match_events(
     patterns: Sequence[Pattern],
     events: Sequence[Event],
     constraint_set: ConstraintSet | None = None,
-    *,
-    is_pruning: bool = True,
+    options: MatchOptions | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> MatchReport:
     """Run patterns over events in their order.
 
     Args:
-        patterns: With distinct names.
-        events: In the order in which they are to be seen; every trace ends with them.
+        patterns: With distinct names and their texts.
+        events: In the order in which they are to be seen.
         constraint_set: What the traces keep to; its end events end a trace.
-        is_pruning: Whether doomed runs are ended early; the matches are the same on traces that keep the constraints.
+        options: See ``MatchOptions``.
         progress: Told the number of events done after each batch.
+
+    Raises:
+        PatternRefused: A text is refused.
     """
-    end_events = constraint_set.end_events if constraint_set else frozenset()
-    matcher = Matcher(end_events=end_events)
+    chosen = options or MatchOptions()
+    is_guarded = constraint_set is not None and chosen.is_pruning
+    matcher = Matcher(
+        end_events=constraint_set.end_events if constraint_set else frozenset(),
+        ties=chosen.ties,
+        key_paths=chosen.key_paths,
+        may_be_guarded=is_guarded,
+    )
     for pattern in patterns:
         matcher.add_pattern(pattern.text)
-    if constraint_set is not None and is_pruning:
+    if constraint_set is not None and is_guarded:
         matcher.set_guard(_GUARD_VERSION, Monitor(constraint_set))
-    matches: list[Match] = []
-    endings: list[Ending] = []
-    deviations: list[Deviation] = []
+    found = _Found(frozenset(chosen.sections))
     for start in range(0, len(events), BATCH_ROWS):
-        output = matcher.process(EventBatch.from_events(events[start : start + BATCH_ROWS]))
-        matches += output.matches()
-        endings += output.endings()
-        deviations += output.deviations()
+        found.take(matcher.process(EventBatch.from_events(events[start : start + BATCH_ROWS])))
         if progress:
             progress(min(start + BATCH_ROWS, len(events)))
-    return MatchReport(
-        matches=tuple(sorted(matches, key=match_order)),
-        ended=_explained(endings, matcher, constraint_set) if constraint_set else (),
-        deviations=tuple(deviations),
-        stats=matcher.stats,
-    )
+    if not chosen.is_open:
+        found.take(matcher.finish())
+    return found.report(matcher, constraint_set)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What batch after batch gives."""
+
+    sections: frozenset[Section]
+    matches: list[Match] = field(default_factory=list)
+    timeouts: list[Timeout] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
+    deviations: list[Deviation] = field(default_factory=list)
+    overflows: dict[Overflow, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, output: MatchOutput) -> None:
+        """Add the findings of one batch, or of the end."""
+        if "matches" in self.sections:
+            self.matches += output.matches()
+        if "timeouts" in self.sections:
+            self.timeouts += output.timeouts()
+        if "ended" in self.sections:
+            self.endings += output.endings()
+        self.deviations += output.deviations()
+        for overflow in output.overflows():
+            place = replace(overflow, dropped=0, runs=0)
+            dropped, runs = self.overflows.get(place, (0, 0))
+            self.overflows[place] = dropped + overflow.dropped, runs + overflow.runs
+
+    def report(self, matcher: Matcher, constraint_set: ConstraintSet | None) -> MatchReport:
+        """All of it, sorted and explained."""
+        patterns = matcher.patterns.values()
+        return MatchReport(
+            matches=tuple(sorted(self.matches, key=match_order)),
+            timeouts=tuple(sorted(self.timeouts, key=_timeout_order)),
+            ended=_explained(self.endings, matcher, constraint_set) if constraint_set else (),
+            deviations=tuple(self.deviations),
+            overflow=tuple(
+                replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in self.overflows.items()
+            ),
+            stats=matcher.stats,
+            with_returns=frozenset(pattern.name for pattern in patterns if pattern.query.pattern.returns),
+        )
+
+
+def _timeout_order(timeout: Timeout) -> tuple[Any, ...]:
+    return timeout.due_us, timeout.start_us, sorted(timeout.bindings.items()), timeout.pattern, timeout.key
 
 
 def _explained(endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet) -> tuple[EndedPair, ...]:

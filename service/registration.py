@@ -17,7 +17,16 @@ from constraints import (
     parse_constraints,
     to_document,
 )
-from nfa import Pattern, Query, build_query, parse_pattern
+from nfa import (
+    Pattern,
+    Query,
+    build_query,
+    check_stream,
+    describe_pattern,
+    parse_pattern,
+    pattern_from_json,
+    warnings_of,
+)
 from service.errors import KeyMismatch, PatternTooLong, StreamMissing, UnknownConstraints
 from service.runtime import Stores
 from service.settings import Settings
@@ -35,11 +44,13 @@ class PatternReport:
     Attributes:
         pattern: The record.
         is_new: Whether this call changed anything.
-        warnings: What can never match, in words.
+        parsed: What its text says.
+        warnings: What can never match, and what is probably not meant, in words.
     """
 
     pattern: RegisteredPattern
     is_new: bool
+    parsed: Pattern
     warnings: tuple[str, ...]
 
 
@@ -123,23 +134,28 @@ class Registration:
         Raises:
             PatternTooLong: The text is longer than the limit.
             UnknownStream: The stream is not declared.
-            PatternRefused: The text cannot be read; the message names line, column and what is expected.
-            KeyMismatch: ``WHERE [..]`` names another key than the stream's.
+            PatternRefused: The text cannot be read, or waits for an end of trace that the stream does not have; the
+                message names line, column and what is expected.
+            KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
             UnsatisfiablePattern: No trace that keeps the stream's constraints can match it.
             PatternOnOtherStream: The name is taken on another stream.
         """
-        limit = self._settings.limits.max_pattern_chars
-        if len(text) > limit:
-            raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
+        self._check_length(text)
         declaration = self._stores.registry.stream(stream)
-        pattern = parse_pattern(text)
-        _check_key(pattern, declaration)
-        query = build_query(pattern)
-        check = check_query(query, self._constraint_set(declaration))
-        check.require_satisfiable()
-        record, is_new = self._stores.registry.put_pattern(stream, pattern.name, text, self._clock.now_us())
-        warnings = (*_dead_alternatives(check), *_undeclared_types(query, declaration))
-        return PatternReport(pattern=record, is_new=is_new, warnings=warnings)
+        return self._register(parse_pattern(text), text, declaration)
+
+    def register_definition(self, stream: str, definition: object) -> PatternReport:
+        """Register a pattern that is given in its JSON form; its text is made from it.
+
+        Raises:
+            PatternRefused: Also where the document does not have the form; the message names the place in it.
+            ForestallError: As ``register_pattern``.
+        """
+        declaration = self._stores.registry.stream(stream)
+        pattern = pattern_from_json(definition)
+        text = pattern.text or describe_pattern(pattern)
+        self._check_length(text)
+        return self._register(pattern, text, declaration)
 
     def pattern(self, name: str) -> tuple[PatternReport, tuple[FailingCondition, ...]]:
         """A registered pattern, and the events that end its partial matches under the stream's constraints.
@@ -149,12 +165,13 @@ class Registration:
         """
         record = self._stores.registry.pattern(name)
         declaration = self._stores.registry.stream(record.stream)
-        query = build_query(parse_pattern(record.text))
+        pattern = parse_pattern(record.text)
+        query = build_query(pattern)
         constraint_set = self._constraint_set(declaration)
         check = check_query(query, constraint_set)
-        warnings = (*_dead_alternatives(check), *_undeclared_types(query, declaration))
-        report = PatternReport(pattern=record, is_new=False, warnings=warnings)
-        return report, failing_conditions(query, constraint_set)
+        warnings = _warnings(pattern, query, check, declaration)
+        report = PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings)
+        return report, () if _finer_keys(pattern, declaration) else failing_conditions(query, constraint_set)
 
     def delete_pattern(self, name: str) -> None:
         """Delete a pattern; its alerts stay.
@@ -198,6 +215,21 @@ class Registration:
         )
         self._stores.webhooks.put(webhook)
         return webhook
+
+    def _check_length(self, text: str) -> None:
+        limit = self._settings.limits.max_pattern_chars
+        if len(text) > limit:
+            raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
+
+    def _register(self, pattern: Pattern, text: str, declaration: StreamDeclaration) -> PatternReport:
+        _check_key(pattern, declaration)
+        check_stream(pattern, has_trace_end=_has_trace_end(declaration))
+        query = build_query(pattern)
+        check = check_query(query, self._constraint_set(declaration))
+        check.require_satisfiable()
+        record, is_new = self._stores.registry.put_pattern(declaration.name, pattern.name, text, self._clock.now_us())
+        warnings = _warnings(pattern, query, check, declaration)
+        return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _constraint_set(self, declaration: StreamDeclaration) -> ConstraintSet:
         try:
@@ -244,18 +276,41 @@ def _mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -
     return found
 
 
+def _has_trace_end(declaration: StreamDeclaration) -> bool:
+    """Whether traces of the stream end; end events of constraints that the stream does not declare leave them open."""
+    return bool(declaration.end_events)
+
+
+def _finer_keys(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """The keys of a pattern that are not the stream's own."""
+    own = {("key",), *declaration.key_paths}
+    return [".".join(path) for path in pattern.keys if path not in own]
+
+
 def _check_key(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    own = declaration.key.removeprefix("data.")
-    allowed = {"key", declaration.key, own}
-    strangers = [path for path in map(".".join, pattern.keys) if path not in allowed]
-    if strangers or len(pattern.keys) > 1:
-        asked = ", ".join(map(".".join, pattern.keys))
+    """Events are routed by the stream's key alone, so a pattern may look at finer traces and not at others."""
+    finer = _finer_keys(pattern, declaration)
+    if finer and len(finer) == len(pattern.keys):
+        asked = ", ".join(finer)
+        own = declaration.key.removeprefix("data.")
         raise KeyMismatch(
-            f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}; "
-            f"write [{own}] or [key], or leave it out",
+            f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}, and a pattern's "
+            f"keys must contain that; write [key, {asked}] for finer traces, [{own}] or [key] for those of the "
+            "stream, or leave it out",
             asked=asked,
             key=declaration.key,
         )
+
+
+def _warnings(pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration) -> tuple[str, ...]:
+    notices = warnings_of(pattern, has_trace_end=_has_trace_end(declaration))
+    finer = ", ".join(_finer_keys(pattern, declaration))
+    return (
+        *_dead_alternatives(check),
+        *_undeclared_types(query, declaration),
+        *(f"line {one.position.line}, column {one.position.column}: {one.message}" for one in notices),
+        *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
+    )
 
 
 def _dead_alternatives(check: QueryCheck) -> list[str]:

@@ -18,6 +18,7 @@ from service.stores import (
     EventLog,
     Heartbeat,
     Registry,
+    TimeoutStore,
     WebhookStore,
     connect,
 )
@@ -36,6 +37,7 @@ class Stores:
     log: EventLog
     registry: Registry
     alerts: AlertStore
+    timeouts: TimeoutStore
     endings: EndingStore
     deviations: DeviationStore
     dead_letters: DeadLetterStore
@@ -54,6 +56,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         log=log,
         registry=Registry(client, log),
         alerts=AlertStore(client),
+        timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),

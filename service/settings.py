@@ -67,7 +67,7 @@ class Limits(BaseModel):
         max_batch_events: Events of one request.
         max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
         max_constraints: Constraints of a set.
-        recent_kept: About so many endings, deviations, dead letters and dead deliveries are kept, each.
+        recent_kept: About so many timeouts, endings, deviations, dead letters and dead deliveries are kept, each.
         idempotency_life_s: How long an idempotency key is remembered.
     """
 

@@ -1,4 +1,4 @@
-"""Where the pipeline's rows go: alerts, early endings, deviations and dead letters into their stores."""
+"""Where the pipeline's rows go: alerts, timeouts, early endings, deviations and dead letters into their stores."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class AlertSink:
         if alerts:
             self._stores.alerts.append(alerts, self._stores.webhooks.all(), self._clock.now_us())
         recent = {
+            "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
             "deviation": self._stores.deviations,
             "dead-letter": self._stores.dead_letters,

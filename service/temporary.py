@@ -16,7 +16,7 @@ from service.errors import ServiceNotReady
 from service.settings import PREFIX, Settings
 from service.supervisor import Supervisor, describe_death
 
-_READY_S = 300.0
+_READY_S = 600.0  # the first time the kernels are compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

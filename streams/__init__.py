@@ -18,7 +18,7 @@ from streams.control import (
     decode_control,
     encode_control,
 )
-from streams.declaration import FieldMapping, StreamDeclaration
+from streams.declaration import FieldMapping, StreamDeclaration, Ties
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -63,6 +63,7 @@ __all__ = [
     "StreamError",
     "StreamOn",
     "SystemClock",
+    "Ties",
     "decode_control",
     "encode_control",
     "format_time",

@@ -86,7 +86,7 @@ class EventBatch:
     @property
     def time_us(self) -> NDArray[np.int64]:
         """Occurrence times; read-only."""
-        return cast("NDArray[np.int64]", self.columns.column("time").cast(pa.int64()).to_numpy(zero_copy_only=False))
+        return cast("NDArray[np.int64]", self.columns.column("time").view(pa.int64()).to_numpy(zero_copy_only=False))
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:

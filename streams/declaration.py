@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
 from streams.showing import shown
+
+Ties: TypeAlias = Literal["log", "simultaneous"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -35,6 +37,7 @@ class StreamDeclaration:
         key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON.
         event_types: The types that may come; empty means any. Others are dead-lettered.
         end_events: Types that end a trace.
+        ties: What events of one time are: ordered as in the log, or not ordered at all.
         mapping: How plain JSON objects are read.
     """
 
@@ -42,6 +45,7 @@ class StreamDeclaration:
     key: str = "subject"
     event_types: tuple[str, ...] = ()
     end_events: tuple[str, ...] = ()
+    ties: Ties = "log"
     mapping: FieldMapping = field(default_factory=FieldMapping)
 
     def __post_init__(self) -> None:
@@ -62,14 +66,21 @@ class StreamDeclaration:
                 field="end_events",
             )
 
+    @property
+    def key_paths(self) -> tuple[tuple[str, ...], ...]:
+        """What ``WHERE [..]`` may call the correlation key, besides ``key``: the path, also without ``data``."""
+        own = self.key.removeprefix("data.")
+        return tuple(tuple(path.split(".")) for path in dict.fromkeys((own, self.key)))
+
     def to_json(self) -> dict[str, Any]:
-        """The declaration as a plain JSON object; the form in which it is stored."""
+        """The declaration as a plain JSON object; as it is stored; ``ties`` is there unless it is ``log``."""
         return {
             "name": self.name,
             "key": self.key,
             "event_types": list(self.event_types),
             "end_events": list(self.end_events),
             "mapping": asdict(self.mapping),
+            **({} if self.ties == "log" else {"ties": self.ties}),
         }
 
     @classmethod
@@ -86,6 +97,7 @@ class StreamDeclaration:
             key=_text(value, "key", "subject"),
             event_types=_texts(value, "event_types"),
             end_events=_texts(value, "end_events"),
+            ties=_ties(value.get("ties", "log")),
             mapping=_mapping(value.get("mapping", {})),
         )
 
@@ -97,6 +109,15 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
             "such as data.order.id",
             field=place,
         )
+
+
+def _ties(value: object) -> Ties:
+    for known in get_args(Ties):
+        if value == known:
+            return cast("Ties", known)
+    raise DeclarationError(
+        f"'ties' of a stream declaration is {shown(value)}; write {' or '.join(get_args(Ties))}", field="ties"
+    )
 
 
 def _mapping(value: object) -> FieldMapping:

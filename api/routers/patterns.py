@@ -22,9 +22,13 @@ router = APIRouter(prefix="/patterns", tags=["patterns"])
 def register_pattern(pattern: NewPattern, services: Served, response: Response) -> CheckedPattern:
     """Match a pattern from this place of the log on; another text under the same name is its next version.
 
-    A pattern that the stream's constraints make impossible is refused with the reason.
+    It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
+    constraints make impossible is refused with the reason.
     """
-    report = services.registration.register_pattern(pattern.stream, pattern.text)
+    if pattern.text is not None:
+        report = services.registration.register_pattern(pattern.stream, pattern.text)
+    else:
+        report = services.registration.register_definition(pattern.stream, pattern.definition)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)

@@ -20,6 +20,7 @@ EXAMPLE: dict[str, Any] = {
     "end": "2026-01-01T09:45:00Z",
     "detected_at": "2026-01-01T09:45:00Z",
     "bindings": {"q": ["e1"], "c": ["e2"]},
+    "returns": {},
     "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
 }
 
@@ -36,14 +37,17 @@ class AlertModel(WireModel):
     key: str = Field(description="The transaction.")
     start: str
     end: str
-    detected_at: str
+    detected_at: str = Field(
+        description="When its last condition was decided; later than end if something must not follow."
+    )
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
+    returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str
 
     @classmethod
     def from_domain(cls, alert: Mapping[str, Any]) -> Self:
         """The wire form of a stored alert."""
-        return cls.model_validate({name: alert[name] for name in cls.model_fields})
+        return cls.model_validate({name: alert[name] for name in cls.model_fields if name in alert})
 
 
 class AlertList(WireModel):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from api.wire import WireModel
 from constraints import FailingCondition
-from nfa import describe_atom
+from nfa import describe_atom, pattern_to_json
 from service import PatternReport
 from service.stores import RegisteredPattern
 from streams import format_time
@@ -23,13 +23,35 @@ class NewPattern(WireModel):
                 {
                     "stream": "orders",
                     "text": "PATTERN expensive_cancelled EVENT SEQ(GenerateQuote q [totalPrice > 200], CancelOrder c)",
-                }
+                },
+                {
+                    "stream": "orders",
+                    "definition": {
+                        "name": "quoted_then_cancelled",
+                        "event": {
+                            "op": "seq",
+                            "items": [
+                                {"of": {"op": "atom", "types": ["GenerateQuote"], "alias": "q"}},
+                                {"of": {"op": "atom", "types": ["CancelOrder"], "alias": "c"}},
+                            ],
+                        },
+                    },
+                },
             ]
         }
     )
 
     stream: str
-    text: str = Field(description="The pattern language; the pattern's name is in the text.")
+    text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
+    definition: dict[str, Any] | None = Field(
+        None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        if (self.text is None) == (self.definition is None):
+            raise ValueError("send the pattern as 'text' or as 'definition', one of them")
+        return self
 
 
 class PatternModel(WireModel):
@@ -54,15 +76,17 @@ class PatternModel(WireModel):
 
 
 class CheckedPattern(PatternModel):
-    """A registered pattern, and what of it can never match."""
+    """A registered pattern in both forms, and what of it can never match or is probably not meant."""
 
+    definition: dict[str, Any] = Field(description="The JSON form of the text; its schema is at /v1/schemas/pattern.")
     warnings: list[str]
 
     @classmethod
     def from_report(cls, report: PatternReport) -> Self:
         """The wire form of a pattern with its warnings."""
         plain = PatternModel.from_domain(report.pattern)
-        return cls(**plain.model_dump(), warnings=list(report.warnings))
+        definition = pattern_to_json(report.parsed)
+        return cls(**plain.model_dump(), definition=definition, warnings=list(report.warnings))
 
 
 class FailingConditionModel(WireModel):

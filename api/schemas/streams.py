@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from streams import FieldMapping, StreamDeclaration
+from streams import FieldMapping, StreamDeclaration, Ties
 
 
 class MappingModel(WireModel):
@@ -32,6 +32,9 @@ class StreamModel(WireModel):
     key: str = Field("subject", description="Path of the correlation key, which names the transaction of an event.")
     event_types: list[str] = Field([], description="Types that may come; empty means any.")
     end_events: list[str] = Field([], description="Types that end a transaction.")
+    ties: Ties = Field(
+        "log", description="What events of one time are: ordered as in the log, or 'simultaneous' and not ordered."
+    )
     mapping: MappingModel = MappingModel()
 
     def to_domain(self) -> StreamDeclaration:
@@ -41,6 +44,7 @@ class StreamModel(WireModel):
             key=self.key,
             event_types=tuple(self.event_types),
             end_events=tuple(self.end_events),
+            ties=self.ties,
             mapping=FieldMapping(**self.mapping.model_dump()),
         )
 
@@ -53,6 +57,7 @@ class StreamModel(WireModel):
             key=declaration.key,
             event_types=list(declaration.event_types),
             end_events=list(declaration.end_events),
+            ties=declaration.ties,
             mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
         )
 

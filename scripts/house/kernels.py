@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 from house.sources import Source, Violation
 
 _ALLOWED = {"numpy", "numba"}
-_ALLOWED_FOR_TYPES = {"__future__", "typing"}  # NamedTuples of arrays and annotations
+_ALLOWED_FOR_TYPES = {"__future__", "typing", "collections"}  # NamedTuples of arrays and annotations
 _COMPILED_NAMESPACES = {"numpy", "numba", "math", "typing"}
 _DECORATORS = {"numba.njit", "numba.jit", "numba.vectorize", "numba.guvectorize"}
 _FLAGS_THAT_LOSE_NAN = {"fast", "nnan"}
 
 
 def kernel_imports(source: Source) -> Iterator[Violation]:
-    """Kernels import numpy and numba only; their ``__init__`` re-exports them."""
+    """Kernels import numpy, numba and one another only."""
     if not source.is_kernel:
         return
-    own = f"{source.package}.kernels" if Path(source.path).name == "__init__.py" else ""
+    own = f"{source.package}.kernels"
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -29,9 +28,9 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
             continue
         for module in modules:
             top = module.partition(".")[0]
-            if top in _ALLOWED | _ALLOWED_FOR_TYPES or (own and module.startswith(own)):
+            if top in _ALLOWED | _ALLOWED_FOR_TYPES or module.startswith(own):
                 continue
-            yield Violation(source.path, node.lineno, f"a kernel imports numpy and numba only, not {module}")
+            yield Violation(source.path, node.lineno, f"a kernel imports numpy, numba and kernels only, not {module}")
 
 
 def kernel_flags(source: Source) -> Iterator[Violation]:
@@ -46,7 +45,11 @@ def kernel_flags(source: Source) -> Iterator[Violation]:
 
 
 def cached_callees(source: Source) -> Iterator[Violation]:
-    """What a cached kernel calls stands in its file, as numba does not notice changes elsewhere."""
+    """What a cached kernel calls stands in its package's ``kernels`` folder.
+
+    numba does not notice that a callee in another file has changed. So whoever keeps compiled kernels names their
+    folder by a digest of all kernels (``nfa.kernel_digest``), which can only cover one folder.
+    """
     for function in source.functions():
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
             continue
@@ -54,9 +57,10 @@ def cached_callees(source: Source) -> Iterator[Violation]:
             target = source.resolve(call.func)
             first = target.partition(".")[0]
             is_imported = first in {name.partition(".")[0] for name in source.names.values()}
-            if is_imported and first not in _COMPILED_NAMESPACES:
+            is_kernel = target.startswith(f"{source.package}.kernels.")
+            if is_imported and first not in _COMPILED_NAMESPACES and not is_kernel:
                 yield Violation(
-                    source.path, call.lineno, f"{function.name} is cached but calls {target} of another file"
+                    source.path, call.lineno, f"{function.name} is cached but calls {target} of another folder"
                 )
 
 

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from service.cli.check import check
-from service.cli.demo import demo
-from service.cli.generate import generate
-from service.cli.match import match
-from service.cli.replay import replay
-from service.cli.serve import serve
 from streams import ForestallError
 
-_COMMANDS: Mapping[str, Callable[..., Any]] = {
-    "serve": serve,
-    "demo": demo,
-    "match": match,
-    "check": check,
-    "replay": replay,
-    "generate": generate,
-}
+COMMANDS = ("serve", "demo", "match", "check", "replay", "generate")
 
 
-def build_app() -> typer.Typer:
-    """The command line application."""
+def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command line application.
+
+    Args:
+        names: The commands that it knows, each a function in the module of its name. Only their modules are imported:
+            ``match`` must not wait for Spark.
+    """
     app = typer.Typer(
         help="Complex event processing that knows the workflow behind the events.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    for name, command in _COMMANDS.items():
-        app.command(name)(command)
+    app.callback()(_several)
+    for name in names:
+        app.command(name)(getattr(import_module(f"service.cli.{name}"), name))
     return app
 
 
 def main() -> None:
     """Entry point: an error of this project is one sentence on standard error and exit status 2."""
+    wanted = sys.argv[1:2]
     try:
-        build_app()()
+        build_app(wanted if wanted and wanted[0] in COMMANDS else COMMANDS)()
     except ForestallError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
         sys.exit(2)
+
+
+def _several() -> None:
+    """Complex event processing that knows the workflow behind the events."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+import orjson
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -21,7 +22,7 @@ from rich.progress import (
 )
 
 from constraints import ParsedConstraints, parse_constraints
-from nfa import Pattern, PatternRefused, parse_patterns
+from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json
 from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
 from streams import Event
 from streams.readers import ReaderOptions, read_events
@@ -69,16 +70,17 @@ def read_text(path: Path) -> str:
 
 
 def read_pattern_files(paths: list[Path]) -> list[Pattern]:
-    """The patterns of some files.
+    """The patterns of some files; what ends in ``.json`` holds the JSON form of one pattern.
 
     Raises:
         PatternRefused: With file, line and column.
+        FileUnreadable: A file cannot be read, or is no JSON.
         PatternNameTaken: Two patterns have the same name.
     """
     found: dict[str, Pattern] = {}
     for path in paths:
         try:
-            patterns = parse_patterns(read_text(path))
+            patterns = _patterns_of(path)
         except PatternRefused as refusal:
             refusal.message = f"{path}: {refusal.message}"
             raise
@@ -103,18 +105,36 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
         return read_events(path, options, lambda share: progress.update(task, completed=share))
 
 
-def require_key(patterns: list[Pattern], key: str | None) -> None:
-    """Check that the patterns' ``WHERE [..]`` is the key that the events are grouped by.
+def key_paths(key: str | None) -> tuple[tuple[str, ...], ...]:
+    """What ``WHERE [..]`` may call the key that the events are grouped by, besides ``key``."""
+    names = () if key is None else dict.fromkeys((key.removeprefix("data."), key))
+    return tuple(tuple(name.split(".")) for name in names)
+
+
+def require_key(patterns: Sequence[Pattern], key: str | None) -> None:
+    """Check that the key that the events are grouped by is among those of each pattern's ``WHERE [..]``.
 
     Raises:
         KeyMismatch: It is not; the message says which option would do.
     """
+    known = {("key",), *key_paths(key)}
     for pattern in patterns:
-        for path in pattern.keys[1:] or pattern.keys:
-            name = ".".join(path)
-            if len(pattern.keys) > 1 or name not in {"key", key, (key or "").removeprefix("data.")}:
-                keys = ", ".join(".".join(path) for path in pattern.keys)
-                raise KeyMismatch(
-                    f"pattern {pattern.name} is correlated by [{keys}], the events by {key or 'key'}: "
-                    f"write WHERE [key], or say --key data.{name}"
-                )
+        if pattern.keys and known.isdisjoint(pattern.keys):
+            keys = ", ".join(".".join(path) for path in pattern.keys)
+            raise KeyMismatch(
+                f"pattern {pattern.name} is correlated by [{keys}], the events by {key or 'key'}: "
+                f"write WHERE [key, {keys}], or say --key data.{'.'.join(pattern.keys[0])}"
+            )
+
+
+def _patterns_of(path: Path) -> tuple[Pattern, ...]:
+    text = read_text(path)
+    if path.suffix.lower() != ".json":
+        return parse_patterns(text)
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise FileUnreadable(
+            f"{path}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}", file=str(path)
+        ) from error
+    return (pattern_from_json(document),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from constraints import ConstraintSet, check_query, check_set
-from nfa import Pattern, build_query
+from nfa import Overflow, Pattern, PatternRefused, build_query, check_stream, warnings_of
 from service.cli.inputs import (
     Times,
+    key_paths,
     progress_bar,
     read_constraint_file,
     read_event_file,
@@ -22,9 +24,21 @@ from service.cli.inputs import (
     require_key,
     told,
 )
-from service.matching import MatchReport, match_events
-from streams import format_time
+from service.matching import SECTIONS, MatchOptions, MatchReport, Section, match_events, shown_time
+from streams import Ties, format_time
 from streams.readers import ReaderOptions
+
+
+class TieOrder(StrEnum):
+    """What events of one time are."""
+
+    LOG = "log"
+    SIMULTANEOUS = "simultaneous"
+
+    @property
+    def ties(self) -> Ties:
+        """The same as streams name it."""
+        return "simultaneous" if self is TieOrder.SIMULTANEOUS else "log"
 
 
 class Output(StrEnum):
@@ -35,7 +49,7 @@ class Output(StrEnum):
 
 
 def match(
-    pattern: Annotated[list[Path], typer.Option(help="Pattern file; repeatable.")],
+    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="Keep doomed runs to the end of their trace.")] = False,
@@ -44,30 +58,62 @@ def match(
     times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
         Times.EVENT
     ),
+    outputs: Annotated[str, typer.Option(help="What is listed, of matches,timeouts,ended.")] = "matches,ended",
+    is_open: Annotated[
+        bool, typer.Option("--open", help="The file is a beginning: traces go on, and time ends with the last event.")
+    ] = False,
+    ties: Annotated[TieOrder, typer.Option(help="Events of one time: in the order of the file, or in none.")] = (
+        TieOrder.LOG
+    ),
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
+    sections = _sections(outputs)
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
     constraint_set = read_constraint_file(constraints).constraint_set if constraints else None
+    _check_patterns(patterns, has_trace_end=not is_open or bool(constraint_set and constraint_set.end_events))
     if constraint_set is not None:
         _check(patterns, constraint_set)
+    options = MatchOptions(
+        sections=sections, key_paths=key_paths(key), ties=ties.ties, is_open=is_open, is_pruning=not no_prune
+    )
     read = read_event_file(events, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
     with progress_bar("matching") as (progress, task):
         report = match_events(
             patterns,
             read,
             constraint_set,
-            is_pruning=not no_prune,
-            progress=lambda done: progress.update(task, completed=done / len(read)),
+            options,
+            lambda done: progress.update(task, completed=done / len(read)),
         )
     if output is Output.JSON:
         typer.echo(orjson.dumps(report.to_document()).decode())
     else:
-        _print(report)
+        _print(report, sections)
 
 
-def _check(patterns: list[Pattern], constraint_set: ConstraintSet) -> None:
+def _sections(outputs: str) -> tuple[Section, ...]:
+    asked = [name.strip() for name in outputs.split(",")]
+    if strangers := sorted(set(asked) - set(SECTIONS)):
+        raise typer.BadParameter(f"{', '.join(strangers)}: write some of {','.join(SECTIONS)}", param_hint="--outputs")
+    return tuple(section for section in SECTIONS if section in asked)
+
+
+def _check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
+    """Refuse patterns that wait for an end that does not come; say what is probably not meant."""
+    for pattern in patterns:
+        try:
+            check_stream(pattern, has_trace_end=has_trace_end)
+        except PatternRefused as refusal:
+            refusal.message = f"{pattern.name}: {refusal.message}"
+            raise
+        for notice in warnings_of(pattern, has_trace_end=has_trace_end):
+            place = f"line {notice.position.line}, column {notice.position.column}"
+            told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name}: {place}: {notice.message}')}")
+
+
+def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
     """Refuse contradictory constraints; say which patterns they make impossible, as an empty result says nothing."""
     check_set(constraint_set)
     for pattern in patterns:
@@ -77,22 +123,55 @@ def _check(patterns: list[Pattern], constraint_set: ConstraintSet) -> None:
             told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name} can never match: {reasons}')}")
 
 
-def _print(report: MatchReport) -> None:
-    console = Console(highlight=False, markup=False)
-    for found in report.matches:
-        console.print(f"{found.pattern}  {found.key}  {format_time(found.start_us)} to {format_time(found.end_us)}")
-        console.print("    " + "  ".join(f"{alias}={','.join(ids)}" for alias, ids in found.bindings.items()))
-    if not report.matches:
+def _print(report: MatchReport, sections: Sequence[Section]) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    _print_matches(console, report)
+    if "matches" in sections and not report.matches:
         console.print("no matches")
+    _print_timeouts(console, report)
     if report.ended:
         console.print("\nfirst event after which a pattern can no longer match:")
     for pair in report.ended:
         console.print(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
         console.print(f"    {pair.reason}")
     stats = report.stats
+    timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
     console.print(
-        f"\n{stats.events} events, {stats.matches} matches, {stats.endings} ended, "
+        f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} ended, "
         f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
     )
     if stats.overflow:
         console.print(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
+    if stats.lost_runs:
+        console.print(f"{stats.lost_runs} partial matches beyond the limit were given up: matches may be missing")
+    for overflow in report.overflow:
+        console.print(f"    {_overflow(overflow)}")
+
+
+def _print_matches(console: Console, report: MatchReport) -> None:
+    for found in report.matches:
+        detected = f", detected {shown_time(found.detected_us)}" if found.detected_us != found.end_us else ""
+        interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}"
+        console.print(f"{found.pattern}  {found.key}  {interval}")
+        console.print(f"    {_bindings(found.bindings)}")
+        if found.pattern in report.with_returns:
+            columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in found.returns.items())
+            console.print("    " + ", ".join(columns))
+
+
+def _print_timeouts(console: Console, report: MatchReport) -> None:
+    if report.timeouts:
+        console.print("\ntimed out:")
+    for timeout in report.timeouts:
+        interval = f"{format_time(timeout.start_us)}, due {shown_time(timeout.due_us)}"
+        console.print(f"{timeout.pattern}  {timeout.key}  {interval}")
+        console.print(f"    {_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
+
+
+def _bindings(bindings: Mapping[str, tuple[str, ...]]) -> str:
+    return "  ".join(f"{alias}={','.join(ids)}" for alias, ids in bindings.items())
+
+
+def _overflow(overflow: Overflow) -> str:
+    where = f"{overflow.key}  at {overflow.event_id}" if overflow.event_id else "as time passed"
+    return f"{overflow.pattern}  {where}: {overflow.dropped} matches, {overflow.runs} partial matches"

@@ -14,6 +14,7 @@ from service.stores.event_log import EventLog, Receipt, Submission
 from service.stores.heartbeat import Heartbeat
 from service.stores.recent import RecentStore, Row
 from service.stores.registry import RegisteredConstraints, RegisteredPattern, Registry
+from service.stores.timeouts import TimeoutStore
 from service.stores.webhooks import DeliveryStats, RegisteredWebhook, WebhookStore
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Registry",
     "Row",
     "Submission",
+    "TimeoutStore",
     "WebhookStore",
     "connect",
     "is_answering",

@@ -1,4 +1,4 @@
-"""Capped lists of recent records with counters that never forget: early endings, deviations, dead letters.
+"""Capped lists of recent records with counters that never forget: timeouts, early endings, deviations, dead letters.
 
 A micro-batch may be written twice when the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted again.

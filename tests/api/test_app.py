@@ -127,6 +127,7 @@ LOCAL = {  # of files, settings, workflows, the log, the matcher and the client:
     "MatchLimitReached",
     "PatternNameTaken",
     "PortInUse",
+    "RunLimitReached",
     "SettingsInvalid",
     "SourceOptionError",
     "UnknownPattern",
@@ -188,8 +189,8 @@ def test_examples_of_the_description_are_accepted(orders):
     assert orders.post("/v1/constraints", json=constraints["application/json"]["example"]).status_code == 201
     yaml = constraints["application/yaml"]["example"]
     assert orders.post("/v1/constraints", content=yaml, headers={"content-type": "text/yaml"}).status_code == 200
-    pattern = document["components"]["schemas"]["NewPattern"]["examples"][0]
-    assert orders.post("/v1/patterns", json=pattern).status_code == 201
+    for pattern in document["components"]["schemas"]["NewPattern"]["examples"]:
+        assert orders.post("/v1/patterns", json=pattern).status_code == 201
     stream = document["components"]["schemas"]["StreamModel"]["examples"][0]
     assert orders.post("/v1/streams", json={**stream, "name": "sample"}).status_code == 201
     events = document["paths"]["/v1/events"]["post"]["requestBody"]["content"]

@@ -9,12 +9,15 @@ from constraints import (
     ContradictoryConstraints,
     Exclusive,
     Prior,
+    QueryCheck,
     Require,
     UnsatisfiablePattern,
     check_query,
     check_set,
+    failing_conditions,
 )
 from constraints.testing import query_of
+from nfa import build_query, parse_pattern
 
 
 def test_a_joint_clash_names_atoms_and_constraints() -> None:
@@ -122,3 +125,19 @@ def test_a_large_set_is_checked_quickly() -> None:
     constraints += [Require(names[i], names[i - j]) for j in range(1, 6) for i in range(j, 200)]
     constraints.append(Exclusive("T0", "T199"))
     assert [types for _, types, _ in warnings_of(*constraints)] == [("T199",)]
+
+
+def test_a_pattern_that_needs_no_event_can_always_match() -> None:
+    query = build_query(parse_pattern("PATTERN p EVENT A* a"))
+    constraint_set = ConstraintSet.of([Clause(frozenset({"A"}), None)])
+    assert query.terms[0].atoms == ()
+    assert check_query(query, constraint_set) == QueryCheck(dead=(), is_satisfiable=True)
+    assert failing_conditions(query, constraint_set) == ()
+
+
+def test_only_what_a_match_must_have_counts() -> None:
+    query = build_query(parse_pattern("PATTERN p EVENT SEQ(A a, B? b, NOT C, D|E x)"))
+    constraint_set = ConstraintSet.of([Clause(frozenset({"B"}), None), Exclusive("A", "D")])
+    verdict = check_query(query, constraint_set)
+    assert verdict.is_satisfiable
+    assert [term.text for term in verdict.dead] == ["A a and D x clash with exclusive(A, D)"]

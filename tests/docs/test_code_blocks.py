@@ -1,6 +1,7 @@
 """What the documents show is run: Python and shell as they stand, data and patterns by their parsers.
 
-The blocks of one document run in order in one folder, which holds links to the project's own files. A block that needs
+The blocks of one document run in order in one folder, which holds links to the project's own files. Python blocks go on
+where those before them ended, in one process up to the next shell block. A block that needs
 what a test has not (a running service, a clone) says so in a comment before it, ``<!-- not run: why -->``; its commands
 are still compared with the Makefile and the command line.
 """
@@ -21,17 +22,19 @@ import yaml
 from house import ROOT, project_files
 from house.documents import code_blocks
 from nfa import parse_patterns
+from nfa.worked_examples import examples_in
 
 DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relative_to(ROOT).parts]
 PROSE = {"text", "mermaid", "diff"}
 SHELL = {"bash", "sh", "console"}
-SECONDS = 120
+SECONDS = 600  # the first block that matches something compiles the kernels, where they are not compiled yet
 PARSERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
     "jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
     "yaml": lambda text: list(yaml.safe_load_all(text)),
     "toml": tomllib.loads,
     "pattern": parse_patterns,
+    "examples": lambda text: list(examples_in(text)),  # run by tests/nfa/test_examples.py
 }
 
 
@@ -74,9 +77,7 @@ def check_commands(text):
             assert {option for option in options if option not in help_text} == set(), command
 
 
-def check_block(block, python_so_far, folder):
-    if block.language == "python":
-        return run([sys.executable, "-c", python_so_far + block.text], folder)
+def check_block(block, folder):
     if block.language in SHELL:
         check_commands(block.text)
         script = "\n".join(line.removeprefix("$ ") for line in block.text.splitlines())
@@ -86,16 +87,31 @@ def check_block(block, python_so_far, folder):
     return 0, ""
 
 
+def check_python(lines, folder):
+    """Python blocks in the lines of their document, so that a traceback names the line there."""
+    return run([sys.executable, "-c", "\n".join(lines)], folder) if lines else (0, "")
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_blocks_work(document, workplace):
-    python_so_far = ""
+    lines: list[str] = []
+    is_run = True
     for block in code_blocks(document.read_text(encoding="utf-8")):
         if block.language in PROSE or (block.reason and block.language not in SHELL):
             continue
-        status, output = check_block(block, python_so_far, workplace)
-        assert status == 0, f"{document.name}, block of line {block.line}:\n{output}"
         if block.language == "python":
-            python_so_far += block.text
+            lines += [""] * (block.line - len(lines)) + block.text.splitlines()
+            is_run = False
+            continue
+        if block.language in SHELL and not is_run:
+            status, output = check_python(lines, workplace)
+            assert status == 0, f"{document.name}, Python before line {block.line}:\n{output}"
+            is_run = True
+        status, output = check_block(block, workplace)
+        assert status == 0, f"{document.name}, block of line {block.line}:\n{output}"
+    if not is_run:
+        status, output = check_python(lines, workplace)
+        assert status == 0, f"{document.name}, Python:\n{output}"
 
 
 def test_blocks_are_found_with_language_place_and_reason():
@@ -111,8 +127,8 @@ def test_unknown_target_is_seen(text):
         check_commands(text)
 
 
-def test_failing_block_is_seen(tmp_path):
-    (block,) = code_blocks("```python\nassert 1 == 2\n```\n")
-    status, output = check_block(block, "", tmp_path)
-    assert status != 0
-    assert "AssertionError" in output
+def test_failing_python_is_seen_with_its_line(tmp_path):
+    document = tmp_path / "page.md"
+    document.write_text("# A\n\n```python\nx = 1\n```\n\nB\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"(?s)page\.md, Python:.*line 10.*AssertionError"):
+        test_blocks_work(document, tmp_path)

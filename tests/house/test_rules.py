@@ -16,7 +16,7 @@ BREAKS = [
     ("function-size", KERNEL, "def f():\n" + "    g()\n" * 80),
     ("kernel-imports", KERNEL, "import pyarrow"),
     ("kernel-imports", KERNEL, "from nfa.query import Query"),
-    ("kernel-imports", KERNEL, "from nfa.kernels.other import step"),
+    ("kernel-imports", KERNEL, "from streams.kernels.other import step"),
     ("kernel-flags", KERNEL, "import numba\n@numba.njit(parallel=True)\ndef f(): ..."),
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath=True)\ndef f(): ..."),
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath={'nnan', 'arcp'})\ndef f(): ..."),
@@ -53,12 +53,17 @@ KEEPS = [
     ("function-size", MODULE, "def f():\n" + "    g()\n" * 49),
     ("function-size", KERNEL, "def f():\n" + "    g()\n" * 79),
     ("kernel-imports", KERNEL, "from typing import NamedTuple\nimport numpy as np\nfrom numba import njit"),
-    ("kernel-imports", "nfa/kernels/__init__.py", "from nfa.kernels.matching import match"),
+    ("kernel-imports", KERNEL, "from nfa.kernels.other import step"),
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(cache=True, fastmath={'contract'})\ndef f(): ..."),
     (
         "cached-callees",
         KERNEL,
         "import numpy as np\nfrom numba import njit\n@njit(cache=True)\ndef f():\n    np.sum(g())",
+    ),
+    (
+        "cached-callees",
+        KERNEL,
+        "from numba import njit\nfrom nfa.kernels.other import g\n@njit(cache=True)\ndef f():\n    g()",
     ),
     ("broad-except", MODULE, "try:\n    f()\nexcept (OSError, ValueError):\n    g()"),
     (

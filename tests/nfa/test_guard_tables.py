@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa import Ending, Matcher, PatternState, Query, Seen
-from nfa.automaton import compile_automaton
-from nfa.guard_tables import GuardTables
-from nfa.kernels.matching import DEVIANT, UNGUARDED
+from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED
 from nfa.testing import run
 from streams import Event, EventBatch
 
@@ -151,10 +150,31 @@ def test_guards_are_asked_once_per_state_and_type() -> None:
     assert stats.guard_steps == 3  # the first L of each trace: nothing else moves the monitor
 
 
+def layout(start: int) -> GuardLayout:
+    return GuardLayout(types=["L", "U"], views=[], state_range=np.zeros(1, np.int32), start=start)
+
+
+def test_rows_are_built_when_they_are_asked_for_and_outlive_growth() -> None:
+    tables = GuardTables({version: Exclusion("L", "U") for version in range(100)})
+    start = tables.intern(0, frozenset())
+    tables.compile(layout(start))
+    assert tables.tables.next[start].tolist() == [NIL] * 3
+    tables.build(start, 0)
+    after = int(tables.tables.next[start, 0])
+    assert tables.states[after] == (0, frozenset("L"))
+    for version in range(1, 100):
+        tables.build(tables.intern(version, frozenset()), 1)
+    assert tables.tables.next[start].tolist() == [after, NIL, NIL]
+    assert tables.intern(0, frozenset("L")) == after
+    tables.build(after, 1)
+    assert tables.tables.next[after, 1] == DEVIANT
+    assert tables.builds == 101
+
+
 def test_above_the_cap_traces_go_on_unguarded() -> None:
     tables = GuardTables({1: Exclusion("L", "U")}, max_states=3)
     start = tables.intern(1, frozenset())
-    tables.compile(compile_automaton([], frozenset("LU"), frozenset()), start)
+    tables.compile(layout(start))
     tables.build(start, 0)
     assert tables.tables.next[start, 0] == UNGUARDED
     assert tables.tables.next[DEVIANT].tolist() == [DEVIANT] * 3
@@ -184,4 +204,4 @@ def test_guards_that_no_trace_follows_are_forgotten() -> None:
     matcher.set_guard(3, Exclusion("N", "U"))
     matcher.process(EventBatch.from_events(trace("A", "k2")))
     assert matcher.guard_versions_in_use == {3}
-    assert matcher._automaton.types == ("A", "F", "N", "U")
+    assert matcher._lanes[()].guards.types == {"N", "U"}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa import Matcher, Node, UnknownPattern, build_query, describe_node, match_order, parse_pattern
+from nfa import Match, Matcher, Node, Ties, UnknownPattern, describe_node, describe_pattern, match_order
 from nfa.reference import reference_matches
-from nfa.testing import batches, event_lists, nodes, run, splits
+from nfa.testing import batches, event_lists, nodes, patterns, run, splits
 from streams import Event, EventBatch
+
+TIES: tuple[Ties, ...] = ("log", "log", "simultaneous")
 
 
 def text_of(name: str, node: Node) -> str:
@@ -29,25 +33,69 @@ def matched(text: str, events: list[Event]) -> list[dict[str, str]]:
     return [{alias: ids[0] for alias, ids in match.bindings.items()} for match in found]
 
 
-def shape(found: list) -> list:
-    return [(match.pattern, match.key, sorted(match.bindings.items()), match.start_us, match.end_us) for match in found]
+def shape(found: list[Match]) -> list[tuple[object, ...]]:
+    return [
+        (match.pattern, match.key, sorted(match.bindings.items()), match.start_us, match.end_us, match.detected_us)
+        for match in found
+    ]
 
 
+@settings(max_examples=400)
 @given(st.data())
-def test_kernel_agrees_with_the_reference_for_any_split_and_saves(data: st.DataObject) -> None:
-    first, second = data.draw(nodes()), data.draw(nodes())
-    events = data.draw(event_lists())
-    end_events = data.draw(st.sampled_from([(), ("D",)]))
-    matcher = Matcher(end_events=end_events)
-    matcher.add_pattern(text_of("p", first))
-    matcher.add_pattern(text_of("q", second))
+def test_the_engines_agree_with_the_reference_for_any_split_and_saves(data: st.DataObject) -> None:
+    ties: Ties = data.draw(st.sampled_from(TIES))
+    chosen = [data.draw(patterns(name=name, max_atoms=3)) for name in "pq"]
+    events = data.draw(event_lists(types=("A", "B", "C"), max_size=8))
+    end_events = data.draw(st.sampled_from([(), (), ("C",)]))
+    matcher = Matcher(end_events=end_events, ties=ties)
+    for pattern in chosen:
+        matcher.add_pattern(pattern.text)
     found = []
     for batch in batches(events, data.draw(splits(len(events)))):
         if data.draw(st.booleans()):
             matcher = Matcher.load(matcher.dump(), {})
         found += matcher.process(batch).matches()
-    queries = {name: build_query(parse_pattern(text_of(name, node))) for name, node in (("p", first), ("q", second))}
-    assert shape(sorted(found, key=match_order)) == shape(reference_matches(queries, events, end_events))
+    found += matcher.finish().matches()
+    expected = reference_matches(chosen, events, end_events, ties=ties)
+    assert shape(sorted(found, key=match_order)) == shape(expected)
+    assert [match.returns for match in sorted(found, key=match_order)] == [match.returns for match in expected]
+    assert matcher.stats.matches == len(found)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_finer_keys_make_finer_traces(data: st.DataObject) -> None:
+    pattern = replace(data.draw(patterns(max_atoms=3)), keys=(("key",), ("n", "x")))
+    events = data.draw(event_lists(types=("A", "B", "C"), max_size=8))
+    matcher = Matcher()
+    matcher.add_pattern(describe_pattern(pattern))
+    found = []
+    for batch in batches(events, data.draw(splits(len(events)))):
+        if data.draw(st.booleans()):
+            matcher = Matcher.load(matcher.dump(), {})
+        found += matcher.process(batch).matches()
+    found += matcher.finish().matches()
+    assert shape(sorted(found, key=match_order)) == shape(reference_matches([pattern], events))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_patterns_come_and_go_without_touching_others(data: st.DataObject) -> None:
+    stays, comes = (data.draw(patterns(name=name, max_atoms=3)) for name in ("stays", "comes"))
+    events = data.draw(event_lists(types=("A", "B", "C"), max_size=8))
+    border = data.draw(st.integers(0, len(events)))
+    matcher = Matcher()
+    matcher.add_pattern(stays.text)
+    matcher.add_pattern("PATTERN goes EVENT SEQ(A a, NEXT B b [v > a.v OR v IS NULL], C+ c)")
+    found = [
+        match for match in matcher.process(EventBatch.from_events(events[:border])).matches() if match.pattern != "goes"
+    ]
+    matcher.remove_pattern("goes")
+    matcher.add_pattern(comes.text)
+    found += matcher.process(EventBatch.from_events(events[border:])).matches()
+    found += matcher.finish().matches()
+    expected = reference_matches([stays], events) + reference_matches([comes], events[border:])
+    assert shape(sorted(found, key=match_order)) == shape(sorted(expected, key=match_order))
 
 
 @given(st.data())
@@ -215,7 +263,7 @@ def test_an_empty_batch_is_no_event() -> None:
     matcher.add_pattern("PATTERN p EVENT A")
     assert matcher.process(EventBatch.from_events([])).n_matches == 0
     assert matcher.stats.events == 0
-    assert np.array_equal(matcher.process(EventBatch.from_events(trace("A"))).match_rows[:, 0], [0])
+    assert matcher.process(EventBatch.from_events(trace("A"))).n_matches == 1
 
 
 def test_an_interrupted_matcher_says_so_instead_of_going_on() -> None:

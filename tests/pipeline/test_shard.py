@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfa import Overflow
 from pipeline.entries import StoredEntry
 from pipeline.errors import SavedStateError
 from pipeline.inline import run_inline
@@ -53,15 +54,79 @@ def test_an_alert_says_what_matched_and_why():
         "end": "1970-01-01T00:00:02Z",
         "detected_at": "1970-01-01T00:00:02Z",
         "bindings": {"a": ["e1"], "u": ["e2"]},
+        "returns": {},
         "why": "e1 is A a; e2 is U u [x > 3]",
     }
     assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == (RowKind.ALERT, "orders", "1-3", 0)
 
 
-def test_an_alert_tells_the_alternative_that_matched():
-    either = PatternOn(name="either", version=1, text="PATTERN either EVENT OR(A x [v > 1], B x)")
-    alerts = bodies(rows_of(STREAM, either, [event(1, "A", v=2), event(2, "B")]), "alert")
-    assert [alert["why"] for alert in alerts] == ["e1 is A x [v > 1]", "e2 is B x"]
+def test_an_alert_tells_the_step_of_each_alias_and_all_where_alternatives_share_it():
+    text = "PATTERN either EVENT SEQ(OR(A x [v > 1], B x), C? c, D+ d)"
+    either = PatternOn(name="either", version=1, text=text)
+    batch = [event(1, "A", v=2), event(2, "D"), event(3, "D")]
+    alerts = bodies(rows_of(STREAM, either, batch), "alert")
+    assert sorted(alert["why"] for alert in alerts) == [
+        "e1 is A x [v > 1] or B x; e2 is D d",
+        "e1 is A x [v > 1] or B x; e2, e3 are D d",
+        "e1 is A x [v > 1] or B x; e3 is D d",
+    ]
+
+
+def test_an_alert_has_its_columns_and_the_time_at_which_it_was_decided():
+    text = "PATTERN late EVENT SEQ(A a, NOT B) WITHIN 5 s RETURN a.v AS v, a.w AS w"
+    rows = rows_of(
+        STREAM, PatternOn(name="late", version=1, text=text), [event(1, "A", v=2.5)], [event(5, "X")], [event(6, "X")]
+    )
+    (alert,) = bodies(rows, "alert")
+    assert (alert["end"], alert["detected_at"]) == ("1970-01-01T00:00:01Z", "1970-01-01T00:00:06Z")
+    assert alert["returns"] == {"v": 2.5, "w": None}
+    assert rows[0].position == "1-5"
+
+
+TIMED = PatternOn(name="timed", version=1, text="PATTERN timed EVENT SEQ(A a, B b, C c) WITHIN 5 s EMIT TIMEOUTS")
+
+
+def test_a_timeout_tells_what_is_missing_since_when():
+    rows = rows_of(STREAM, TIMED, [event(1, "A"), event(2, "B")], [event(9, "X")])
+    assert [row.kind for row in rows] == ["timeout"]
+    (timeout,) = bodies(rows, "timeout")
+    assert timeout == {
+        "id": rows[0].id,
+        "stream": "orders",
+        "pattern": "timed",
+        "version": 1,
+        "key": "k",
+        "start": "1970-01-01T00:00:01Z",
+        "due": "1970-01-01T00:00:06Z",
+        "bindings": {"a": ["e1"], "b": ["e2"]},
+        "missing": ["c"],
+    }
+
+
+def test_equal_times_are_ordered_unless_the_stream_says_otherwise():
+    batch = [event(1, "A"), replace(event(2, "U", x=5), time_us=1_000_000), event(3, "X")]
+    assert alerts_of(STREAM, PAIR, batch) == [{"a": ["e1"], "u": ["e2"]}]
+    unordered = StreamOn(StreamDeclaration(name="orders", ties="simultaneous"))
+    assert alerts_of(unordered, PAIR, batch) == []
+
+
+def test_keys_that_contain_the_streams_look_at_finer_traces():
+    stream = StreamOn(StreamDeclaration(name="orders", key="data.order", end_events=("End",)))
+    finer = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u) WHERE [order, w]")
+    batch = [event(1, "A", w=1), event(2, "A", w=2), event(3, "U", w=2), event(4, "U")]
+    assert alerts_of(stream, finer, batch) == [{"a": ["e2"], "u": ["e3"]}]
+
+
+def test_partial_matches_beyond_the_limit_become_a_dead_letter(monkeypatch):
+    loss = Overflow(
+        pattern="pair", version=1, key="k", event_id="e1", event_type="A", time_us=1_000_000, dropped=2, runs=3
+    )
+    monkeypatch.setattr("nfa.MatchOutput.overflows", lambda _: [loss, loss])
+    letters = bodies(rows_of(STREAM, PAIR, [event(1, "A")]), "dead-letter")
+    assert [letter["code"] for letter in letters] == ["match-limit", "run-limit"]
+    assert len({letter["id"] for letter in letters}) == 2
+    assert letters[0]["reason"].startswith("4 matches of the pattern 'pair'")
+    assert letters[1]["reason"].startswith("6 partial matches of the pattern 'pair' (version 1) in the trace 'k'")
 
 
 def test_matches_beyond_the_limit_become_a_dead_letter():
@@ -189,7 +254,7 @@ def test_streams_do_not_mix():
 
 
 def test_a_later_declaration_may_change_what_matching_does_not_read():
-    wider = StreamOn(StreamDeclaration(name="orders", key="data.order", end_events=("End",)))
+    wider = StreamOn(StreamDeclaration(name="orders", event_types=("A", "U", "End"), end_events=("End",)))
     assert alerts_of(STREAM, PAIR, [event(1, "A")], wider, [event(2, "U", x=5)]) == [{"a": ["e1"], "u": ["e2"]}]
 
 
@@ -216,6 +281,12 @@ patterns = st.sampled_from(
         PAIR,
         PatternOn(name="pair", version=2, text="PATTERN pair EVENT AND(A a, U u)"),
         PatternOn(name="triple", version=1, text="PATTERN triple EVENT SEQ(A a, OR(L l, U u), A b)"),
+        TIMED,
+        PatternOn(
+            name="rich",
+            version=1,
+            text="PATTERN rich EVENT SEQ(A a, NEXT U u [x > a.x], NOT L) WITHIN 4 s LIMIT 2 RETURN u.x",
+        ),
         PatternOff("pair"),
         EITHER,
         QUOTED,
@@ -374,6 +445,24 @@ BAD_ENTRIES = {
         raw("stream-on", orjson.dumps({"format": 1, "declaration": {"name": "orders", "end_events": ["Other"]}})),
         "control-record",
         "cannot change",
+    ),
+    "other ties": (
+        raw(
+            "stream-on",
+            orjson.dumps(
+                {"format": 1, "declaration": {"name": "orders", "end_events": ["End"], "ties": "simultaneous"}}
+            ),
+        ),
+        "control-record",
+        "the ties of a declared stream cannot change",
+    ),
+    "another key": (
+        raw(
+            "stream-on",
+            orjson.dumps({"format": 1, "declaration": {"name": "orders", "end_events": ["End"], "key": "data.x"}}),
+        ),
+        "control-record",
+        "the key of a declared stream cannot change",
     ),
     "declaration of another name": (
         raw("stream-on", orjson.dumps({"format": 1, "declaration": {"name": "other"}})),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 
 from constraints import parse_constraints
-from nfa import build_query, parse_patterns
+from nfa import parse_patterns
 from nfa.reference import reference_matches
-from service.matching import match_document, match_events
+from service.matching import SECTIONS, MatchOptions, match_document, match_events
 from streams import Event
 from workflows import (
     OrderSettings,
@@ -39,16 +39,15 @@ def test_the_order_workload_matches_as_the_reference_says_with_and_without_pruni
     events = list(generate_events(workload, 7))
     constraint_set = derive_constraints(order_fulfilment())
     pruned = match_events(PATTERNS, events, constraint_set)
-    unpruned = match_events(PATTERNS, events, constraint_set, is_pruning=False)
-    queries = {pattern.name: build_query(pattern) for pattern in PATTERNS}
+    unpruned = match_events(PATTERNS, events, constraint_set, MatchOptions(is_pruning=False))
     assert pruned.matches == unpruned.matches
-    assert list(pruned.matches) == reference_matches(queries, events, constraint_set.end_events)
+    assert list(pruned.matches) == reference_matches(PATTERNS, events, constraint_set.end_events)
     assert {match.pattern for match in pruned.matches} == {"EP1", "Q1", "Q3"}
     assert unpruned.ended == ()
     assert pruned.deviations == ()
     assert pruned.stats.peak_held < 0.8 * unpruned.stats.peak_held
     ended = [(pair.ending.pattern, pair.ending.key) for pair in pruned.ended]
-    assert sorted(ended) == sorted({(name, event.key) for name in queries for event in events})
+    assert sorted(ended) == sorted({(pattern.name, event.key) for pattern in PATTERNS for event in events})
 
 
 def test_the_document_is_the_contract() -> None:
@@ -63,6 +62,7 @@ def test_the_document_is_the_contract() -> None:
             "bindings": {"a": ["e1"], "c": ["e2"]},
             "start": "1970-01-01T00:00:00.000001Z",
             "end": "1970-01-01T00:00:00.000002Z",
+            "detected": "1970-01-01T00:00:00.000002Z",
         },
         {
             "pattern": "p",
@@ -70,11 +70,12 @@ def test_the_document_is_the_contract() -> None:
             "bindings": {"a": ["e1"], "b": ["e3"]},
             "start": "1970-01-01T00:00:00.000001Z",
             "end": "1970-01-01T00:00:00.000003Z",
+            "detected": "1970-01-01T00:00:00.000003Z",
         },
     ]
     assert document["deviations"] == [{"key": "k", "event": "e4", "type": "X"}]
     assert document["stats"]["events"] == 4
-    assert set(document) == {"matches", "ended", "deviations", "stats"}
+    assert set(document) == {"matches", "timeouts", "ended", "deviations", "overflow", "stats"}
 
 
 def test_endings_carry_event_and_reason() -> None:
@@ -108,3 +109,99 @@ def test_progress_ends_at_the_number_of_events() -> None:
     told: list[int] = []
     match_events(parse_patterns("PATTERN p EVENT A"), trace("ABA"), progress=told.append)
     assert told == [3]
+
+
+def test_columns_of_return_are_there_for_patterns_that_have_them() -> None:
+    patterns = parse_patterns(
+        "PATTERN p EVENT SEQ(A a, B+ b) RETURN a.v, count(b) AS n, sum(b.v) AS total PATTERN q EVENT SEQ(A a, B b)"
+    )
+    document = match_events(patterns, trace("ABB")).to_document()
+    found = [match.get("returns") for match in document["matches"] if match["pattern"] == "p"]
+    assert found == [
+        {"a.v": 1, "n": 1, "total": 2.0},
+        {"a.v": 1, "n": 2, "total": 5.0},
+        {"a.v": 1, "n": 1, "total": 3.0},
+    ]
+    assert all("returns" not in match for match in document["matches"] if match["pattern"] == "q")
+
+
+def test_timeouts_tell_what_is_missing() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b, C c) WITHIN 5 us EMIT TIMEOUTS")
+    document = match_events(patterns, trace("ABXXXXX"), options=MatchOptions(sections=["timeouts"])).to_document()
+    assert document["timeouts"] == [
+        {
+            "pattern": "p",
+            "key": "k",
+            "bindings": {"a": ["e1"], "b": ["e2"]},
+            "missing": ["c"],
+            "start": "1970-01-01T00:00:00.000001Z",
+            "due": "1970-01-01T00:00:00.000006Z",
+        }
+    ]
+
+
+def test_what_is_not_asked_for_is_counted_and_not_listed() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u) WITHIN 5 us EMIT TIMEOUTS")
+    constraint_set = parse_constraints(["exclusive(L, U)"]).constraint_set
+    events = [*trace("AU"), *(Event(id=f"m{n}", type=name, time_us=n, key="m") for n, name in enumerate("AL", 3))]
+    whole, nothing = (
+        match_events(patterns, events, constraint_set, MatchOptions(sections=sections)) for sections in (SECTIONS, ())
+    )
+    assert (len(whole.matches), len(whole.ended)) == (1, 1)
+    assert (nothing.matches, nothing.timeouts, nothing.ended) == ((), (), ())
+    assert whole.stats == nothing.stats
+
+
+def test_what_is_beyond_a_limit_is_counted_once_per_event() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b) LIMIT 2")
+    document = match_events(patterns, trace("AAAB")).to_document()
+    assert len(document["matches"]) == 2
+    (overflow,) = document["overflow"]
+    assert (overflow["pattern"], overflow["dropped"], overflow["runs"]) == ("p", 1, 0)
+    assert {"key", "event", "time"} < set(overflow)
+    assert document["stats"]["overflow"] == 1
+
+
+def test_an_open_input_leaves_undecided_what_is_to_come() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, NOT B) WITHIN 3 us")
+    whole, beginning = (
+        match_events(patterns, trace("AXXXA"), options=MatchOptions(is_open=is_open)) for is_open in (False, True)
+    )
+    assert [match.bindings["a"] for match in whole.matches] == [("e1",), ("e5",)]
+    assert [(match.bindings["a"], match.detected_us) for match in beginning.matches] == [(("e1",), 4)]
+
+
+def test_equal_times_are_ordered_by_the_log_or_not_at_all() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b)")
+    events = [Event(id=f"e{n}", type=name, time_us=7, key="k") for n, name in enumerate("AB", 1)]
+    ordered, unordered = (
+        match_events(patterns, events, options=MatchOptions(ties=ties)) for ties in ("log", "simultaneous")
+    )
+    assert [match_document(match)["bindings"] for match in ordered.matches] == [{"a": ["e1"], "b": ["e2"]}]
+    assert unordered.matches == ()
+
+
+def test_finer_keys_cut_traces_apart() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b) WHERE [order, w]")
+    rows = [("A", 1), ("A", 2), ("B", 2), ("B", None)]
+    events = [Event(id=f"e{n}", type=name, time_us=n, key="k", data={"w": w}) for n, (name, w) in enumerate(rows, 1)]
+    found = match_events(patterns, events, options=MatchOptions(key_paths=(("order",),))).matches
+    assert [match.bindings for match in found] == [{"a": ("e2",), "b": ("e3",)}]
+
+
+def test_an_alternative_that_was_impossible_before_does_not_explain_an_ending() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A|B x, C c)")
+    constraint_set = parse_constraints(["exclusive(A, C)", "exclusive(D, C)"]).constraint_set
+    (pair,) = match_events(patterns, trace("XD"), constraint_set).ended
+    assert (pair.ending.event_id, pair.reason) == (
+        "e2",
+        "D ends it: exclusive(C, D) means that C c can no longer come",
+    )
+
+
+def test_a_pattern_that_needs_nothing_is_never_ended() -> None:
+    patterns = parse_patterns("PATTERN p EVENT A* a PATTERN q EVENT SEQ(_ x, A? a)")
+    constraint_set = parse_constraints(["exclusive(A, B)"]).constraint_set
+    report = match_events(patterns, trace("BC"), constraint_set)
+    assert report.ended == ()
+    assert [match.pattern for match in report.matches] == ["q", "q"]

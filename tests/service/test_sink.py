@@ -17,6 +17,7 @@ ROWS = [
     row("ending", "e1", form="p1", constraints=["prior(A, B)"], atom="A a"),
     row("alert", "a2"),
     row("deviation", "d1"),
+    row("timeout", "t1", missing=["b", "c"]),
     row("dead-letter", "l1"),
     row("ending", "e2", form="p1", constraints=["prior(A, B)"], atom="A a"),
 ]
@@ -31,6 +32,7 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1", "a2"]
     assert [ending["id"] for ending in stores.endings.recent(9)] == ["e2", "e1"]
     assert [counter["count"] for counter in stores.endings.counts()] == [2]
+    assert stores.timeouts.counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
     assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "count": 1}]
     assert stores.dead_letters.counts() == [{"stream": "s", "code": "c", "count": 1}]
     assert stores.deliveries.queued() == 2

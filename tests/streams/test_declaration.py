@@ -51,6 +51,7 @@ def test_end_events_need_no_declared_types() -> None:
             key="data.id",
             event_types=("A", "Z"),
             end_events=("Z",),
+            ties="simultaneous",
             mapping=FieldMapping(id="nr", type="what", time="at", data=None),
         ),
     ],
@@ -73,6 +74,8 @@ def test_the_stored_form_may_leave_out_what_has_a_default() -> None:
         ({"name": 3}, "'name' .* got 3"),
         ({"name": "s", "key": None}, "'key' .* got None"),
         ({"name": "s", "event_types": "AB"}, "'event_types' of a stream declaration is a list of texts, got 'AB'"),
+        ({"name": "s", "ties": "maybe"}, "write log or simultaneous"),
+        ({"name": "s", "ties": [1]}, "write log or simultaneous"),
         ({"name": "s", "end_events": [1]}, r"'end_events' .* got \[1\]"),
         ({"name": "s", "mapping": []}, r"'mapping' is a JSON object of paths, got \[\]"),
         ({"name": "s", "mapping": {"x": "y"}}, "'mapping' has x; it takes data, id, time, type"),
@@ -83,3 +86,15 @@ def test_the_stored_form_may_leave_out_what_has_a_default() -> None:
 def test_a_stored_form_that_is_none_is_refused(value: object, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         StreamDeclaration.from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "paths"),
+    [
+        ("subject", (("subject",),)),
+        ("data.order.id", (("order", "id"), ("data", "order", "id"))),
+        ("order.id", (("order", "id"),)),
+    ],
+)
+def test_the_key_has_the_names_that_a_pattern_may_use(key: str, paths: tuple[tuple[str, ...], ...]) -> None:
+    assert StreamDeclaration(name="s", key=key).key_paths == paths

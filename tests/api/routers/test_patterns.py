@@ -3,6 +3,13 @@ import pytest
 pytestmark = pytest.mark.redis
 
 TEXT = "PATTERN p EVENT SEQ(A a, B b)"
+DEFINITION = {
+    "name": "p",
+    "event": {
+        "op": "seq",
+        "items": [{"of": {"op": "atom", "types": [name], "alias": name.lower()}} for name in "AB"],
+    },
+}
 
 
 def register(http, text=TEXT, stream="orders"):
@@ -19,12 +26,54 @@ def test_a_pattern_is_registered_and_shown(orders):
         "version": 1,
         "text": TEXT,
         "registered_at": "2026-01-01T00:00:00Z",
+        "definition": DEFINITION,
         "warnings": [],
     }
     (listed,) = orders.get("/v1/patterns").json()["items"]
-    assert {**listed, "warnings": []} == shown
+    assert {**listed, "definition": DEFINITION, "warnings": []} == shown
     assert orders.post("/v1/streams", json={"name": "other"}).status_code == 201
     assert orders.get("/v1/patterns?stream=other").json() == {"items": []}
+
+
+def test_the_json_form_gives_both_forms_and_is_the_same_version(orders):
+    answer = orders.post("/v1/patterns", json={"stream": "orders", "definition": DEFINITION})
+    assert answer.status_code == 201
+    assert (answer.json()["text"], answer.json()["definition"]) == ("PATTERN p\nEVENT SEQ(A a, B b)", DEFINITION)
+    again = register(orders, answer.json()["text"])
+    assert (again.status_code, again.json()["version"]) == (200, 1)
+    assert orders.get("/v1/patterns/p").json()["definition"] == DEFINITION
+
+
+def test_an_odd_json_form_is_refused_with_its_place(orders, check_problem):
+    odd = {"name": "p", "event": {"op": "seq", "items": [{"of": {"op": "atom", "alias": "a"}}]}}
+    answer = orders.post("/v1/patterns", json={"stream": "orders", "definition": odd})
+    body = check_problem(answer, 400, "pattern-refused")
+    assert body["reason"] == "json"
+    assert "items[0]" in body["detail"] or "items.0" in body["detail"] or "items/0" in body["detail"]
+
+
+@pytest.mark.parametrize("forms", [{}, {"text": TEXT, "definition": DEFINITION}])
+def test_a_pattern_is_sent_in_one_form(orders, check_problem, forms):
+    body = check_problem(orders.post("/v1/patterns", json={"stream": "orders", **forms}), 422, "wrong-shape")
+    assert "one of them" in body["detail"]
+
+
+def test_what_is_probably_not_meant_is_warned_of(orders):
+    (warning,) = register(orders, f"{TEXT} WHERE a.v > 1").json()["warnings"]
+    assert warning.startswith("line 1, column 37: a.v > 1 is about the step a alone")
+
+
+def test_a_pattern_that_waits_for_the_end_needs_one(orders, check_problem):
+    assert orders.post("/v1/streams", json={"name": "endless"}).status_code == 201
+    body = check_problem(register(orders, "PATTERN p EVENT SEQ(A a, NOT B)", "endless"), 400, "pattern-refused")
+    assert (body["reason"], body["line"], body["column"]) == ("needs-end", 1, 26)
+    assert register(orders, "PATTERN p EVENT SEQ(A a, NOT B)").status_code == 201
+
+
+def test_the_schema_of_the_json_form_is_served(orders):
+    answer = orders.get("/v1/schemas/pattern")
+    assert answer.headers["content-type"] == "application/schema+json"
+    assert answer.json()["title"] == "Pattern"
 
 
 def test_its_failing_conditions_are_told_in_words(orders):
@@ -64,6 +113,7 @@ def test_an_impossible_pattern_is_refused_with_the_reason(orders, check_problem)
 def test_another_key_is_refused(orders, check_problem):
     body = check_problem(register(orders, TEXT + " WHERE [customer]"), 400, "pattern-key")
     assert body["key"] == "data.id"
+    assert "write [key, customer] for finer traces" in body["detail"]
 
 
 def test_a_pattern_needs_its_stream(orders, check_problem):

@@ -1,4 +1,4 @@
-"""Alerts, endings, deviations and dead letters, as the pipeline writes them."""
+"""Alerts, timeouts, endings, deviations and dead letters, as the pipeline writes them."""
 
 import orjson
 import pytest
@@ -13,6 +13,7 @@ pytestmark = pytest.mark.redis
 STEPS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders")),
     PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b)"),
+    PatternOn(name="late", version=1, text="PATTERN late EVENT SEQ(A a, D d) WITHIN 2 s LIMIT 5 EMIT TIMEOUTS"),
     ConstraintsOn(name="orders", version=1, document={"constraints": ["exclusive(B, C)", "prior(A, C)"]}),
     [event(1, "A"), event(2, "B"), event(3, "A", "j"), event(4, "C", "j"), event(5, "A", "j"), event(6, "B")],
 ]
@@ -44,7 +45,7 @@ def test_alerts_are_filtered(found):
     assert len(found.get("/v1/alerts?stream=orders&pattern=p").json()["items"]) == 2
 
 
-@pytest.mark.parametrize("resource", ["alerts", "endings", "deviations", "dead-letters", "patterns"])
+@pytest.mark.parametrize("resource", ["alerts", "timeouts", "endings", "deviations", "dead-letters", "patterns"])
 def test_a_filter_by_an_unknown_stream_is_a_404(orders, check_problem, resource):
     check_problem(orders.get(f"/v1/{resource}?stream=nowhere"), 404, "unknown-stream")
     assert orders.get(f"/v1/{resource}?stream=orders").json()["items"] == []
@@ -69,6 +70,20 @@ def test_an_alert_is_shown(found, stores, check_problem):
 )
 def test_wrong_pages_are_refused(orders, check_problem, query, status, code):
     check_problem(orders.get(f"/v1/alerts?{query}"), status, code)
+
+
+def test_timeouts_are_told_and_counted(found):
+    shown = found.get("/v1/timeouts").json()
+    (timeout,) = [one for one in shown["items"] if one["key"] == "k"]
+    assert {name: timeout[name] for name in ("pattern", "key", "start", "due", "bindings", "missing")} == {
+        "pattern": "late",
+        "key": "k",
+        "start": "1970-01-01T00:00:01Z",
+        "due": "1970-01-01T00:00:03Z",
+        "bindings": {"a": ["e1"]},
+        "missing": ["d"],
+    }
+    assert shown["counts"] == [{"stream": "orders", "pattern": "late", "missing": "d", "count": len(shown["items"])}]
 
 
 def test_endings_are_explained_and_counted(found):

@@ -7,6 +7,7 @@ ORDERS = {
     "key": "data.id",
     "event_types": ["A", "Z"],
     "end_events": ["Z"],
+    "ties": "simultaneous",
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
 }
 
@@ -20,7 +21,7 @@ def test_a_stream_is_declared_and_shown(http):
 
 def test_most_of_a_declaration_has_defaults(http):
     body = http.post("/v1/streams", json={"name": "s"}).json()
-    assert (body["key"], body["event_types"], body["mapping"]["data"]) == ("subject", [], "data")
+    assert (body["key"], body["event_types"], body["ties"], body["mapping"]["data"]) == ("subject", [], "log", "data")
 
 
 def test_the_same_declaration_again_is_fine_and_another_is_not(http, check_problem):
@@ -43,6 +44,6 @@ def test_a_declaration_that_contradicts_itself_is_refused(http, check_problem, c
     assert body["field"] == field
 
 
-@pytest.mark.parametrize("body", [{}, {"name": 3}, {"name": "s", "colour": "red"}, []])
+@pytest.mark.parametrize("body", [{}, {"name": 3}, {"name": "s", "colour": "red"}, {"name": "s", "ties": "no"}, []])
 def test_a_body_of_another_shape_is_a_422(http, check_problem, body):
     assert check_problem(http.post("/v1/streams", json=body), 422, "wrong-shape")["errors"]

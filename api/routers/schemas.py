@@ -1,0 +1,22 @@
+"""Schemas of the documents that this service takes."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from fastapi import APIRouter, Response
+
+router = APIRouter(prefix="/schemas", tags=["schemas"])
+
+_MEDIA_TYPE = "application/schema+json"
+
+
+@router.get(
+    "/pattern",
+    summary="The JSON Schema of patterns",
+    response_class=Response,
+    responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
+)
+def get_pattern_schema() -> Response:
+    """JSON Schema (2020-12) of a pattern's JSON form, which ``POST /v1/patterns`` takes as ``definition``."""
+    return Response(files("nfa").joinpath("pattern.schema.json").read_bytes(), media_type=_MEDIA_TYPE)

@@ -1,0 +1,24 @@
+"""Timeouts: recent ones, and counters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from api.filters import StreamFilter
+from api.schemas.timeouts import TimeoutList
+from api.services import Served
+
+router = APIRouter(prefix="/timeouts", tags=["timeouts"])
+
+
+@router.get("", summary="List recent timeouts")
+def list_timeouts(
+    services: Served,
+    stream: StreamFilter,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> TimeoutList:
+    """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS, newest first, and counters."""
+    store = services.stores.timeouts
+    return TimeoutList.from_domain(store.recent(limit, stream=stream), store.counts())

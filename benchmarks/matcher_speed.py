@@ -1,0 +1,145 @@
+"""The whole matcher on workload W and on the order workflow: columns in memory to match columns, one core.
+
+W is 1,000,000 events, one a millisecond, 1,000 keys, 20 types; ``SEQ(T0, T1, T2)`` on one key within 60 s has 215,366
+matches of ALL MATCHES and 38,821 of NEXT, which is checked. The order queries are Q1, Q2 and EP1, with and without the
+workflow's constraints. Each is beside the *null* run: the trace table alone, looking up every trace (twice the least
+that any stateful matcher does). Medians of rounds in turn, thread time.
+
+The same query with a condition between steps that every event meets shows what the run engine costs, which has a run
+per partial match instead of shared nodes.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
+from constraints import Monitor
+from nfa import Matcher, kernel_digest
+from streams import EventBatch, key_hash
+from streams.batch import SCHEMA
+
+EVENTS, KEYS, TYPES = 1_000_000, 1_000, 20
+ORDERS = 200_000
+ROUNDS = 5
+ROWS = 65_536
+W = "PATTERN w EVENT SEQ(T0 a, T1 b, T2 c) WITHIN 60 s"
+W_RUNS = "PATTERN w EVENT SEQ(T0 a, T1 b [value >= a.value OR value < a.value], T2 c) WITHIN 60 s"
+EXPECTED = {"all": 215_366, "next": 38_821}
+
+
+def workload_w(count: int = EVENTS) -> EventBatch:
+    """Workload W as one batch with the attribute ``value`` as a column."""
+    rng = random.Random(42)
+    keys, types, values = [], [], []
+    for _ in range(count):
+        keys.append(rng.randrange(KEYS))
+        types.append(rng.randrange(TYPES))
+        values.append(rng.randrange(10_000) / 100)
+    names = [f"k{number}" for number in range(KEYS)]
+    hashes = np.array([key_hash(name) for name in names], np.uint64)
+    times = np.arange(count, dtype=np.int64) * 1_000 + 1_700_000_000_000_000
+    dictionary = pa.DictionaryArray.from_arrays(pa.array(types, pa.int32()), pa.array([f"T{n}" for n in range(TYPES)]))
+    columns = pa.RecordBatch.from_arrays(
+        [
+            pa.array([f"e{number}" for number in range(count)]),
+            dictionary,
+            pa.array(times).cast(pa.timestamp("us", tz="UTC")),
+            pa.array([names[key] for key in keys]),
+            pa.array(hashes[keys]),
+            pa.array([b"{}"] * count, pa.binary()),
+        ],
+        schema=SCHEMA,
+    )
+    return EventBatch(columns, {("value",): pa.array(values, pa.float64())})
+
+
+def matches_in(matcher: Matcher, batch: EventBatch) -> int:
+    """How many matches a fresh matcher finds, given the events in batches of ``ROWS``."""
+    parts = (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
+    return sum(matcher.process(part).n_matches for part in parts)
+
+
+def unguarded(text: str, batch: EventBatch, end_events: Collection[str] = ()) -> int:
+    """Matches of one pattern without constraints."""
+    matcher = Matcher(end_events=end_events, may_be_guarded=False)
+    matcher.add_pattern(text)
+    return matches_in(matcher, batch)
+
+
+def taking_turns(runs: dict[str, Callable[[], int]]) -> tuple[dict[str, float], dict[str, int]]:
+    """Median seconds of each, and what it found."""
+    found = {name: run() for name, run in runs.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            begin = time.thread_time()
+            run()
+            seconds[name].append(time.thread_time() - begin)
+    return {name: median(taken) for name, taken in seconds.items()}, found
+
+
+def report(title: str, count: int, runs: dict[str, Callable[[], int]]) -> dict[str, int]:
+    """Print events/s and the ratio to the null run."""
+    seconds, found = taking_turns(runs)
+    print(f"\n{title}, {count:,} events")
+    for name, taken in seconds.items():
+        ratio = taken / seconds["null"]
+        print(f"  {name:24} {count / taken / 1e6:8.1f} M events/s   {ratio:5.2f} x null   {found[name]:,} matches")
+    return found
+
+
+def measure_w() -> None:
+    """Workload W."""
+    batch = workload_w()
+    found = report(
+        "W",
+        len(batch),
+        {
+            "all": lambda: unguarded(W, batch),
+            "next": lambda: unguarded(W + " SELECT NEXT", batch),
+            "all, run engine": lambda: unguarded(W_RUNS, batch),
+            "next, run engine": lambda: unguarded(W_RUNS + " SELECT NEXT", batch),
+            "null": lambda: matches_in(Matcher(), batch),
+        },
+    )
+    for name, wanted in EXPECTED.items():
+        if found[name] != wanted:
+            raise SystemExit(f"W {name}: {found[name]:,} matches instead of {wanted:,}")
+
+
+def measure_orders() -> None:
+    """Q1, Q2 and EP1, without and with constraints."""
+    batch = decoded(orders(ORDERS, concurrent=10_000), ["price", "totalPrice"])
+    constraint_set = order_constraints()
+    monitor, ends = Monitor(constraint_set), constraint_set.end_events
+
+    def guarded(text: str) -> int:
+        matcher = Matcher(end_events=ends)
+        matcher.add_pattern(text)
+        matcher.set_guard(1, monitor)
+        return matches_in(matcher, batch)
+
+    runs: dict[str, Callable[[], int]] = {}
+    for name, text in (("Q1", Q1), ("Q2", Q2), ("EP1", EP1)):
+        runs[name] = lambda text=text: unguarded(text, batch, ends)  # type: ignore[misc]
+        runs[f"{name}, 533 constraints"] = lambda text=text: guarded(text)  # type: ignore[misc]
+    runs["null"] = lambda: matches_in(Matcher(end_events=ends), batch)
+    report("orders, 10,000 at a time", len(batch), runs)
+
+
+def main() -> None:
+    """Print all of it."""
+    print(f"kernels {kernel_digest()}, medians of {ROUNDS} rounds")
+    measure_w()
+    measure_orders()
+
+
+if __name__ == "__main__":
+    main()

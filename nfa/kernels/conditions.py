@@ -1,0 +1,571 @@
+"""Conditions between steps: a stack interpreter over the events that a run has bound.
+
+A program is a range of an int64 array, in instructions of ``WIDTH`` words: what to do and up to four operands; jumps
+count instructions. Values are pairs of a kind and 64 bits: booleans and integers as they are, the bits of a float64,
+the number of an interned text. Logic is three-valued. ``nfa.bytecode`` writes programs. Semantics:
+``docs/semantics.md``, conditions.
+
+Nothing here allocates or keeps an array, so the kernels are compiled without reference counts, which made a condition
+about ten times as slow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int: TypeAlias = int | np.int32 | np.int64
+Words: TypeAlias = NDArray[np.int64]
+Kinds: TypeAlias = NDArray[np.uint8]
+Floats: TypeAlias = NDArray[np.float64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+UNCOUNTED: dict[str, Any] = {"_nrt": False}  # a flag that numba's own stubs leave out
+
+NIL = -1
+
+# Kinds of values, those of nfa.values.
+NULL = 0
+BOOLEAN = 1
+INTEGER = 2
+FLOAT = 3
+TEXT = 4
+
+# What a condition comes to.
+FALSE = 0
+TRUE = 1
+UNKNOWN = 2
+
+WIDTH = 5
+
+# Instructions: loads of columns.
+OWN = 0  # column: of the event at hand
+ALIAS = 1  # column, atoms as bits, repetition or NIL: of the newest event bound to one of the atoms in this iteration
+PREVIOUS = 2  # atoms as bits, length: the program of that length that follows, on the newest event of the atoms
+AGGREGATE = 3  # function, atoms as bits, whether the event at hand counts, length: the program, on every event
+# Jumps, and what is not an operator.
+CONSTANT = 4  # kind, value
+JUMP_IF_TRUE = 5  # instructions to go; the value stays
+JUMP_IF_FALSE = 6
+JUMP_UNLESS_NULL = 7  # the value stays when it jumps, else it goes
+# Operators on the topmost value.
+NOT = 8
+IS_NULL = 9
+NEGATE = 10
+IN = 11  # number of constants that follow
+LIKE = 12  # number of tokens, which follow, in whole instructions
+# Operators on the two topmost values.
+COMPARE = 13  # sign
+CALCULATE = 14  # sign
+AND = 15
+OR = 16
+
+EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
+PLUS, MINUS, TIMES, OVER = range(4)
+COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
+
+# Tokens of LIKE besides bytes.
+ANY_CHARACTER = 256
+ANY_TEXT = 257
+
+INCOMPARABLE = 2  # beside -1, 0 and 1
+
+
+class Bindings(NamedTuple):
+    """What a condition may read: chains of bound events, the columns of the events, and texts."""
+
+    node_parent: NDArray[np.int32]  # the node bound before, or NIL
+    node_event: NDArray[np.int32]  # row of the event arrays
+    node_atom: NDArray[np.int32]  # number of the positive atom in its pattern, below 64
+    node_step: NDArray[np.int32]  # transition that bound it
+    step_begins: NDArray[np.uint64]  # (transitions,) bit r: it begins an iteration of the pattern's repetition r
+    event_kinds: Kinds  # (events, columns)
+    event_values: Words  # (events, columns)
+    text_offsets: Words  # (texts + 1,)
+    text_bytes: Bytes
+
+
+class Stack(NamedTuple):
+    """Room to work in; ``nfa.bytecode.new_stack`` makes it."""
+
+    kinds: Kinds  # (depth,)
+    values: Words  # (depth,)
+    floats: Floats  # (depth,) the same memory as values
+    chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
+
+
+@njit(cache=True, nogil=True, **UNCOUNTED)
+def evaluate_condition(
+    code: Words,
+    start: Int,
+    end: Int,
+    bindings: Bindings,
+    stack: Stack,
+    head: Int,
+    at_hand: Int,
+    own_begins: np.uint64,
+) -> Int:
+    """Run a program over a run.
+
+    Args:
+        code: Programs.
+        start: First word of the program.
+        end: Word after its last.
+        bindings: What it reads.
+        stack: Scratch; afterwards the value's kind and bits stand in its first place.
+        head: Newest node of the run, or NIL.
+        at_hand: Row of the event that is about to be bound, or NIL.
+        own_begins: ``step_begins`` of the transition that would bind it; 0 where there is none.
+
+    Returns:
+        ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null and whatever is not a boolean.
+    """
+    kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
+    parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
+    steps, begins = bindings.node_step, bindings.step_begins
+    event_kinds, event_values = bindings.event_kinds, bindings.event_values
+    offsets, data = bindings.text_offsets, bindings.text_bytes
+    place: Int = np.int64(start)
+    top: Int = np.int64(NIL)
+    while place < end:
+        operation = code[place]
+        if operation > AGGREGATE:
+            place, top = operate(code, place, kinds, values, floats, top, offsets, data)
+            continue
+        top += 1
+        event: Int = np.int64(at_hand)
+        body = place + WIDTH
+        place = body
+        if operation == ALIAS:
+            event = newest(parents, events, atoms, steps, begins, head, code[body - 3], code[body - 2], own_begins)
+        elif operation == PREVIOUS:
+            event = newest(parents, events, atoms, steps, begins, head, code[body - 4], np.int64(NIL), own_begins)
+            place += WIDTH * code[body - 3]
+        elif operation == AGGREGATE:
+            place += WIDTH * code[body - 1]
+            size = gather(parents, events, atoms, chain, head, code[body - 3])
+            aggregate(
+                code, body, chain, size, event, kinds, values, floats, top, event_kinds, event_values, offsets, data
+            )
+            continue
+        if operation == PREVIOUS and event != NIL:
+            run_on_event(code, body, place, event, kinds, values, floats, top, event_kinds, event_values, offsets, data)
+        else:
+            load(kinds, values, top, event_kinds, event_values, event, code[body - 4])
+    if kinds[0] != BOOLEAN:
+        return UNKNOWN
+    return TRUE if values[0] != 0 else FALSE
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def newest(
+    node_parent: NDArray[np.int32],
+    node_event: NDArray[np.int32],
+    node_atom: NDArray[np.int32],
+    node_step: NDArray[np.int32],
+    step_begins: NDArray[np.uint64],
+    head: Int,
+    atoms: Int,
+    repetition: Int,
+    own_begins: np.uint64,
+) -> Int:
+    """Row of the newest event bound to one of some atoms in this iteration of a repetition (NIL: ever), or NIL."""
+    own_bit = np.uint64(0)
+    if repetition != NIL:
+        own_bit = np.uint64(1) << np.uint64(repetition)
+    if own_begins & own_bit != np.uint64(0):
+        return np.int64(NIL)
+    node = np.int64(head)
+    while node != NIL:
+        if (atoms >> np.int64(node_atom[node])) & 1:
+            return np.int64(node_event[node])
+        if step_begins[node_step[node]] & own_bit != np.uint64(0):
+            break
+        node = np.int64(node_parent[node])
+    return np.int64(NIL)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def gather(
+    node_parent: NDArray[np.int32],
+    node_event: NDArray[np.int32],
+    node_atom: NDArray[np.int32],
+    chain: NDArray[np.int32],
+    head: Int,
+    atoms: Int,
+) -> Int:
+    """Write the rows of all events bound to some atoms, newest first, and return their number."""
+    size = np.int64(0)
+    node = np.int64(head)
+    while node != NIL:
+        if (atoms >> np.int64(node_atom[node])) & 1:
+            chain[size] = node_event[node]
+            size += 1
+        node = np.int64(node_parent[node])
+    return size
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def aggregate(
+    code: Words,
+    body: Int,
+    chain: NDArray[np.int32],
+    size: Int,
+    at_hand: Int,
+    kinds: Kinds,
+    values: Words,
+    floats: Floats,
+    top: Int,
+    event_kinds: Kinds,
+    event_values: Words,
+    offsets: Words,
+    data: Bytes,
+) -> None:
+    """Leave an aggregate of the program at ``body`` at ``top``: oldest event first, the event at hand last."""
+    function = code[body - 4]
+    end = body + WIDTH * code[body - 1]
+    last = np.int64(-1) if code[body - 2] != 0 and at_hand != NIL else np.int64(0)
+    place: Int = size - 1
+    stop: Int = last - 1
+    if function == FIRST:
+        stop = max(stop, place - 1)
+    elif function == LAST:
+        place = min(last, place)
+    seen = np.int64(0)
+    kinds[top] = NULL
+    while place > stop:
+        event = np.int64(at_hand) if place < 0 else np.int64(chain[place])
+        place -= 1
+        run_on_event(code, body, end, event, kinds, values, floats, top + 1, event_kinds, event_values, offsets, data)
+        if function in (FIRST, LAST):
+            copy(kinds, values, top + 1, top)
+        elif kinds[top + 1] != NULL:
+            if not fold(function, kinds, values, floats, top, seen, offsets, data):
+                kinds[top] = NULL
+                return
+            seen += 1
+    if function == COUNT:
+        kinds[top] = INTEGER
+        values[top] = seen
+    elif function in (SUM, AVG) and seen > 0:
+        number = float(floats[top])
+        put_number(kinds, floats, top, number / seen if function == AVG else number)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def fold(
+    function: Int,
+    kinds: Kinds,
+    values: Words,
+    floats: Floats,
+    top: Int,
+    seen: Int,
+    offsets: Words,
+    data: Bytes,
+) -> bool:
+    """Take the value above ``top`` into the one at ``top``; False when it is no value for the function."""
+    item = top + 1
+    if function == COUNT:
+        return True
+    if function in (SUM, AVG):
+        if kinds[item] != INTEGER and kinds[item] != FLOAT:
+            return False
+        total = number_at(kinds, values, floats, top) if seen > 0 else 0.0
+        kinds[top] = FLOAT
+        floats[top] = total + number_at(kinds, values, floats, item)
+        return True
+    if kinds[item] == BOOLEAN:
+        return False
+    order = ordering(kinds, values, floats, item, top, offsets, data) if seen > 0 else np.int64(0)
+    if seen == 0 or (order == -1 and function == MIN) or (order == 1 and function == MAX):
+        copy(kinds, values, item, top)
+    return bool(order != INCOMPARABLE)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def run_on_event(
+    code: Words,
+    start: Int,
+    end: Int,
+    event: Int,
+    kinds: Kinds,
+    values: Words,
+    floats: Floats,
+    base: Int,
+    event_kinds: Kinds,
+    event_values: Words,
+    offsets: Words,
+    data: Bytes,
+) -> None:
+    """Run a program that reads one event; its value stands at ``base``."""
+    place: Int = np.int64(start)
+    top: Int = np.int64(base - 1)
+    while place < end:
+        if code[place] == OWN:
+            top += 1
+            load(kinds, values, top, event_kinds, event_values, event, code[place + 1])
+            place += WIDTH
+        else:
+            place, top = operate(code, place, kinds, values, floats, top, offsets, data)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def load(
+    kinds: Kinds, values: Words, top: Int, event_kinds: Kinds, event_values: Words, event: Int, column: Int
+) -> None:
+    """Put a column of an event on the stack; null where there is no event."""
+    if event == NIL:
+        kinds[top] = NULL
+    else:
+        kinds[top] = event_kinds[event, column]
+        values[top] = event_values[event, column]
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def operate(
+    code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
+) -> tuple[Int, Int]:
+    """One instruction that reads no event; returns the next place and the next top."""
+    operation = code[place]
+    following = place + WIDTH
+    if operation == CONSTANT:
+        top += 1
+        kinds[top] = np.uint8(code[place + 1])
+        values[top] = code[place + 2]
+    elif operation <= JUMP_UNLESS_NULL:
+        following, top = jump(code, place, kinds, values, top)
+    elif operation <= NEGATE:
+        change(operation, kinds, values, floats, top)
+    elif operation == IN:
+        following += WIDTH * code[place + 1]
+        search(code, place, kinds, values, floats, top, offsets, data)
+    elif operation == LIKE:
+        following += (code[place + 1] + WIDTH - 1) // WIDTH * WIDTH
+        if kinds[top] == TEXT:
+            text = values[top]
+            is_like = resembles(code, place + WIDTH, code[place + 1], data, offsets[text], offsets[text + 1])
+            put_truth(kinds, values, top, TRUE if is_like else FALSE)
+        else:
+            kinds[top] = NULL
+    else:
+        top -= 1
+        combine(operation, code[place + 1], kinds, values, floats, top, offsets, data)
+    return following, top
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
+    """The next place and top after a jump instruction."""
+    target = place + WIDTH * (code[place + 1] + 1)
+    if code[place] == JUMP_UNLESS_NULL:
+        if kinds[top] != NULL:
+            return target, top
+        return place + WIDTH, top - 1
+    wanted = TRUE if code[place] == JUMP_IF_TRUE else FALSE
+    if truth_at(kinds, values, top) == wanted:
+        return target, top
+    return place + WIDTH, top
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
+    """An operator on the topmost value."""
+    if operation == IS_NULL:
+        put_truth(kinds, values, top, TRUE if kinds[top] == NULL else FALSE)
+    elif operation == NOT:
+        truth = truth_at(kinds, values, top)
+        put_truth(kinds, values, top, truth if truth == UNKNOWN else TRUE - truth)
+    elif kinds[top] == INTEGER or kinds[top] == FLOAT:
+        put_number(kinds, floats, top, -number_at(kinds, values, floats, top))
+    else:
+        kinds[top] = NULL
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def combine(
+    operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
+) -> None:
+    """An operator on the values at ``top`` and above it; the result stands at ``top``."""
+    if operation == COMPARE:
+        put_truth(kinds, values, top, compared(sign, kinds, values, floats, top, top + 1, offsets, data))
+    elif operation == CALCULATE:
+        calculate(sign, kinds, values, floats, top)
+    else:
+        left, right = truth_at(kinds, values, top), truth_at(kinds, values, top + 1)
+        decisive = FALSE if operation == AND else TRUE
+        truth = UNKNOWN
+        if decisive in (left, right):
+            truth = decisive
+        elif UNKNOWN not in (left, right):
+            truth = TRUE - decisive
+        put_truth(kinds, values, top, truth)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def compared(
+    sign: Int,
+    kinds: Kinds,
+    values: Words,
+    floats: Floats,
+    left: Int,
+    right: Int,
+    offsets: Words,
+    data: Bytes,
+) -> Int:
+    """Truth of a comparison of two places of the stack."""
+    order = ordering(kinds, values, floats, left, right, offsets, data)
+    if order == INCOMPARABLE or (kinds[left] == BOOLEAN and sign > UNEQUAL):
+        return UNKNOWN
+    is_met = order == 0
+    if sign == UNEQUAL:
+        is_met = order != 0
+    elif sign == LESS:
+        is_met = order < 0
+    elif sign == AT_MOST:
+        is_met = order <= 0
+    elif sign == GREATER:
+        is_met = order > 0
+    elif sign == AT_LEAST:
+        is_met = order >= 0
+    return TRUE if is_met else FALSE
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
+    """-1, 0 or 1 for two places of the stack, booleans as 0 and 1; ``INCOMPARABLE`` for kinds that do not compare."""
+    if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
+        if kinds[left] != kinds[right] or kinds[left] == NULL:
+            return np.int64(INCOMPARABLE)
+        if kinds[left] == TEXT:
+            return np.int64(text_ordering(values[left], values[right], offsets, data))
+    elif kinds[right] != INTEGER and kinds[right] != FLOAT:
+        return np.int64(INCOMPARABLE)
+    elif kinds[left] == FLOAT or kinds[right] == FLOAT:
+        a, b = number_at(kinds, values, floats, left), number_at(kinds, values, floats, right)
+        return np.int64(a > b) - np.int64(a < b)
+    return np.int64(values[left] > values[right]) - np.int64(values[left] < values[right])
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def text_ordering(left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
+    """-1, 0 or 1 for two texts by number."""
+    if left == right:
+        return np.int64(0)
+    at, other = offsets[left], offsets[right]
+    size, other_size = offsets[left + 1] - at, offsets[right + 1] - other
+    for index in range(min(size, other_size)):
+        if data[at + index] != data[other + index]:
+            return np.int64(-1) if data[at + index] < data[other + index] else np.int64(1)
+    return np.int64(-1) if size < other_size else np.int64(1)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
+    """Arithmetic on the values at ``top`` and above it; the result stands at ``top``."""
+    for place in (top, top + 1):
+        if kinds[place] != INTEGER and kinds[place] != FLOAT:
+            kinds[top] = NULL
+            return
+    left, right = number_at(kinds, values, floats, top), number_at(kinds, values, floats, top + 1)
+    if sign == PLUS:
+        put_number(kinds, floats, top, left + right)
+    elif sign == MINUS:
+        put_number(kinds, floats, top, left - right)
+    elif sign == TIMES:
+        put_number(kinds, floats, top, left * right)
+    elif right == 0.0:
+        kinds[top] = NULL
+    else:
+        put_number(kinds, floats, top, left / right)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def search(
+    code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
+) -> None:
+    """Whether the topmost value equals one of the constants that follow an IN."""
+    truth = FALSE
+    for index in range(code[place + 1]):
+        constant = place + WIDTH * (index + 1)
+        kinds[top + 1] = np.uint8(code[constant + 1])
+        values[top + 1] = code[constant + 2]
+        equality = compared(np.int64(EQUAL), kinds, values, floats, top, top + 1, offsets, data)
+        if equality == TRUE:
+            truth = TRUE
+            break
+        if equality == UNKNOWN:
+            truth = UNKNOWN
+    put_truth(kinds, values, top, truth)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def resembles(code: Words, tokens: Int, size: Int, data: Bytes, start: Int, end: Int) -> bool:
+    """Whether a text, ``data[start:end]``, is as the tokens of a LIKE say; time is at most length times tokens."""
+    at, token = start, np.int64(0)
+    retry, wildcard = start, np.int64(NIL)
+    while at < end:
+        wanted = code[tokens + token] if token < size else np.int64(NIL)
+        if wanted == ANY_TEXT:
+            wildcard, retry = token, at
+            token += 1
+        elif wanted == ANY_CHARACTER:
+            at = after_character(data, at, end)
+            token += 1
+        elif wanted == np.int64(data[at]):
+            at += 1
+            token += 1
+        elif wildcard == NIL:
+            return False
+        else:
+            retry = after_character(data, retry, end)
+            at, token = retry, wildcard + 1
+    while token < size and code[tokens + token] == ANY_TEXT:
+        token += 1
+    return bool(token == size)
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def after_character(data: Bytes, at: Int, end: Int) -> Int:
+    """Where the next character of a UTF-8 text begins."""
+    at += 1
+    while at < end and (data[at] & 0xC0) == 0x80:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
+    """Truth of a place of the stack; what is not a boolean is ``UNKNOWN``."""
+    if kinds[place] != BOOLEAN:
+        return np.int64(UNKNOWN)
+    return np.int64(values[place])
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
+    """Write a truth value."""
+    kinds[place] = NULL if truth == UNKNOWN else BOOLEAN
+    values[place] = truth
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
+    """A number of either kind as float64."""
+    return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
+    """Write a float64; what is not finite is null."""
+    kinds[place] = FLOAT if np.isfinite(number) else NULL
+    floats[place] = number
+
+
+@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+def copy(kinds: Kinds, values: Words, place: Int, target: Int) -> None:
+    """Copy a place of the stack."""
+    kinds[target] = kinds[place]
+    values[target] = values[place]

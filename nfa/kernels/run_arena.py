@@ -1,0 +1,178 @@
+"""Room for runs: pairs of trace and pattern, chains of bound nodes, events; arenas with free lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nfa.kernels.run_tables import (
+    EARLIEST,
+    EVENT,
+    EVENT_FREE,
+    EVENTS,
+    FRESH,
+    LATEST,
+    NIL,
+    NODE_FREE,
+    NODES,
+    NOTHING,
+    ORDER,
+    PAIR_FREE,
+    PAIRS,
+    ROW,
+    RUN_FREE,
+    RUNS,
+    Int,
+    RunBatch,
+    RunState,
+)
+
+
+@njit(cache=True, nogil=True)
+def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
+    """Place in the index of a (trace, pattern) pair, or the empty place where it belongs."""
+    mask = np.int64(s.pair_slots.shape[0] - 1)
+    place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
+    while s.pair_slots[place] != NIL:
+        pair = s.pair_slots[place]
+        if s.pair_trace[pair] == trace and s.pair_pattern[pair] == pattern:
+            break
+        place = (place + 1) & mask
+    return place
+
+
+@njit(cache=True, nogil=True)
+def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
+    """A new pair at an empty place of the index; there is room."""
+    pair = np.int32(s.counters[PAIR_FREE])
+    s.counters[PAIR_FREE] = s.pair_next[pair]
+    s.counters[PAIRS] += 1
+    s.pair_slots[place] = pair
+    s.pair_trace[pair] = trace
+    s.pair_pattern[pair] = pattern
+    s.pair_runs[pair] = NIL
+    s.pair_count[pair] = 0
+    s.pair_due[pair] = LATEST
+    s.pair_finished[pair] = False
+    s.pair_leads[pair] = EARLIEST
+    s.pair_next[pair] = s.trace_pairs[trace]
+    s.trace_pairs[trace] = pair
+    return pair
+
+
+@njit(cache=True, nogil=True)
+def rebuild_index(s: RunState) -> None:
+    """Fill an empty index with the pairs of all traces."""
+    for trace in range(s.trace_pairs.shape[0]):
+        pair = s.trace_pairs[trace]
+        while pair != NIL:
+            s.pair_slots[find_pair(s, np.int64(trace), np.int64(s.pair_pattern[pair]))] = pair
+            pair = s.pair_next[pair]
+
+
+@njit(cache=True, nogil=True)
+def close_pair(s: RunState, pair: Int) -> None:
+    """Give back a pair and all its runs; the gap in the index is closed (backward shift)."""
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        free_run(s, run)
+        run = following
+    trace = np.int64(s.pair_trace[pair])
+    mask = np.int64(s.pair_slots.shape[0] - 1)
+    gap = find_pair(s, trace, np.int64(s.pair_pattern[pair]))
+    place = gap
+    while True:
+        place = (place + 1) & mask
+        other = s.pair_slots[place]
+        if other == NIL:
+            break
+        home = (np.int64(s.pair_trace[other]) * 2654435761 + np.int64(s.pair_pattern[other]) * 40503) & mask
+        if ((place - home) & mask) >= ((place - gap) & mask):
+            s.pair_slots[gap] = other
+            gap = place
+    s.pair_slots[gap] = NIL
+    if s.trace_pairs[trace] == pair:
+        s.trace_pairs[trace] = s.pair_next[pair]
+    else:
+        before = s.trace_pairs[trace]
+        while s.pair_next[before] != pair:
+            before = s.pair_next[before]
+        s.pair_next[before] = s.pair_next[pair]
+    s.pair_pattern[pair] = NIL
+    s.pair_next[pair] = s.counters[PAIR_FREE]
+    s.counters[PAIR_FREE] = pair
+    s.counters[PAIRS] -= 1
+
+
+@njit(cache=True, nogil=True)
+def release_event(s: RunState, event: Int) -> None:
+    """Give back an event that nothing binds."""
+    s.event_next[event] = s.counters[EVENT_FREE]
+    s.counters[EVENT_FREE] = event
+    s.counters[EVENTS] -= 1
+
+
+@njit(cache=True, nogil=True)
+def release_node(s: RunState, node: Int) -> None:
+    """Drop one reference to a chain; what nothing else reaches is free again."""
+    while node != NIL:
+        s.node_references[node] -= 1
+        if s.node_references[node] > 0:
+            return
+        event = s.node_event[node]
+        s.event_references[event] -= 1
+        if s.event_references[event] == 0:
+            release_event(s, event)
+        parent = s.node_parent[node]
+        s.node_parent[node] = s.counters[NODE_FREE]
+        s.counters[NODE_FREE] = node
+        s.counters[NODES] -= 1
+        node = parent
+
+
+@njit(cache=True, nogil=True)
+def free_run(s: RunState, run: Int) -> None:
+    """Give back a run that is in no list."""
+    release_node(s, s.run_node[run])
+    s.run_kind[run] = NIL
+    s.run_next[run] = s.counters[RUN_FREE]
+    s.counters[RUN_FREE] = run
+    s.counters[RUNS] -= 1
+
+
+@njit(cache=True, nogil=True)
+def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
+    """A run at the end of a chain, in the list of fresh ones, with all gaps open."""
+    run = np.int32(s.counters[RUN_FREE])
+    s.counters[RUN_FREE] = s.run_next[run]
+    s.counters[RUNS] += 1
+    s.node_references[node] += 1
+    s.run_node[run] = node
+    s.run_state[run] = state
+    s.run_kind[run] = kind
+    s.run_finish[run] = 0
+    s.run_muted[run] = False
+    s.run_bits[run] = NOTHING
+    s.run_bits_order[run] = s.now[ORDER]
+    s.run_due[run] = LATEST
+    s.run_lead[run] = EARLIEST
+    s.run_next[run] = s.now[FRESH]
+    s.now[FRESH] = run
+    return run
+
+
+@njit(cache=True, nogil=True)
+def place_event(s: RunState, x: RunBatch) -> None:
+    """Take the event at hand into the arena; it is given back after its row if nothing binds it."""
+    event = np.int32(s.counters[EVENT_FREE])
+    s.counters[EVENT_FREE] = s.event_next[event]
+    s.counters[EVENTS] += 1
+    row = s.now[ROW]
+    s.event_sequence[event] = x.sequences[row]
+    s.event_time[event] = x.times[row]
+    s.event_order[event] = x.orders[row]
+    s.event_references[event] = 1  # held until its row is done
+    s.event_kinds[event] = x.kinds[row]
+    s.event_values[event] = x.values[row]
+    s.now[EVENT] = event

@@ -1,0 +1,199 @@
+"""Tables, state and constants of the run kernel.
+
+Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
+its sequence number otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.conditions import Bindings, Stack
+
+Int: TypeAlias = int | np.int32 | np.int64
+
+NIL = np.int64(-1)  # as a numpy integer it is typed as one, not as a literal of its own
+ANY, NEXT, STRICT = range(3)
+EARLIEST = np.int64(np.iinfo(np.int64).min)
+LATEST = np.int64(np.iinfo(np.int64).max)
+ONE = np.uint64(1)
+NOTHING = np.uint64(0)
+
+# What the kernel returns.
+DONE, NO_ROOM, FLUSH, CLOSE = range(4)
+
+# Kinds of a run: growing; complete, with trailing conditions open; to be told; kept for timeouts.
+ACTIVE, PENDING, DECIDED, SPENT = np.arange(4)
+
+# Pattern flags.
+ORDERED = 1  # matches of one detection time are ranked before they are told
+TIMEOUTS = 2
+
+# Columns of RunState.run_bits. An even one holds now, the next one from the next order on; VETO holds for the order at
+# hand: gaps that a STRICT NOT closes even to events of the same time.
+MODE, NOT, UNTIL, PASSED, GREEDY, VETO = 0, 2, 4, 6, 8, 10
+N_BITS = 11
+
+# Indices of RunState.counters.
+NODE_FREE, EVENT_FREE, RUN_FREE, PAIR_FREE, NODES, EVENTS, RUNS, PAIRS = range(8)
+PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED = range(8, 13)
+N_COUNTERS = 13
+
+# Indices of RunState.now: the event at hand.
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, MONITOR, FRESH, WRITTEN, UNTOLD, LOST, BUDGET = range(12)
+N_NOW = 12
+
+
+class RunProgram(NamedTuple):
+    """Compiled patterns: ranges ``x_from[i] : x_from[i + 1]`` per pattern, state or type."""
+
+    listen_from: NDArray[np.int32]  # by type code
+    listeners: NDArray[np.int32]  # patterns
+    state_from: NDArray[np.int32]  # by pattern
+    within: NDArray[np.int64]  # by pattern; LATEST: none
+    flags: NDArray[np.int32]  # by pattern
+    where: NDArray[np.int32]  # by pattern: condition
+    lead_from: NDArray[np.int32]  # by pattern: leading NOTs
+    lead_symbol: NDArray[np.int32]
+    lead_condition: NDArray[np.int32]
+    until_from: NDArray[np.int32]  # by pattern, then by repetition
+    until_symbol: NDArray[np.int32]
+    until_condition: NDArray[np.int32]
+    span_from: NDArray[np.int32]  # by pattern
+    span_within: NDArray[np.int64]
+    step_from: NDArray[np.int32]  # by state
+    accepts: NDArray[np.bool_]  # by state
+    column: NDArray[np.int32]  # by state: column of live
+    until: NDArray[np.uint64]  # by state: repetitions under way
+    watch_from: NDArray[np.int32]  # by state: NOTs in force in gaps
+    watch_slot: NDArray[np.uint64]  # bit
+    watch_symbol: NDArray[np.int32]
+    watch_condition: NDArray[np.int32]
+    watch_within: NDArray[np.int64]
+    watch_strict: NDArray[np.bool_]
+    trail_from: NDArray[np.int32]  # by finish: NOTs in force behind a complete match
+    trail_symbol: NDArray[np.int32]
+    trail_condition: NDArray[np.int32]
+    trail_within: NDArray[np.int64]
+    finish_from: NDArray[np.int32]  # by state: alternatives of a complete match
+    finish_slots: NDArray[np.uint64]  # slots of GREEDY repetitions in force behind it
+    source: NDArray[np.int32]  # by step
+    target: NDArray[np.int32]
+    atom: NDArray[np.int32]
+    symbol: NDArray[np.int32]
+    condition: NDArray[np.int32]
+    slot: NDArray[np.uint64]  # bit; 0: nothing is bound before
+    mode: NDArray[np.int32]
+    limit: NDArray[np.int64]
+    has_nots: NDArray[np.bool_]
+    is_measured: NDArray[np.bool_]
+    is_greedy: NDArray[np.bool_]
+    leads: NDArray[np.uint64]  # leading NOTs of a first step, as bits
+    resets: NDArray[np.uint64]  # slots
+    leaves: NDArray[np.uint64]  # slots of GREEDY repetitions that it ends or passes over
+    begins: NDArray[np.uint64]  # repetitions
+    goes_on: NDArray[np.uint64]
+    inside: NDArray[np.uint64]
+    opens_spans: NDArray[np.uint64]
+    in_spans: NDArray[np.uint64]
+
+
+class RunState(NamedTuple):
+    """Everything that lives from batch to batch; arenas have free lists through their first array."""
+
+    node_parent: NDArray[np.int32]
+    node_event: NDArray[np.int32]
+    node_atom: NDArray[np.int32]
+    node_step: NDArray[np.int32]
+    node_direct: NDArray[np.bool_]  # nothing lies between the beginning of its gap and its event; where NOTs ask
+    node_references: NDArray[np.int32]
+    event_next: NDArray[np.int32]  # free list
+    event_sequence: NDArray[np.int64]
+    event_time: NDArray[np.int64]
+    event_order: NDArray[np.int64]
+    event_references: NDArray[np.int32]
+    event_kinds: NDArray[np.uint8]  # (events, columns)
+    event_values: NDArray[np.int64]
+    run_next: NDArray[np.int32]
+    run_node: NDArray[np.int32]  # newest bound
+    run_state: NDArray[np.int32]
+    run_kind: NDArray[np.int32]
+    run_finish: NDArray[np.int32]  # of a complete one: which of its state's finishes it waits for
+    run_muted: NDArray[np.bool_]  # ruled out by an after-match rule
+    run_start: NDArray[np.int64]
+    run_lead: NDArray[np.int64]  # newest event that a leading NOT takes, before the start
+    run_due: NDArray[np.int64]  # pending: when its last deadline passes; decided: when that was
+    run_bits: NDArray[np.uint64]  # (runs, N_BITS)
+    run_bits_order: NDArray[np.int64]
+    pair_next: NDArray[np.int32]  # next pair of the trace; free list
+    pair_trace: NDArray[np.int32]
+    pair_pattern: NDArray[np.int32]
+    pair_runs: NDArray[np.int32]  # first run
+    pair_count: NDArray[np.int32]
+    pair_due: NDArray[np.int64]  # nothing has to be done before
+    pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
+    pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
+    pair_slots: NDArray[np.int32]  # hash index
+    trace_pairs: NDArray[np.int32]  # first pair by trace
+    counters: NDArray[np.int64]
+    now: NDArray[np.int64]
+    scratch: NDArray[np.int64]
+
+
+class RunBatch(NamedTuple):
+    """The visits of a batch that some pattern listens to."""
+
+    types: NDArray[np.int32]
+    times: NDArray[np.int64]
+    orders: NDArray[np.int64]
+    sequences: NDArray[np.int64]
+    traces: NDArray[np.int32]
+    before: NDArray[np.int32]  # monitors
+    after: NDArray[np.int32]
+    ends: NDArray[np.bool_]
+    taken: NDArray[np.bool_]  # (symbols, visits)
+    kinds: NDArray[np.uint8]  # (visits, columns)
+    values: NDArray[np.int64]
+    live: NDArray[np.bool_]  # (monitors, columns)
+    is_simultaneous: NDArray[np.bool_]  # one value
+
+
+class Conditions(NamedTuple):
+    """Compiled conditions, their ranges by number, and what they read and work in."""
+
+    code: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    bindings: Bindings
+    stack: Stack
+
+
+class Limits(NamedTuple):
+    """Bounds: matches told at once, runs of a pair, most steps from any state."""
+
+    matches: int
+    runs: int
+    width: int
+
+
+class Ended(NamedTuple):
+    """Pairs that a guard ended (visit, pattern, monitor before, after, state), and what was lost (visit, pattern,
+    matches, runs); ``filled`` counts both.
+    """
+
+    rows: NDArray[np.int64]
+    lost: NDArray[np.int64]
+    filled: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """Complete matches: their chains are referenced until they are unrolled."""
+
+    node: NDArray[np.int32]
+    pattern: NDArray[np.int32]
+    row: NDArray[np.int64]  # visit; NIL: time passed
+    trace: NDArray[np.int32]
+    detected: NDArray[np.int64]

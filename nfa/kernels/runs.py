@@ -1,0 +1,440 @@
+"""The run kernel: every construct of the language, one run per partial match.
+
+A run is a chain of bound nodes (shared with the runs that grew out of the same beginning), the automaton's state, and
+words of bits that say which pending gaps are closed. Between two neighbours of a match the language knows conditions on
+the events in the gap only, so an event closes gaps and never has to be looked at again. Bits that an event sets hold
+for events *after* it: under ``ties: simultaneous`` those of a later time, so they wait in a second word until the order
+moves on. Sources: gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's SharedBuffer and SASE+
+(Agrawal et al., SIGMOD 2008).
+
+Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
+its sequence number otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nfa.kernels.run_arena import free_run, new_run, release_node
+from nfa.kernels.run_gaps import (
+    close_gaps,
+    first_behind,
+    holds,
+    is_after,
+    is_barred,
+    is_in_time,
+    is_open,
+    is_vetoed,
+    meets_until,
+    settle,
+)
+from nfa.kernels.run_tables import (
+    ACTIVE,
+    BUDGET,
+    DECIDED,
+    EARLIEST,
+    EVENT,
+    FILLED,
+    FRESH,
+    GREEDY,
+    LATEST,
+    LOST,
+    MODE,
+    MONITOR,
+    NEXT,
+    NIL,
+    NODE_FREE,
+    NODES,
+    NOT,
+    NOTHING,
+    ONE,
+    ORDER,
+    PASSED,
+    PATTERN,
+    PENDING,
+    ROW,
+    STRICT,
+    TIME,
+    TIMEOUTS,
+    TRACE,
+    UNTIL,
+    UNTOLD,
+    VETO,
+    WRITTEN,
+    Conditions,
+    Found,
+    Int,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+
+# What a step makes of an event: nothing, or it takes it but the gap, a limit or UNTIL forbids it, or it is not after
+# the beginning of the gap, or it may be bound.
+PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
+
+
+@njit(cache=True, nogil=True)
+def tell(s: RunState, found: Found, node: Int, detected: Int, limit: Int) -> None:
+    """Hand a complete match out; its chain stays referenced until the wrapper has unrolled it."""
+    if limit != LATEST:  # what time decides is bounded by the runs that waited for it
+        if s.now[WRITTEN] >= limit:
+            s.now[UNTOLD] += 1
+            return
+        s.now[WRITTEN] += 1
+    place = s.counters[FILLED]
+    s.counters[FILLED] += 1
+    s.node_references[node] += 1
+    found.node[place] = node
+    found.pattern[place] = s.now[PATTERN]
+    found.row[place] = s.now[ROW]
+    found.trace[place] = s.now[TRACE]
+    found.detected[place] = detected
+
+
+@njit(cache=True, nogil=True)
+def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
+    """When the last of a complete match's trailing conditions is decided; those without deadline are at ``at_end``."""
+    within = p.within[s.now[PATTERN]]
+    whole = LATEST if within == LATEST else s.run_start[run] + within
+    latest = np.int64(EARLIEST)
+    if greedy != NOTHING:
+        latest = np.int64(at_end if whole == LATEST else whole)
+    end = s.event_time[s.node_event[s.run_node[run]]]
+    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
+        own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
+        own = min(own, whole)
+        latest = max(latest, np.int64(at_end if own == LATEST else own))
+    return latest
+
+
+@njit(cache=True, nogil=True)
+def grow(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
+) -> Int:
+    """A run behind a node that a run has just bound by a step, or that begins one (NIL)."""
+    bits = s.run_bits
+    grown = new_run(s, node, p.target[step], kind)
+    s.run_start[grown] = s.now[TIME]
+    if run != NIL:
+        s.run_start[grown] = min(s.run_start[run], s.now[TIME])
+        s.run_muted[grown] = s.run_muted[run]
+        for column in range(GREEDY):
+            bits[grown, column] = bits[run, column]
+        bits[grown, VETO] = bits[run, VETO]
+        for column in (MODE, MODE + 1, NOT, NOT + 1, PASSED, PASSED + 1, VETO):
+            bits[grown, column] &= ~p.resets[step]
+        bits[grown, GREEDY] = (bits[run, GREEDY] | forced) & ~p.resets[step]
+        fresh = p.inside[step] & ~p.goes_on[step]
+        bits[grown, UNTIL] &= ~fresh
+        bits[grown, UNTIL + 1] &= ~fresh
+        close_gaps(p, s, x, c, grown, ~p.resets[step], ~p.inside[step])
+    return grown
+
+
+@njit(cache=True, nogil=True)
+def complete(
+    p: RunProgram,
+    s: RunState,
+    x: RunBatch,
+    c: Conditions,
+    found: Found,
+    node: Int,
+    run: Int,
+    step: Int,
+    lead: Int,
+    limit: Int,
+) -> None:
+    """A chain has reached an accepting state: tell it, or keep it until its trailing conditions are decided."""
+    pattern = s.now[PATTERN]
+    if lead != EARLIEST and s.now[TIME] - lead < p.within[pattern]:
+        return
+    if not holds(c, p.where[pattern], node, NIL, NOTHING):
+        return
+    state = p.target[step]
+    for finish in range(p.finish_from[state], p.finish_from[state + 1]):
+        has_trail = p.trail_from[finish] != p.trail_from[finish + 1]
+        greedy = p.finish_slots[finish]
+        if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
+            tell(s, found, node, s.now[TIME], limit)
+        elif s.now[BUDGET] <= 0:
+            s.now[LOST] += 1
+        elif not has_trail and greedy == NOTHING:
+            s.now[BUDGET] -= 1
+            done = grow(p, s, x, c, node, DECIDED, run, step, NOTHING)
+            s.run_due[done] = s.now[TIME]
+        else:
+            s.now[BUDGET] -= 1
+            waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
+            s.run_bits[waiting, GREEDY] = greedy
+            s.run_finish[waiting] = finish - p.finish_from[state]
+            s.run_due[waiting] = deadline(p, s, waiting, greedy, LATEST)
+
+
+@njit(cache=True, nogil=True)
+def bind(
+    p: RunProgram,
+    s: RunState,
+    x: RunBatch,
+    c: Conditions,
+    found: Found,
+    run: Int,
+    step: Int,
+    lead: Int,
+    forced: np.uint64,
+    limit: Int,
+) -> None:
+    """Let the event at hand take a step of a run, or begin a run (NIL)."""
+    target = p.target[step]
+    goes_on = p.step_from[target] < p.step_from[target + 1] and x.live[s.now[MONITOR], p.column[target]]
+    if not (goes_on or p.accepts[target]):
+        return
+    node = np.int32(s.counters[NODE_FREE])
+    s.counters[NODE_FREE] = s.node_parent[node]
+    s.counters[NODES] += 1
+    parent = np.int32(NIL) if run == NIL else s.run_node[run]
+    s.node_parent[node] = parent
+    if parent != NIL:
+        s.node_references[parent] += 1
+    s.node_event[node] = s.now[EVENT]
+    s.event_references[s.now[EVENT]] += 1
+    s.node_atom[node] = p.atom[step]
+    s.node_step[node] = step
+    s.node_direct[node] = False
+    if run != NIL and p.has_nots[step]:
+        s.node_direct[node] = (s.run_bits[run, PASSED] & p.slot[step]) == NOTHING
+    s.node_references[node] = 1
+    if p.accepts[target]:
+        complete(p, s, x, c, found, node, run, step, lead, limit)
+    if goes_on and s.now[BUDGET] <= 0:
+        s.now[LOST] += 1
+    elif goes_on:
+        s.now[BUDGET] -= 1
+        grown = grow(p, s, x, c, node, ACTIVE, run, step, forced)
+        s.run_lead[grown] = lead
+    release_node(s, node)
+
+
+@njit(cache=True, nogil=True)
+def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
+    """What a step of a run makes of the event at hand: ``PASSES``, or how far it could take it."""
+    head = s.run_node[run]
+    if not x.taken[p.symbol[step], s.now[ROW]]:
+        return PASSES
+    if not holds(c, p.condition[step], head, s.now[EVENT], p.begins[step]):
+        return PASSES
+    if not is_open(p, s, run, step) or not is_in_time(p, s, head, step, s.now[TIME]):
+        return FORBIDDEN
+    if meets_until(p, s, x, c, head, p.inside[step]) != NOTHING:
+        return FORBIDDEN
+    return TAKEN if is_after(p, s, head, p.slot[step], s.now[ORDER]) else TOO_EARLY
+
+
+@njit(cache=True, nogil=True)
+def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
+    """A GREEDY repetition could take the event at hand: it counts while nothing is bound since its last element."""
+    node = first_behind(p, s, s.run_node[run], p.slot[step])
+    if node == NIL:
+        s.run_bits[run, GREEDY + 1] |= p.slot[step]
+    elif s.event_order[s.node_event[node]] != s.now[ORDER]:
+        return NOTHING
+    return np.uint64(p.slot[step])
+
+
+@njit(cache=True, nogil=True)
+def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
+    """Close the gaps in which the event at hand may not be passed over; ``scratch`` says what each step makes of it."""
+    state, head = s.run_state[run], s.run_node[run]
+    first = p.step_from[state]
+    for step in range(first, p.step_from[state + 1]):
+        may_not = p.mode[step] == STRICT or (p.mode[step] == NEXT and s.scratch[step - first] != PASSES)
+        if may_not and is_after(p, s, head, p.slot[step], s.now[ORDER]):
+            s.run_bits[run, MODE + 1] |= p.slot[step]
+
+
+@njit(cache=True, nogil=True)
+def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
+    """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
+    state, bits = s.run_state[run], s.run_bits
+    first, last = p.step_from[state], p.step_from[state + 1]
+    forced, is_taken = NOTHING, False
+    for step in range(first, last):
+        s.scratch[step - first] = test_step(p, s, x, c, run, step)
+        is_taken |= s.scratch[step - first] >= TOO_EARLY
+        if p.is_greedy[step] and s.scratch[step - first] == TAKEN:
+            forced |= note_greed(p, s, run, step)
+    if is_taken:
+        barred = forced | bits[run, GREEDY]
+        for step in range(first, last):
+            may = s.scratch[step - first] == TAKEN or (s.scratch[step - first] == TOO_EARLY and p.is_measured[step])
+            if may and (barred & p.leaves[step]) == NOTHING and not is_barred(p, s, x, c, run, step):
+                bind(p, s, x, c, found, run, step, s.run_lead[run], forced, limit)
+    note_modes(p, s, run)
+    close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+    if not x.is_simultaneous[0]:
+        for column in range(0, VETO, 2):
+            bits[run, column] |= bits[run, column + 1]
+    return has_future(p, s, run, s.now[TIME], LATEST)
+
+
+@njit(cache=True, nogil=True)
+def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
+    """Whether some step could be taken by an event of a time and order."""
+    state, head = s.run_state[run], s.run_node[run]
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        barred = s.run_bits[run, GREEDY] & p.leaves[step]
+        if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
+            continue
+        if p.is_measured[step] or is_after(p, s, head, p.slot[step], order):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
+    """Whether a trailing NOT of a complete run takes the event at hand."""
+    head = s.run_node[run]
+    end = s.event_time[s.node_event[head]]
+    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
+        if p.trail_within[trail] != LATEST and s.now[TIME] - end >= p.trail_within[trail]:
+            continue
+        is_taken = x.taken[p.trail_symbol[trail], s.now[ROW]]
+        if is_taken and holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
+    """Let a complete run meet the event at hand; False: a trailing condition is broken."""
+    state, head = s.run_state[run], s.run_node[run]
+    within = p.within[s.now[PATTERN]]
+    is_within = within == LATEST or s.now[TIME] - s.run_start[run] < within
+    if s.now[ORDER] <= s.event_order[s.node_event[head]] or not is_within:
+        close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+        return True
+    if is_refuted(p, s, x, c, run):
+        return False
+    slots, decided = s.run_bits[run, GREEDY], NOTHING
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        if (p.slot[step] & slots) == NOTHING or not p.is_greedy[step]:
+            continue
+        outcome = test_step(p, s, x, c, run, step)
+        if outcome == TAKEN:
+            return False
+        if p.mode[step] == STRICT:
+            decided |= p.slot[step]
+        if p.mode[step] == STRICT or (p.mode[step] == NEXT and outcome != PASSES):
+            s.run_bits[run, MODE + 1] |= p.slot[step]
+    close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+    if slots != NOTHING and (slots & ~decided) == NOTHING and s.run_lead[run] == EARLIEST:
+        rest = deadline(p, s, run, NOTHING, LATEST)
+        s.run_due[run] = max(rest, s.now[TIME])
+        if rest <= s.now[TIME]:
+            s.run_lead[run] = s.now[TIME]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def is_decided(p: RunProgram, s: RunState, run: Int, time: Int, is_later: bool) -> bool:
+    """Whether all trailing conditions of a complete run are decided at a time.
+
+    A deadline is, once it is reached. A gap that a STRICT event closed is when no event of that time can come.
+    """
+    if s.run_lead[run] != EARLIEST:
+        return bool(time > s.run_due[run]) or is_later
+    return bool(time >= s.run_due[run])
+
+
+@njit(cache=True, nogil=True)
+def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let every run of a pair meet the event at hand."""
+    pattern = s.now[PATTERN]
+    within, is_told = p.within[pattern], p.flags[pattern] == 0
+    keeps = (p.flags[pattern] & TIMEOUTS) != 0
+    before = NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        is_kept = True
+        if x.is_simultaneous[0] and is_vetoed(p, s, x, c, run):
+            is_kept = False
+        elif s.run_kind[run] == ACTIVE:
+            settle(s, run)
+            if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+                is_kept = keeps
+            else:
+                is_kept = advance(p, s, x, c, found, run, limit) or keeps
+        elif s.run_kind[run] == PENDING:
+            is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
+            settle(s, run)
+            if is_decided(p, s, run, s.now[TIME], is_later):
+                if is_told:
+                    tell(s, found, s.run_node[run], s.run_due[run], np.int64(LATEST))
+                    is_kept = False
+                else:
+                    s.run_kind[run] = DECIDED
+            else:
+                is_kept = wait(p, s, x, c, run)
+        if is_kept:
+            before = run
+        else:
+            if before == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[before] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        run = following
+
+
+@njit(cache=True, nogil=True)
+def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
+    """Time of the newest event before the one at hand that a leading NOT of a first step takes."""
+    newest, number = np.int64(EARLIEST), 0
+    while p.leads[step] >> np.uint64(number) != NOTHING:
+        if (p.leads[step] >> np.uint64(number)) & ONE:
+            is_same = x.is_simultaneous[0] and s.pair_leads[pair, number, 0] == s.now[TIME]
+            newest = max(newest, s.pair_leads[pair, number, 1 if is_same else 0])
+        number += 1
+    return newest
+
+
+@njit(cache=True, nogil=True)
+def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
+    """Note that leading NOTs take the event at hand."""
+    first = p.lead_from[s.now[PATTERN]]
+    for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
+        newest = s.pair_leads[pair, lead - first]
+        if newest[0] == s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
+            continue
+        if holds(c, p.lead_condition[lead], np.int32(NIL), s.now[EVENT], NOTHING):
+            newest[1] = newest[0]
+            newest[0] = s.now[TIME]
+
+
+@njit(cache=True, nogil=True)
+def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let the event at hand begin matches, note leading NOTs, and take the fresh runs into the pair's list."""
+    pattern = s.now[PATTERN]
+    state = p.state_from[pattern]
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        if not x.taken[p.symbol[step], s.now[ROW]]:
+            continue
+        if not holds(c, p.condition[step], np.int32(NIL), s.now[EVENT], p.begins[step]):
+            continue
+        if meets_until(p, s, x, c, np.int32(NIL), p.inside[step]) != NOTHING:
+            continue
+        lead = newest_lead(p, s, x, pair, step)
+        if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
+            bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
+    note_leads(p, s, x, c, pair)
+    while s.now[FRESH] != NIL:
+        run = np.int32(s.now[FRESH])
+        s.now[FRESH] = s.run_next[run]
+        s.run_next[run] = s.pair_runs[pair]
+        s.pair_runs[pair] = run
+        s.pair_count[pair] += 1

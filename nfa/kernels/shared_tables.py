@@ -1,0 +1,154 @@
+"""The arrays of the shared-node kernel, and what their numbers mean."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int: TypeAlias = int | np.int32 | np.int64
+
+NIL = -1
+DEVIANT = 0  # the monitor state that prunes nothing and re-opens what had ended
+
+# What the kernel returns: it is done, or stopped before a group of transitions for want of room.
+DONE = 0
+NODES_FULL = 1
+BLOCKS_FULL = 2
+PAIRS_FULL = 3
+MATCHES_FULL = 4
+BOUND_FULL = 5
+PATH_FULL = 6
+ENDINGS_FULL = 7
+MEMO_FULL = 8
+
+# Indices of SharedState.counters.
+BLOCK_TOP = 0  # words of blocks ever used
+NODES = 2  # in use
+HELD = 3  # (pair, event) with at least one node
+PAIRS = 4
+INDEXED = 5  # pairs that stand in the index
+PEAK_HELD = 6  # after an event is fully processed
+MATCHES = 7
+ENDINGS = 8
+OVERFLOW = 9  # matches beyond the limit
+SWEEP_AT = 10  # nodes in use at which expired ones are given back
+SWEEPS = 11
+USED_WORDS = 12  # of blocks, in use
+TOUCHED = 13  # what looking in advance read; kept so that the reads happen
+N_COUNTERS = 14
+
+# A pair's block, in words; blocks are multiples of UNIT.
+TRACE, PATTERN, NEXT, PREVIOUS, OCCUPIED, HEADER = 0, 1, 2, 3, 4, 5
+UNIT = 4
+
+# Columns of SharedState.links, which views the first two words of a row of SharedState.nodes.
+BELOW, BEFORE, REFERENCES, SIBLING = 0, 1, 2, 3
+# Columns of SharedState.nodes: sequence << 16 | alias << 1 | is timed; ways, or the time when the last path expires.
+EVENT, MEASURE = 2, 3
+EVENT_BITS, ALIAS_MASK = 16, 0x7FFF
+
+MOST_COUNTED = 2**53
+ENDING_WIDTH = 5  # row, pattern, monitor before, monitor after, state
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+LOW = np.uint64(0xFFFFFFFF)
+BLOCK = 16  # visits looked at in advance, a power of two
+MOST_AHEAD = 4  # transitions of a visit looked at in advance
+LARGE = 8_192  # room for nodes above which looking in advance pays
+
+
+class Program(NamedTuple):
+    """Compiled patterns; transitions of a type are consecutive, by pattern. State 0 of a pattern binds nothing."""
+
+    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays
+    group_end: NDArray[np.int32]  # end of the transitions of the same type and pattern
+    pattern: NDArray[np.int32]
+    source: NDArray[np.int32]  # state within the pattern
+    target: NDArray[np.int32]
+    alias: NDArray[np.int32]
+    predicate: NDArray[np.int32]  # row of Columns.passed
+    accepts: NDArray[np.bool_]
+    goes_on: NDArray[np.bool_]
+    state_range: NDArray[np.int32]  # (patterns + 1,) columns of Guards.live
+    state_pattern: NDArray[np.int32]  # (states,)
+    depth: NDArray[np.int32]  # (states,) which of a pattern's dead states an ending names
+    is_shared: NDArray[np.bool_]  # (patterns,) this engine runs it
+    within: NDArray[np.int64]  # (patterns,) us, 0: none
+    is_next: NDArray[np.bool_]  # (patterns,)
+    limit: NDArray[np.int64]  # (patterns,)
+
+
+class SharedState(NamedTuple):
+    """Everything that lives from batch to batch."""
+
+    trace_first: NDArray[np.int32]  # (traces,) the trace's first pair
+    blocks: NDArray[np.int32]
+    block_free: NDArray[np.int32]  # (size classes,) heads of free lists
+    slots: NDArray[np.uint64]  # open addressing: hash of (trace, pattern) << 32 | block + 1; all pairs but first ones
+    nodes: NDArray[np.int64]  # (nodes, 4)
+    links: NDArray[np.int32]  # (nodes, 8), a view of the same memory
+    free: NDArray[np.int32]  # (nodes,) from counters[NODES] on: free nodes, the next one first
+    times: NDArray[np.int64]  # (nodes,) of the events, us; empty when no pattern has WITHIN
+    counters: NDArray[np.int64]
+
+
+class Visited(NamedTuple):
+    """The rows with their traces."""
+
+    rows: NDArray[np.int32]
+    traces: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    ends: NDArray[np.bool_]
+    types: NDArray[np.int32]  # by row
+    times: NDArray[np.int64]
+    passed: NDArray[np.bool_]  # (predicates, rows)
+
+
+class Tables(NamedTuple):
+    """The part of the guard's tables that is needed here."""
+
+    live: NDArray[np.bool_]
+    kill_from: NDArray[np.int32]
+    kill_to: NDArray[np.int32]
+    kills: NDArray[np.int32]
+
+
+class Output(NamedTuple):
+    """What the kernel found, and scratch."""
+
+    match_row: NDArray[np.int32]
+    match_pattern: NDArray[np.int32]
+    match_end: NDArray[np.int64]  # end of the match's bound events
+    bound_alias: NDArray[np.int32]
+    bound_sequence: NDArray[np.int64]
+    endings: NDArray[np.int64]
+    dropped: NDArray[np.int64]  # (n, 3) row, pattern, number
+    filled: NDArray[np.int64]  # matches, bound events, endings, dropped, counts of paths
+    path: NDArray[np.int64]  # (depth, 3) node, latest and earliest time above it
+    words: NDArray[np.int64]  # (depth,) events of the path, from the end
+    taken: NDArray[np.int32]  # (transitions of a group, 2) transition, stack
+    memo: NDArray[np.int64]  # (nodes or 0, 3) ways, stamp, stack
+
+
+class Packed(NamedTuple):
+    """State without free room, for saving: pairs by trace, nodes by their new numbers."""
+
+    pair_trace: NDArray[np.int32]
+    pair_pattern: NDArray[np.int32]
+    heads: NDArray[np.int32]  # tops of stacks of one pair after the other, without state 0
+    links: NDArray[np.int32]  # (nodes, 3) below, before, sibling
+    words: NDArray[np.int64]  # (nodes, 2) event, measure
+    times: NDArray[np.int64]  # (nodes,) or none
+
+
+# What is wrong with packed state.
+SOUND = 0
+BAD_PAIR = 1
+BAD_HEAD = 2
+BAD_LINK = 3
+BAD_SIBLING = 4
+BAD_EVENT = 5
+BAD_MEASURE = 6
+UNREACHED = 7

@@ -1,0 +1,305 @@
+"""The patterns of one correlation key: both engines over one table of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automaton import CompiledPattern, Layout, compile_pattern, lay_out
+from nfa.event_store import EventStore, events_of_batch
+from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
+from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guards import Guard
+from nfa.kernels.traces import NIL, UNGUARDED, Columns
+from nfa.registered import RegisteredPattern
+from nfa.results import LaneOutput, MatcherStats
+from nfa.run_program import needs_trace_end
+from nfa.runs import FoundRuns, RunEngine, RunOutput, Ties
+from nfa.shared import Findings, SharedEngine
+from nfa.traces import TraceTable, Visits
+from streams import EventBatch
+
+_NO_SEEN: frozenset[str] = frozenset()
+_MANY_ROWS = 4_096  # from here on it pays to ask which of a batch's events are bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneOptions:
+    """What is the same for all lanes of a matcher.
+
+    Attributes:
+        end_events: Types that end a trace.
+        match_limit: Most matches told per trace, pattern and event.
+        ties: Whether events of one time are ordered by the log or not at all.
+        may_be_guarded: A guard may come: then traces are known from their first event on.
+    """
+
+    end_events: frozenset[str]
+    match_limit: int
+    ties: Ties
+    may_be_guarded: bool
+
+
+class _Room:
+    """Arrays for the columns of a batch."""
+
+    def __init__(self, rows: int) -> None:
+        self.types = np.zeros(rows, np.int32)
+        self.keys = np.zeros(rows, np.uint64)
+        self.times = np.zeros(rows, np.int64)
+
+
+class Lane:
+    """Runs patterns over batches whose rows carry the lane's key."""
+
+    def __init__(self, options: LaneOptions) -> None:
+        self.options = options
+        self.patterns: tuple[RegisteredPattern, ...] = ()
+        self.guards = GuardTables({})
+        self.guard_version: int | None = None
+        self.table = TraceTable()
+        self.shared = SharedEngine()
+        self.runs = RunEngine(ties=options.ties, match_limit=options.match_limit)
+        self.events = EventStore()
+        self.sequence = 0
+        self.counts = {"timeouts": 0, "run_matches": 0, "run_endings": 0, "lost_matches": 0, "lost_runs": 0}
+        self._room = _Room(0)
+        self._layout = lay_out((), frozenset(), options.end_events)
+        self._compiled: dict[RegisteredPattern, CompiledPattern] = {}
+        self._keeps_data = False
+        self.configure(())
+
+    def set_guard(self, version: int, guard: Guard) -> None:
+        """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` follows."""
+        self.guards.guards[version] = guard
+        self.guard_version = version
+
+    @property
+    def guard_versions_in_use(self) -> frozenset[int]:
+        """Versions that open traces follow or new traces will."""
+        states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
+        versions = {state[0] for state in states if state is not None}
+        return frozenset(versions if self.guard_version is None else versions | {self.guard_version})
+
+    def configure(self, patterns: Sequence[RegisteredPattern]) -> None:
+        """Tables for these patterns and the guards of now; what open traces hold moves along."""
+        self._forget_unused_guards()
+        is_log_ordered = self.options.ties == "log"
+        self._compiled = {
+            pattern: self._compiled.get(pattern)
+            or compile_pattern(pattern.automaton, pattern.view, is_log_ordered=is_log_ordered)
+            for pattern in patterns
+        }
+        layout = lay_out(list(self._compiled.values()), self.guards.types, self.options.end_events)
+        codes = layout.codes
+        sources = [next((n for n, old in enumerate(self.patterns) if old is one), NIL) for one in patterns]
+        limit = self.options.match_limit
+        self.shared.configure(
+            [layout.shared_pattern(number, limit) for number in range(len(patterns))],
+            sources,
+            state_range=layout.state_range,
+            types=len(codes) + 1,
+        )
+        run_automata = [layout.patterns[number].automaton for number in layout.run_numbers]
+        first_columns = [int(layout.state_range[number]) for number in layout.run_numbers]
+        self.runs.configure(run_automata, codes, layout.predicates, first_columns)
+        start = UNGUARDED if self.guard_version is None else self.guards.intern(self.guard_version, _NO_SEEN)
+        views = [pattern.view for pattern in patterns]
+        self.guards.compile(GuardLayout(types=layout.types, views=views, state_range=layout.state_range, start=start))
+        self.table.configure(
+            types=len(codes) + 1,
+            wants=[*layout.wants(), *self.runs.wants(codes)],
+            end_types=[codes[name] for name in sorted(self.options.end_events)],
+            tracks_all=self.options.may_be_guarded
+            or self.guard_version is not None
+            or any(needs_trace_end(automaton.pattern, automaton) for automaton in run_automata),
+        )
+        self._layout, self.patterns = layout, tuple(patterns)
+        self._is_named = _is_named(layout)
+        self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
+
+    def process(self, batch: EventBatch) -> LaneOutput:
+        """Match one batch; rows are taken in their order."""
+        first = self.sequence
+        columns = self._columns(batch)
+        visits = self.table.advance(columns, self.guards)
+        found = self.shared.process(
+            visits, columns, self.guards.tables, first_sequence=first, capacity=self.table.capacity
+        )
+        runs = self._run(batch, visits, columns)
+        output = self._output(batch, visits, found, runs, columns.times)
+        self.sequence += len(batch)
+        self._remember(batch, columns.types, first)
+        self.table.release_closed()
+        if self.table.is_worth_sweeping:
+            capacity = self.table.capacity
+            held = self.shared.held_traces(capacity) | self.runs.held_traces(capacity)
+            self.table.forget_idle(held, int(self.guards.tables.start[0]))
+        return output
+
+    def pass_time(self, watermark_us: int) -> LaneOutput:
+        """Decide what is decided once every event before the watermark has been seen."""
+        return self._output_of_time(self.runs.pass_time(watermark_us, self._id_of))
+
+    def finish(self) -> LaneOutput:
+        """End every trace: the input is finite and was all of it."""
+        return self._output_of_time(self.runs.finish(self._id_of))
+
+    def stats(self) -> MatcherStats:
+        """Counts so far."""
+        shared, traces, counts = self.shared.stats, self.table.counters, self.counts
+        return MatcherStats(
+            events=self.sequence,
+            matches=shared.matches + counts["run_matches"],
+            timeouts=counts["timeouts"],
+            endings=shared.endings + counts["run_endings"],
+            deviations=traces["deviations"],
+            overflow=shared.overflow + counts["lost_matches"],
+            lost_runs=counts["lost_runs"],
+            out_of_order=traces["out_of_order"],
+            open_traces=traces["open"],
+            held=shared.held + self.runs.held,
+            peak_held=shared.peak_held + self.runs.peak_held,
+            nodes=shared.nodes + self.runs.runs,
+            state_bytes=shared.state_bytes + self.runs.used_bytes + 16 * traces["open"],
+            guard_steps=traces["guard_steps"],
+            guard_builds=self.guards.builds,
+            guard_refusals=self.guards.refused,
+        )
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of bound events, ascending."""
+        return np.unique(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
+
+    def _columns(self, batch: EventBatch) -> Columns:
+        """The batch as kernels take it: writable arrays, in room that is kept: fresh memory costs more than that."""
+        codes, other = self._layout.codes, len(self._layout.types)
+        lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
+        rows = len(batch)
+        if rows > len(self._room.types):
+            self._room = _Room(rows)
+        types, keys, times = self._room.types[:rows], self._room.keys[:rows], self._room.times[:rows]
+        types[:] = lookup[batch.type_codes]
+        keys[:] = batch.key_hashes
+        times[:] = batch.time_us
+        return Columns(types=types, keys=keys, times=times, passed=self._layout.predicates.evaluate(batch))
+
+    def _run(self, batch: EventBatch, visits: Visits, columns: Columns) -> list[RunOutput]:
+        if not self._layout.run_numbers:
+            return []
+        first, ids = self.sequence, batch.columns.column("id")
+
+        def id_of(sequence: int) -> str:
+            return str(ids[sequence - first].as_py()) if sequence >= first else self._id_of(sequence)
+
+        live = self.guards.tables.live
+        found = self.runs.process(batch, visits, columns.types, columns.passed, live, first, id_of)
+        return [found, self.runs.pass_time(self.table.newest_us, id_of)]
+
+    def _id_of(self, sequence: int) -> str:
+        stored = self.events.events
+        row = int(stored.find(np.array([sequence], np.int64))[0])
+        return str(stored.columns.column("id")[row].as_py())
+
+    def _output(
+        self, batch: EventBatch, visits: Visits, found: Findings, runs: Sequence[RunOutput], times: NDArray[np.int64]
+    ) -> LaneOutput:
+        matches = [of_findings(found, times), *(self._table_of(run.matches) for run in runs)]
+        run_endings, run_lost, timeouts = self._of_runs(runs, matches[1:])
+        endings = np.concatenate([found.endings, run_endings])
+        endings[:, 4] -= self._layout.state_range[endings[:, 1]]
+        deviating = visits.deviations()
+        deviations = np.column_stack([visits.rows[deviating], visits.before[deviating]]).astype(np.int64)
+        named = np.unique(np.concatenate([endings[:, 2], endings[:, 3], deviations[:, 1]])).tolist()
+        states = {number: self.guards.states[number] for number in named}
+        dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
+        return LaneOutput(
+            patterns=self.patterns,
+            batch=batch,
+            first_sequence=self.sequence,
+            stored=self.events.events,
+            matches=joined(matches),
+            timeouts=timeouts,
+            ending_rows=endings[np.argsort(endings[:, 0], kind="stable")],
+            deviation_rows=deviations,
+            lost_rows=np.concatenate([dropped, run_lost]),
+            monitors={number: state for number, state in states.items() if state is not None},
+            guards=self.guards.guards,
+        )
+
+    def _output_of_time(self, run: RunOutput) -> LaneOutput:
+        matches = self._table_of(run.matches)
+        endings, lost, timeouts = self._of_runs([run], [matches])
+        return LaneOutput(
+            patterns=self.patterns,
+            batch=EventBatch.from_events([]),
+            first_sequence=self.sequence,
+            stored=self.events.events,
+            matches=matches,
+            timeouts=timeouts,
+            ending_rows=endings,
+            deviation_rows=np.zeros((0, 2), np.int64),
+            lost_rows=lost,
+            monitors={},
+            guards={},
+        )
+
+    def _of_runs(
+        self, runs: Sequence[RunOutput], matches: Sequence[MatchTable]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
+        """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
+        endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
+        endings[:, 4] = self.runs.columns_of(endings[:, 4])
+        lost = np.concatenate([np.zeros((0, 4), np.int64), *(run.lost for run in runs)])
+        numbers = np.array(self._layout.run_numbers, np.int64)
+        for rows in (endings, lost):
+            rows[:, 1] = numbers[rows[:, 1]] if len(rows) else rows[:, 1]
+        timeouts = joined([self._table_of(run.timeouts) for run in runs])
+        self.counts["timeouts"] += len(timeouts)
+        self.counts["run_matches"] += sum(len(table) for table in matches)
+        self.counts["run_endings"] += len(endings)
+        self.counts["lost_matches"] += int(lost[:, 2].sum())
+        self.counts["lost_runs"] += int(lost[:, 3].sum())
+        return endings, lost, timeouts
+
+    def _table_of(self, found: FoundRuns) -> MatchTable:
+        automata = self.runs.automata
+        aliases = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
+        numbers = self._layout.run_numbers
+        repeating = [number for number, one in zip(numbers, automata, strict=True) if one.may_repeat]
+        return without_repeats(of_runs(found, numbers, aliases), repeating)
+
+    def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
+        """Keep the events that some step may have bound; now and then forget those that nothing binds."""
+        if len(types) > _MANY_ROWS:
+            held = self.held_sequences()
+            rows = held[np.searchsorted(held, first) :] - first
+        else:
+            rows = np.flatnonzero(self._is_named[types])
+        self.events.append(events_of_batch(batch, rows, first, keeps_data=self._keeps_data))
+        if self.events.is_worth_compacting(self.shared.stats.held + self.runs.held):
+            self.events.compact(self.held_sequences())
+
+    def _forget_unused_guards(self) -> None:
+        """Monitor states and guard versions that neither an open trace nor a new one can be in are given up."""
+        old = self.guards
+        fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
+        fresh.builds, fresh.refused = old.builds, old.refused
+        numbers = np.arange(len(old.states), dtype=np.int32)
+        for number in np.unique(self.table.monitors()).tolist():
+            if (state := old.states[number]) is not None:
+                numbers[number] = fresh.intern(*state)
+        self.table.renumber_monitors(numbers)
+        self.guards = fresh
+
+
+def _is_named(layout: Layout) -> NDArray[np.bool_]:
+    """Whether some step may bind an event, by type code."""
+    atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
+    named = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
+    codes = layout.codes
+    named[[codes[name] for atom in atoms if not atom.is_any_type for name in atom.types]] = True
+    return named

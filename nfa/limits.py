@@ -1,0 +1,72 @@
+"""How large a pattern may be. Registration refuses more as ``too-large``, before any recursive code sees it."""
+
+from __future__ import annotations
+
+import re
+
+from nfa.errors import PatternRefused
+from nfa.syntax import NOWHERE, Position
+
+MAX_TEXT = 20_000  # characters
+MAX_DEPTH = 50  # brackets, and NOTs and arithmetic signs of one operand
+MAX_STEPS = 64  # atoms, those of NOT and UNTIL included
+MAX_REPETITIONS = 1_000  # n of {n}
+MAX_DURATION_US = 2**62
+MAX_LIMIT = 1_000_000_000  # n of LIMIT n
+
+_TOKENS = re.compile(r"--[^\n]*|'[^']*'?|`[^`]*`?|\w+|[^\w\s]")
+_DEEPER = frozenset(["+", "-", "*", "/", "NOT"])
+_FRESH = frozenset([",", "AND", "OR"])
+
+
+def check_text(text: str) -> None:
+    """Refuse text that is too long, or nests too deep; quotes and comments may hold what they like.
+
+    Raises:
+        PatternRefused: ``too-large``.
+    """
+    if len(text) > MAX_TEXT:
+        raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
+    # Signs of each open bracket: the operand at hand sits below all of them.
+    open_signs = [0]
+    depth = 0
+    for match in _TOKENS.finditer(text):
+        token = match.group().upper()
+        if token in ("(", "["):
+            open_signs.append(0)
+            depth += 1
+        elif token in (")", "]"):
+            depth -= open_signs.pop() + 1 if len(open_signs) > 1 else 0
+        elif token in _DEEPER:
+            open_signs[-1] += 1
+            depth += 1
+        elif token in _FRESH:
+            depth -= open_signs[-1]
+            open_signs[-1] = 0
+        if depth > MAX_DEPTH:
+            raise PatternRefused(
+                "too-large",
+                f"brackets, NOT and arithmetic nest deeper than {MAX_DEPTH}; use fewer, or two patterns",
+                position_at(text, match.start()),
+            )
+
+
+def position_at(text: str, place: int) -> Position:
+    """Line and column of a place in a text."""
+    return Position(text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place))
+
+
+def check_repetitions(least: int, most: int | None, position: Position) -> None:
+    """Refuse bounds that no number of iterations meets, or too many.
+
+    Raises:
+        PatternRefused: ``quantifier`` or ``too-large``.
+    """
+    if max(least, most or 0) > MAX_REPETITIONS:
+        raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions may be asked for", position)
+    if most == 0:
+        raise PatternRefused("quantifier", "no repetition at all is meant by {0}; leave the step out", position)
+    if most is not None and least > most:
+        raise PatternRefused(
+            "quantifier", f"at least {least} and at most {most} excludes all; write {{{most},{least}}}", position
+        )

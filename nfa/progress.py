@@ -1,0 +1,400 @@
+"""How far a match has come: progress through a pattern's tree, and the events that can be bound next.
+
+A *progress* is a plain value per node of the tree: ``None`` while nothing below the node is bound, and else
+
+- ``True`` for an atom,
+- ``(item, progress)`` for a sequence: the item at which it stands; earlier items are finished or left out,
+- ``(alternative, progress)`` for an OR,
+- ``(entry, progresses)`` for an AND, with the edge by which it was entered,
+- ``(iterations, progress, turn)`` for a repetition: the iterations finished before the current one, counted no further
+  than is needed to tell states apart; and, where the same gap of two iterations may be pending at once, whose it is.
+
+AND is thus the shuffle of its branches, and a repetition a loop. The edges (which gap conditions hold between the
+neighbours) follow ``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product
+from typing import Any, TypeAlias
+
+from nfa.syntax import Atom, Conjunction, Disjunction, Gap, Item, Mode, Node, Pattern, Repeat, Sequence, parts_of
+
+Progress: TypeAlias = Any
+Greed: TypeAlias = tuple[int, bool]  # a GREEDY repetition, and whether it has an element already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negation:
+    """A NOT in force on a gap.
+
+    Attributes:
+        number: Of the negated atom in the pattern.
+        is_strict: Only the event directly after the gap's beginning counts.
+        within_us: Only events before this much time has passed since the gap's beginning count; None: all.
+    """
+
+    number: int
+    is_strict: bool = False
+    within_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """What the gap behind the end of a part has to meet.
+
+    Attributes:
+        negations: NOTs written after its last bound step, in the order of the text.
+        greeds: GREEDY repetitions that must not be able to take one more element.
+    """
+
+    negations: tuple[Negation, ...] = ()
+    greeds: frozenset[Greed] = frozenset()
+
+    def plus(self, other: Exit) -> Exit:
+        """Both together."""
+        return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
+
+    def is_less(self, other: Exit) -> bool:
+        """Whether the other one demands more."""
+        return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
+
+
+_FREE: tuple[Exit, ...] = (Exit(),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """The gap before a bound event.
+
+    Attributes:
+        place: Stands for the node whose gap it is; None where nothing is bound before.
+        mode: Which events may lie in the gap.
+        within_us: Limit from the last event before to this one; None: no limit.
+        outer_us: Limit of the gap before the AND that it enters, which a prefix inside does not replace.
+        negations: NOTs in force; where nothing is bound before they are leading.
+        is_measured: The gap is measured from the first event of a leading AND, and does not order.
+    """
+
+    place: int | None = None
+    mode: Mode = "any"
+    within_us: int | None = None
+    outer_us: int | None = None
+    negations: tuple[Negation, ...] = ()
+    is_measured: bool = False
+
+    @property
+    def limit_us(self) -> int | None:
+        """The least of its limits."""
+        return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
+
+    def behind(self, exit_: Exit) -> Edge:
+        """The edge with the NOTs of what it leaves."""
+        return replace(self, negations=self.negations + exit_.negations) if exit_.negations else self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One way to bind one more event.
+
+    Attributes:
+        atom: Number of the positive atom.
+        after: Progress of the whole afterwards.
+        edge: The gap before the event.
+        begins: Repetitions of which it begins an iteration.
+        goes_on: Repetitions with UNTIL that were under way before it.
+        within: Repetitions with UNTIL that it belongs to.
+        opens_spans: Parts with a span that it begins.
+        in_spans: Parts with a span that were under way before it.
+        greedy: The ``Greed`` that it would satisfy, being one more element; None.
+        leaves: Of GREEDY repetitions that it ends, or passes over.
+    """
+
+    atom: int
+    after: Progress
+    edge: Edge
+    begins: frozenset[int] = frozenset()
+    goes_on: frozenset[int] = frozenset()
+    within: frozenset[int] = frozenset()
+    opens_spans: frozenset[int] = frozenset()
+    in_spans: frozenset[int] = frozenset()
+    greedy: Greed | None = None
+    leaves: frozenset[Greed] = frozenset()
+
+
+class Outline:
+    """A pattern's tree with numbers: nodes, positive atoms, negated atoms, repetitions, all in the order of the text.
+
+    Attributes:
+        root: The tree.
+        atoms: Positive atoms.
+        negated: Atoms under NOT.
+        repeats: Repetitions.
+        spans: Nodes with a span.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.root = pattern.event
+        self.default: Mode = {"all": "any", "next": "next", "strict": "strict"}[pattern.select]  # type: ignore[assignment]
+        self.atoms: list[Atom] = []
+        self.negated: list[Atom] = []
+        self.repeats: list[Repeat] = []
+        self.spans: list[Node] = []
+        self.ancestors: list[tuple[int, ...]] = []  # of each positive atom, node numbers from the root down
+        self.negated_ancestors: list[tuple[int, ...]] = []
+        self.node_ancestors: list[tuple[int, ...]] = []  # of each node, itself last
+        self.nodes: list[Node] = []
+        self.repeat_nodes: dict[int, int] = {}  # node number to repetition number
+        self.children: list[list[int]] = []
+        self.atom_numbers: dict[int, int] = {}
+        self._negation_numbers: dict[tuple[int, int], int] = {}
+        self._span_numbers: dict[int, int] = {}
+        self._add(pattern.event, ())
+
+    def _add(self, node: Node, above: tuple[int, ...]) -> int:
+        number = len(self.nodes)
+        self.nodes.append(node)
+        self.children.append([])
+        self.node_ancestors.append((*above, number))
+        if isinstance(node, Atom):
+            self.atom_numbers[number] = len(self.atoms)
+            self.atoms.append(node)
+            self.ancestors.append((*above, number))
+            return number
+        if isinstance(node, Repeat):
+            self.repeat_nodes[number] = len(self.repeats)
+            self.repeats.append(node)
+        elif node.within_us is not None:
+            self._span_numbers[number] = len(self.spans)
+            self.spans.append(node)
+        if isinstance(node, Sequence):
+            for place, item in enumerate(node.items):
+                if item.negated is not None:
+                    self._negation_numbers[number, place] = len(self.negated)
+                    self.negated.append(item.negated)
+                    self.negated_ancestors.append((*above, number))
+                    self.children[number].append(-1)
+                elif item.of is not None:
+                    self.children[number].append(self._add(item.of, (*above, number)))
+        else:
+            for part in parts_of(node):
+                self.children[number].append(self._add(part, (*above, number)))
+        return number
+
+    def is_final(self, number: int, progress: Progress) -> bool:
+        """Whether the part may end here; for ``None``: whether it may be left out."""
+        node, children = self.nodes[number], self.children[number]
+        match node:
+            case Atom():
+                return progress is not None
+            case Repeat():
+                if progress is None:
+                    return node.min == 0
+                return progress[0] + 1 >= node.min and self.is_final(children[0], progress[1])
+            case Sequence():
+                first, inner = (-1, None) if progress is None else progress
+                if first >= 0 and not self.is_final(children[first], inner):
+                    return False
+                return all(child < 0 or self.is_final(child, None) for child in children[first + 1 :])
+            case Conjunction():
+                inners = [None] * len(children) if progress is None else progress[1]
+                return all(self.is_final(child, inner) for child, inner in zip(children, inners, strict=True))
+            case Disjunction():
+                if progress is None:
+                    return any(self.is_final(child, None) for child in children)
+                return self.is_final(children[progress[0]], progress[1])
+
+    def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
+        """What holds behind a part that ends here, or (None) is left out; alternatives, one of which has to hold."""
+        node, children = self.nodes[number], self.children[number]
+        match node:
+            case Atom():
+                return _FREE
+            case Repeat():
+                inner = _FREE if progress is None else self.exits(children[0], progress[1])
+                own = {(self.repeat_nodes[number], progress is not None)} if node.greedy else set()
+                return _together([inner, (Exit(greeds=frozenset(own)),)])
+            case Sequence():
+                first, place = (
+                    (_FREE, -1) if progress is None else (self.exits(children[progress[0]], progress[1]), progress[0])
+                )
+                later = [self._item_exits(number, node, other) for other in range(place + 1, len(children))]
+                return _together([first, *later])
+            case Conjunction():
+                inners = [None] * len(children) if progress is None else progress[1]
+                return _together([self.exits(child, inner) for child, inner in zip(children, inners, strict=True)])
+            case Disjunction() if progress is None:
+                empty = [child for child in children if self.is_final(child, None)]
+                return _least([one for child in empty for one in self.exits(child, None)])
+            case Disjunction():
+                return self.exits(children[progress[0]], progress[1])
+
+    def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
+        """What an item that is passed over leaves in the gap."""
+        child = self.children[number][place]
+        if child < 0:
+            return (Exit((self._negation(number, place, node.items[place]),)),)
+        return self.exits(child, None)
+
+    def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+        """Every way to bind one more event below a node.
+
+        Args:
+            number: The node.
+            progress: Its progress.
+            entry: The edge by which it is entered, if it is entered by this step.
+        """
+        for step in self._inner_steps(number, progress, entry):
+            span = self._span_numbers.get(number)
+            if span is None:
+                yield step
+            elif progress is None:
+                yield replace(step, opens_spans=step.opens_spans | {span})
+            else:
+                yield replace(step, in_spans=step.in_spans | {span})
+
+    def _inner_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+        node = self.nodes[number]
+        match node:
+            case Atom():
+                if progress is None:
+                    yield Step(atom=self.atom_numbers[number], after=True, edge=entry)
+            case Sequence():
+                yield from self._sequence_steps(number, node, progress, entry)
+            case Conjunction():
+                yield from self._conjunction_steps(number, progress, entry)
+            case Disjunction():
+                for place, child in enumerate(self.children[number]):
+                    if progress is None or progress[0] == place:
+                        for step in self.steps(child, None if progress is None else progress[1], entry):
+                            yield replace(step, after=(place, step.after))
+            case Repeat():
+                yield from self._repeat_steps(number, node, progress, entry)
+
+    def _sequence_steps(self, number: int, node: Sequence, progress: Progress, entry: Edge) -> Iterator[Step]:
+        children = self.children[number]
+        exits, first, is_own = _FREE, 0, True
+        if progress is not None:
+            place, inner = progress
+            for step in self.steps(children[place], inner, entry):
+                yield replace(step, after=(place, step.after))
+            if not self.is_final(children[place], inner):
+                return
+            exits, first, is_own = self.exits(children[place], inner), place + 1, False
+            entry = Edge(place=number)
+        for place in range(first, len(children)):
+            item = node.items[place]
+            if children[place] >= 0:
+                edge = entry if is_own else self._with_gap(entry, item.gap)
+                for leaving in exits:
+                    for step in self.steps(children[place], None, edge.behind(leaving)):
+                        yield replace(step, after=(place, step.after), leaves=step.leaves | leaving.greeds)
+                if not self.is_final(children[place], None):
+                    return
+                is_own = False
+            exits = _together([exits, self._item_exits(number, node, place)])
+
+    def _conjunction_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+        children = self.children[number]
+        if progress is None:
+            inners: tuple[Progress, ...] = (None,) * len(children)
+            entry = replace(entry, within_us=None, outer_us=entry.limit_us)
+            later = replace(entry, outer_us=None, negations=())
+            if entry.place is None:
+                later = replace(later, place=number, is_measured=True)
+        else:
+            later, inners = progress
+            entry = later
+        for place, child in enumerate(children):
+            for step in self.steps(child, inners[place], entry):
+                yield replace(step, after=(later, (*inners[:place], step.after, *inners[place + 1 :])))
+
+    def _repeat_steps(self, number: int, node: Repeat, progress: Progress, entry: Edge) -> Iterator[Step]:
+        child, repeat = self.children[number][0], self.repeat_nodes[number]
+        mark = frozenset({repeat})
+        until = mark if node.until is not None else frozenset()
+        if progress is None:
+            has_neighbour = entry.place is not None and not entry.is_measured
+            for step in self.steps(child, None, entry):
+                yield replace(
+                    step,
+                    after=(0, step.after, 0),
+                    begins=step.begins | mark,
+                    within=step.within | until,
+                    greedy=(repeat, False) if node.greedy and has_neighbour else step.greedy,
+                )
+            return
+        done, inner, turn = progress
+        for step in self.steps(child, inner, entry):
+            yield replace(
+                step, after=(done, step.after, turn), within=step.within | until, goes_on=step.goes_on | until
+            )
+        if not self.is_final(child, inner) or (node.max is not None and done + 1 >= node.max):
+            return
+        counted = done + 1 if node.max is not None else min(done + 1, max(node.min - 1, 0))
+        turn = 1 - turn if self._is_overlapping(child) else 0
+        edge = self._with_gap(Edge(place=number + turn * len(self.nodes)), node.each)
+        for leaving in self.exits(child, inner):
+            for step in self.steps(child, None, edge.behind(leaving)):
+                yield replace(
+                    step,
+                    after=(counted, step.after, turn),
+                    begins=step.begins | mark,
+                    within=step.within | until,
+                    goes_on=step.goes_on | until,
+                    greedy=(repeat, True) if node.greedy else step.greedy,
+                    leaves=step.leaves | leaving.greeds,
+                )
+
+    def _is_overlapping(self, number: int) -> bool:
+        """Whether a branch may still begin when the part could end already: an AND with a branch to leave out."""
+        node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
+        if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
+            return True
+        return any(self._is_overlapping(child) for child in children)
+
+    def under_way(self, number: int, progress: Progress) -> Iterator[int]:
+        """Repetitions with UNTIL below a node of which something is bound and that may still go on."""
+        if progress is None:
+            return
+        node, children = self.nodes[number], self.children[number]
+        match node:
+            case Atom():
+                return
+            case Repeat():
+                if node.until is not None:
+                    yield self.repeat_nodes[number]
+                yield from self.under_way(children[0], progress[1])
+            case Conjunction():
+                for child, inner in zip(children, progress[1], strict=True):
+                    yield from self.under_way(child, inner)
+            case Sequence() | Disjunction():
+                yield from self.under_way(children[progress[0]], progress[1])
+
+    def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
+        """The edge with the prefix that is written before the item it leads to."""
+        if gap is None:
+            return replace(edge, mode=self.default, within_us=None)
+        return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
+
+    def _negation(self, number: int, place: int, item: Item) -> Negation:
+        gap = item.gap or Gap()
+        return Negation(
+            number=self._negation_numbers[number, place],
+            is_strict=gap.mode == "strict",
+            within_us=gap.within_us,
+        )
+
+
+def _together(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
+    """Alternatives of several parts, one after the other, as a whole."""
+    return _least([reduce(Exit.plus, chosen, Exit()) for chosen in product(*parts)])
+
+
+def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
+    """The alternatives without repeats and without those that demand more than another."""
+    every = tuple(dict.fromkeys(exits))
+    return tuple(one for one in every if not any(other.is_less(one) for other in every))

@@ -1,0 +1,23 @@
+"""The meaning, executable: slow, obvious, and what the kernel must agree with.
+
+Written from sections 3 to 6 of ``docs/semantics.md`` alone, over the syntax tree: skeletons (``skeletons``), their
+conditions (``layout``), distinct events for their occurrences (``bindings``), each rule of section 4.3 on the finished
+tree (``rules``), emission (``emission``) and timeouts (``partials``). Shared with the matcher is what a JSON value is.
+"""
+
+from nfa.reference.emission import FoundMatch
+from nfa.reference.outcome import Outcome, reference_matches, reference_outcome
+from nfa.reference.partials import FoundPartial
+from nfa.reference.traces import Ties, split_traces
+from nfa.reference.values import takes
+
+__all__ = [
+    "FoundMatch",
+    "FoundPartial",
+    "Outcome",
+    "Ties",
+    "reference_matches",
+    "reference_outcome",
+    "split_traces",
+    "takes",
+]

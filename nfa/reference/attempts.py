@@ -1,0 +1,112 @@
+"""Occurrences bound to events, wholly or in part, and what conditions see of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from nfa.reference.layout import Layout, Neighbour, Spot
+from nfa.reference.traces import Trace
+from nfa.reference.values import Scope, is_taken
+from nfa.syntax import Atom, Pattern
+from streams import Event
+
+Bindings: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # sorted by alias; places in order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """Some occurrences of a skeleton bound to distinct events of a trace.
+
+    Attributes:
+        pattern: The pattern.
+        layout: The skeleton's conditions.
+        trace: The trace.
+        bound: Place of the event by occurrence.
+        horizon_us: The latest end that is possible, of a partial match; None of a whole one.
+        ghost: Place of an event that is only supposed; it is taken where it is bound and nowhere else.
+    """
+
+    pattern: Pattern
+    layout: Layout
+    trace: Trace
+    bound: Mapping[int, int]
+    horizon_us: int | None = None
+    ghost: int | None = None
+
+    @property
+    def start_us(self) -> int:
+        """Time of the earliest bound event."""
+        return min(self.trace.time(place) for place in self.bound.values())
+
+    @property
+    def end_us(self) -> int:
+        """Time of the latest bound event."""
+        return max(self.trace.time(place) for place in self.bound.values())
+
+    def places(self, numbers: Iterable[int]) -> list[int]:
+        """The events of the bound ones among some occurrences, in trace order."""
+        return sorted(self.bound[number] for number in numbers if number in self.bound)
+
+    def behind(self, neighbour: Neighbour) -> list[int]:
+        """The events of an edge's X."""
+        places = self.places(neighbour.members)
+        return places[:1] if neighbour.is_earliest else places
+
+    def unbound(self, places: Iterable[int]) -> list[int]:
+        """Those places whose event is not bound in this match."""
+        taken = set(self.bound.values())
+        return [place for place in places if place not in taken]
+
+    def takes(self, atom: Atom, spot: Spot, place: int, *, is_step: bool = True) -> bool:
+        """``takes`` of section 4.3; NOT and UNTIL (no step) have no events of their own alias but the one at hand."""
+        if place == self.ghost:
+            return False
+        event = self.trace.events[place]
+        if atom.condition is None:
+            return is_taken(atom, Scope(own=atom.alias, at_hand=event))
+        groups = self._groups(spot.pre)
+        if not is_step:
+            groups.pop(atom.alias, None)
+        return is_taken(atom, Scope(own=atom.alias, at_hand=event, plain=self._plain(spot), groups=groups))
+
+    def bindings(self) -> Bindings:
+        """The map from alias to bound events."""
+        found: dict[str, list[int]] = {}
+        for number, place in self.bound.items():
+            found.setdefault(self.layout.occurrences[number].atom.alias, []).append(place)
+        return tuple(sorted((alias, tuple(sorted(places))) for alias, places in found.items()))
+
+    def _groups(self, numbers: Iterable[int]) -> dict[str, tuple[Event, ...]]:
+        found: dict[str, list[int]] = {}
+        for number in numbers:
+            if number in self.bound:
+                found.setdefault(self.layout.occurrences[number].atom.alias, []).append(self.bound[number])
+        return {alias: tuple(self.trace.events[place] for place in sorted(places)) for alias, places in found.items()}
+
+    def _plain(self, spot: Spot) -> dict[str, Event]:
+        """Events of the same iteration of the innermost repetition that holds both steps (D2)."""
+        found = {}
+        for number in sorted(spot.pre & self.bound.keys()):
+            occurrence = self.layout.occurrences[number]
+            shared = _shared(spot, occurrence.spot)
+            if occurrence.spot.loops[:shared] == spot.loops[:shared]:
+                found[occurrence.atom.alias] = self.trace.events[self.bound[number]]
+        return found
+
+
+def _shared(one: Spot, other: Spot) -> int:
+    """Number of repetitions around both."""
+    number = 0
+    for (place, _), (other_place, _) in zip(one.loops, other.loops, strict=False):
+        if place != other_place:
+            break
+        number += 1
+    return number
+
+
+def finished_scope(bindings: Bindings, trace: Trace) -> Scope:
+    """What WHERE and RETURN see."""
+    groups = {alias: tuple(trace.events[place] for place in places) for alias, places in bindings}
+    return Scope(plain={alias: events[0] for alias, events in groups.items() if len(events) == 1}, groups=groups)

@@ -1,0 +1,48 @@
+"""Bindings (section 4.3) by enumeration: every skeleton, every choice of distinct events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MappingProxyType
+
+from nfa.reference.attempts import Attempt
+from nfa.reference.layout import Layout
+from nfa.reference.rules import RULES, is_kept_by, keeps_order, keeps_spans, keeps_trailing
+from nfa.reference.skeletons import begun_skeletons, whole_skeletons
+from nfa.reference.traces import Trace
+from nfa.syntax import Pattern
+
+
+def bindings_of(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:
+    """All bindings of all skeletons, before WHERE; a map from alias to events may come more than once."""
+    for skeleton in whole_skeletons(pattern.event, trace.events):
+        for attempt in _extended(_empty(pattern, Layout.of(pattern, skeleton), trace), 0):
+            if is_kept_by(RULES, attempt) and keeps_trailing(attempt):
+                yield attempt
+
+
+def begun_bindings(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:
+    """All ways of binding a non-empty, proper part of a skeleton that with a step holds all before it."""
+    for skeleton in begun_skeletons(pattern.event, trace.events):
+        yield from _extended(_empty(pattern, Layout.of(pattern, skeleton), trace), 0)
+
+
+def _empty(pattern: Pattern, layout: Layout, trace: Trace) -> Attempt:
+    return Attempt(pattern=pattern, layout=layout, trace=trace, bound=MappingProxyType({}))
+
+
+def _extended(attempt: Attempt, number: int) -> Iterator[Attempt]:
+    """The attempt with occurrence ``number`` and all later ones bound, but for those that stay unbound."""
+    if number == len(attempt.layout.occurrences):
+        yield attempt
+        return
+    occurrence = attempt.layout.occurrences[number]
+    if not occurrence.is_bound:
+        yield from _extended(attempt, number + 1)
+        return
+    for place in range(len(attempt.trace)):  # 4.3.1
+        if place not in attempt.bound.values() and attempt.takes(occurrence.atom, occurrence.spot, place):
+            longer = replace(attempt, bound={**attempt.bound, number: place})
+            if keeps_order(longer) and keeps_spans(longer):
+                yield from _extended(longer, number + 1)

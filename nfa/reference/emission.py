@@ -1,0 +1,149 @@
+"""Emission (section 5): detection time, order, after-match rule, cap."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nfa.reference.attempts import Attempt, Bindings
+from nfa.reference.layout import Greedy, Negation
+from nfa.reference.rules import deadline_us
+from nfa.reference.traces import Trace
+from nfa.syntax import After, Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMatch:
+    """A match by places in its trace.
+
+    Attributes:
+        bindings: Places of the bound events in order, by alias.
+        start_us: Time of the earliest bound event.
+        end_us: Time of the latest.
+        detected_us: When its last trailing condition is decided, ``end_us`` where there is none.
+        returns: Values of RETURN by column.
+    """
+
+    bindings: Mapping[str, tuple[int, ...]]
+    start_us: int
+    end_us: int
+    detected_us: int
+    returns: Mapping[str, Scalar]
+
+    @property
+    def places(self) -> list[int]:
+        """All bound events in order."""
+        return sorted(place for places in self.bindings.values() for place in places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What is known of the time after the last event of a trace.
+
+    Attributes:
+        is_open: Whether the trace goes on.
+        ended_us: Time of its end event; None where it ended with the input: then what has a deadline is decided at
+            the deadline, the rest at the trace's last event.
+        watermark_us: Every earlier event has been seen; None is no bound.
+    """
+
+    is_open: bool = False
+    ended_us: int | None = None
+    watermark_us: int | None = None
+
+    def has_passed(self, time_us: int, *, is_deadline: bool) -> bool:
+        """Whether nothing before a deadline, or at a time, can still come."""
+        if self.watermark_us is None:
+            return True
+        return self.watermark_us >= time_us if is_deadline else self.watermark_us > time_us
+
+
+def detected_us(attempt: Attempt, ended: Ended) -> int | None:
+    """Detection time (5.1); None while a trailing condition is undecided."""
+    if not ended.has_passed(attempt.end_us, is_deadline=False):
+        return None
+    conditions: list[Negation | Greedy] = [*attempt.layout.negations, *attempt.layout.greedies]
+    latest = attempt.end_us
+    for condition in conditions:
+        if not condition.ahead:
+            time_us = _decided_us(attempt, condition, ended)
+            if time_us is None:
+                return None
+            latest = max(latest, time_us)
+    return latest
+
+
+def _decided_us(attempt: Attempt, condition: Negation | Greedy, ended: Ended) -> int | None:
+    found = []
+    deadline = deadline_us(attempt, condition)
+    if deadline is not None and ended.has_passed(deadline, is_deadline=True):
+        found.append(deadline)
+    if not ended.is_open and ended.ended_us is not None:
+        found.append(ended.ended_us)
+    if not ended.is_open and deadline is None:
+        found.append(attempt.trace.events[-1].time_us)
+    mode = condition.gap.mode if isinstance(condition, Negation) else condition.mode
+    following = [attempt.trace.time(place) for place in attempt.trace.after(attempt.bound.values())]
+    if mode == "strict" and following and ended.has_passed(min(following), is_deadline=False):
+        found.append(min(following))
+    return min(found, default=None)
+
+
+def emission_order(trace: Trace, match: FoundMatch) -> tuple[Any, ...]:
+    """Sort key of alerts (5.2)."""
+    events = sorted(trace.rank(place) for place in match.places)
+    bindings = sorted((alias, [trace.rank(place) for place in places]) for alias, places in match.bindings.items())
+    return match.detected_us, match.end_us, match.start_us, events[0], -len(events), events, bindings
+
+
+def kept_matches(after: After, trace: Trace, matches: Iterable[FoundMatch]) -> list[FoundMatch]:
+    """The after-match rule (5.3), over matches in detection order."""
+    kept: list[FoundMatch] = []
+    for match in matches:
+        if all(_is_compatible(after, trace, match, earlier) for earlier in kept):
+            kept.append(match)
+    return kept
+
+
+def _is_compatible(after: After, trace: Trace, match: FoundMatch, kept: FoundMatch) -> bool:
+    first, kept_first = _first(trace, match), _first(trace, kept)
+    match after.rule:
+        case "none":
+            return True
+        case "once_per_key":
+            return False
+        case "skip_to_next":
+            return first != kept_first
+        case "skip_past_last":
+            return trace.is_after_all(kept.places, first)
+        case "skip_to_first" | "skip_to_last":
+            places = kept.bindings.get(after.alias or "", ())
+            target = (places[0] if after.rule == "skip_to_first" else places[-1]) if places else kept_first
+            if target == kept_first:
+                return first != kept_first
+            return first == target or trace.is_before(target, first)
+
+
+def _first(trace: Trace, match: FoundMatch) -> int:
+    return min(match.places, key=trace.rank)
+
+
+def capped(matches: Iterable[FoundMatch], limit: int) -> tuple[list[FoundMatch], int]:
+    """The first ``limit`` matches of each detection time (5.6), and the number of the others."""
+    seen: Counter[int] = Counter()
+    kept, dropped = [], 0
+    for match in matches:
+        seen[match.detected_us] += 1
+        if seen[match.detected_us] <= limit:
+            kept.append(match)
+        else:
+            dropped += 1
+    return kept, dropped
+
+
+def is_prefix(one: Bindings, other: Bindings) -> bool:
+    """Whether every alias of one binding has a prefix of its events in the other."""
+    longer = dict(other)
+    return all(longer.get(alias, ())[: len(places)] == places for alias, places in one)

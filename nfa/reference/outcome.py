@@ -1,0 +1,143 @@
+"""The outcome of a pattern on a trace, and on a stream of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from nfa.reference.attempts import Bindings, finished_scope
+from nfa.reference.bindings import bindings_of
+from nfa.reference.emission import Ended, FoundMatch, capped, detected_us, emission_order, kept_matches
+from nfa.reference.partials import FoundPartial, timeouts_of
+from nfa.reference.traces import Split, Ties, Trace, split_traces
+from nfa.reference.values import value_of
+from nfa.results import Match, match_order
+from nfa.syntax import Pattern
+from streams import Event
+
+LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a pattern finds in a trace.
+
+    Attributes:
+        matches: In order of emission.
+        timeouts: In order of ``due_us``.
+        dropped: Number of matches beyond the cap.
+    """
+
+    matches: list[FoundMatch]
+    timeouts: list[FoundPartial]
+    dropped: int
+
+
+def reference_outcome(
+    pattern: Pattern,
+    trace: Sequence[Event],
+    *,
+    ties: Ties = "log",
+    is_open: bool = False,
+    watermark_us: int | None = None,
+    limit: int = LIMIT,
+) -> Outcome:
+    """All that a pattern finds in one trace.
+
+    Args:
+        pattern: A pattern that the front end accepts.
+        trace: Events of one trace in log order, times not decreasing.
+        ties: What is known of the order of events of one time.
+        is_open: Whether the trace goes on; else the input has ended and with it the trace.
+        watermark_us: Of an open trace; None is the time of its last event.
+        limit: Cap where the pattern has none.
+    """
+    if not is_open:
+        return outcome_of(pattern, Trace(tuple(trace), ties), Ended(), limit=limit)
+    seen_us = trace[-1].time_us if watermark_us is None and trace else watermark_us
+    return outcome_of(pattern, Trace(tuple(trace), ties), Ended(is_open=True, watermark_us=seen_us), limit=limit)
+
+
+def outcome_of(pattern: Pattern, trace: Trace, ended: Ended, *, limit: int = LIMIT) -> Outcome:
+    """All that a pattern finds in one trace, given how the trace ended."""
+    every, found = _found(pattern, trace, ended)
+    ordered = sorted(found, key=lambda match: emission_order(trace, match))
+    chosen = kept_matches(pattern.after, trace, ordered)
+    kept, dropped = capped(chosen, limit if pattern.limit is None else pattern.limit)
+    timeouts = timeouts_of(pattern, trace, every, ended) if pattern.timeouts else []
+    return Outcome(matches=kept, timeouts=timeouts, dropped=dropped)
+
+
+def reference_matches(
+    patterns: Iterable[Pattern],
+    events: Iterable[Event],
+    end_events: Collection[str] = (),
+    *,
+    ties: Ties = "log",
+    is_open: bool = False,
+) -> list[Match]:
+    """All matches of some patterns in a stream.
+
+    Args:
+        patterns: Patterns that the front end accepts.
+        events: In log order.
+        end_events: Types that end a trace.
+        ties: What is known of the order of events of one time.
+        is_open: Whether traces without end event go on after the last event of the stream.
+
+    Returns:
+        Sorted by ``match_order``.
+    """
+    stream = list(events)
+    last_us = max((event.time_us for event in stream), default=0)
+    found = []
+    for pattern in patterns:
+        for split in split_traces(pattern, stream, end_events):
+            goes_on = is_open and split.ended_us is None
+            ended = Ended(is_open=goes_on, ended_us=split.ended_us, watermark_us=last_us if goes_on else None)
+            outcome = outcome_of(pattern, Trace(split.events, ties), ended)
+            found += [_match(pattern, split, match) for match in outcome.matches]
+    return sorted(found, key=match_order)
+
+
+def _found(pattern: Pattern, trace: Trace, ended: Ended) -> tuple[set[Bindings], list[FoundMatch]]:
+    """All matches, and those of them that are shown; of several bindings with one map the first detected counts."""
+    every: set[Bindings] = set()
+    detected: dict[Bindings, int] = {}
+    intervals: dict[Bindings, tuple[int, int]] = {}
+    for attempt in bindings_of(pattern, trace):
+        bindings = attempt.bindings()
+        if pattern.where is not None and value_of(pattern.where, finished_scope(bindings, trace)) is not True:
+            continue
+        every.add(bindings)
+        time_us = detected_us(attempt, ended)
+        if time_us is not None:
+            detected[bindings] = min(time_us, detected.get(bindings, time_us))
+            intervals[bindings] = attempt.start_us, attempt.end_us
+    found = []
+    for bindings, time_us in detected.items():
+        scope = finished_scope(bindings, trace)
+        start_us, end_us = intervals[bindings]
+        found.append(
+            FoundMatch(
+                bindings=dict(bindings),
+                start_us=start_us,
+                end_us=end_us,
+                detected_us=time_us,
+                returns={column.name: value_of(column.expression, scope) for column in pattern.returns},
+            )
+        )
+    return every, found
+
+
+def _match(pattern: Pattern, split: Split, found: FoundMatch) -> Match:
+    return Match(
+        pattern=pattern.name,
+        version=1,
+        key=split.events[0].key,
+        bindings={alias: tuple(split.events[place].id for place in places) for alias, places in found.bindings.items()},
+        start_us=found.start_us,
+        end_us=found.end_us,
+        detected_us=found.detected_us,
+        returns=found.returns,
+    )

@@ -1,0 +1,66 @@
+"""Timeouts (section 5.4): partial matches that are alive when WITHIN ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from nfa.reference.attempts import Attempt, Bindings
+from nfa.reference.bindings import begun_bindings
+from nfa.reference.emission import Ended, is_prefix
+from nfa.reference.rules import RULES, RULES_OF_PARTS, is_kept_by
+from nfa.reference.traces import Trace
+from nfa.syntax import Pattern
+from streams import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPartial:
+    """A partial match that its window ended.
+
+    Attributes:
+        bindings: Places of the bound events in order, by alias.
+        start_us: Time of the earliest bound event.
+        due_us: ``start_us`` plus WITHIN: when it is reported.
+    """
+
+    bindings: Mapping[str, tuple[int, ...]]
+    start_us: int
+    due_us: int
+
+
+def timeouts_of(pattern: Pattern, trace: Trace, matches: Iterable[Bindings], ended: Ended) -> list[FoundPartial]:
+    """The maximal partial matches that were alive at ``start + d``, once the watermark is there."""
+    assert pattern.within_us is not None
+    living: dict[Bindings, int] = {}
+    partials: set[Bindings] = set()
+    for attempt in begun_bindings(pattern, trace):
+        begun = replace(attempt, horizon_us=attempt.start_us + pattern.within_us - 1)
+        if is_kept_by(RULES, begun):
+            partials.add(begun.bindings())
+            if is_alive(begun, pattern.within_us):
+                living[begun.bindings()] = begun.start_us
+    found = [
+        FoundPartial(bindings=dict(bindings), start_us=start_us, due_us=start_us + pattern.within_us)
+        for bindings, start_us in living.items()
+        if ended.has_passed(start_us + pattern.within_us, is_deadline=True)
+        and not any(is_prefix(bindings, match) for match in matches)
+        and not any(is_prefix(bindings, other) for other in partials if other != bindings)
+    ]
+    return sorted(found, key=lambda partial: (partial.due_us, sorted(partial.bindings.items())))
+
+
+def is_alive(attempt: Attempt, within_us: int) -> bool:
+    """Whether a step could still take an event just before the window ends: the last of its last microsecond."""
+    last_us = attempt.start_us + within_us - 1
+    past = tuple(event for event in attempt.trace.events if event.time_us <= last_us)
+    supposed = Event(id="supposed", type="supposed", time_us=last_us, key="supposed")
+    trace = replace(attempt.trace, events=(*past, supposed))
+    return any(
+        is_kept_by(
+            RULES_OF_PARTS,
+            replace(attempt, trace=trace, bound={**attempt.bound, number: len(past)}, ghost=len(past)),
+        )
+        for number, occurrence in enumerate(attempt.layout.occurrences)
+        if not occurrence.is_bound
+    )

@@ -1,0 +1,82 @@
+"""Traces and the order of their events (section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from nfa.reference.values import Scope, value_of
+from nfa.syntax import Attribute, Pattern, Scalar
+from streams import Event
+
+Ties: TypeAlias = Literal["log", "simultaneous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The events of one trace in log order, and what ``before`` means among them; events are named by place."""
+
+    events: tuple[Event, ...]
+    ties: Ties
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def time(self, place: int) -> int:
+        """Time of an event, us."""
+        return self.events[place].time_us
+
+    def is_before(self, earlier: int, later: int) -> bool:
+        """``e < f``: by log position, or by time where events of one time are not ordered."""
+        return earlier < later if self.ties == "log" else self.time(earlier) < self.time(later)
+
+    def is_after_all(self, places: Iterable[int], place: int) -> bool:
+        """``X < x``."""
+        return all(self.is_before(earlier, place) for earlier in places)
+
+    def is_before_all(self, place: int, places: Iterable[int]) -> bool:
+        """``x < Y``."""
+        return all(self.is_before(place, later) for later in places)
+
+    def after(self, places: Collection[int]) -> list[int]:
+        """All x with ``X < x``."""
+        return [place for place in range(len(self)) if self.is_after_all(places, place)]
+
+    def between(self, places: Collection[int], later: Collection[int]) -> list[int]:
+        """All x with ``X < x < Y``."""
+        return [place for place in self.after(places) if self.is_before_all(place, later)]
+
+    def rank(self, place: int) -> tuple[int, int | str]:
+        """Order of events in section 5.2: by (time, log position), or by (time, id) where ties have no order."""
+        event = self.events[place]
+        return (event.time_us, place) if self.ties == "log" else (event.time_us, event.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One trace of a stream; ``ended_us`` is the time of its end event, None where the input ended first."""
+
+    events: tuple[Event, ...]
+    ended_us: int | None
+
+
+def split_traces(pattern: Pattern, events: Iterable[Event], end_events: Collection[str] = ()) -> list[Split]:
+    """The traces of a pattern: events by correlation key and by the pattern's keys, cut after each end event."""
+    paths = [Attribute(path) for path in pattern.keys if path != ("key",)]
+    running: dict[tuple[object, ...], list[Event]] = {}
+    found: list[Split] = []
+    for event in events:
+        values = [value_of(path, Scope(at_hand=event)) for path in paths]
+        if None in values:
+            continue
+        key = (event.key, *((_kind(value), value) for value in values))
+        running.setdefault(key, []).append(event)
+        if event.type in end_events:
+            found.append(Split(tuple(running.pop(key)), event.time_us))
+    return found + [Split(tuple(trace), None) for trace in running.values()]
+
+
+def _kind(value: Scalar) -> str:
+    """Numbers are equal across int and float; a boolean is no number."""
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__

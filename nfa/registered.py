@@ -1,0 +1,47 @@
+"""A pattern as the matcher runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nfa.guard_view import GuardView, guard_view
+from nfa.parsing import parse_pattern
+from nfa.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.query import Query
+from nfa.query_building import build_query
+from nfa.syntax import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegisteredPattern:
+    """A pattern that the matcher runs; ``text`` is what was registered."""
+
+    name: str
+    version: int
+    text: str
+    query: Query
+    automaton: PatternAutomaton = field(repr=False)
+    view: GuardView = field(repr=False)
+
+    @property
+    def keys(self) -> tuple[Path, ...]:
+        """Paths of ``WHERE [..]``."""
+        return self.query.pattern.keys
+
+
+def registered(text: str, version: int) -> RegisteredPattern:
+    """A pattern from its text.
+
+    Raises:
+        PatternRefused: The text is refused.
+    """
+    pattern = parse_pattern(text)
+    query, automaton = build_query(pattern), build_automaton(pattern)
+    return RegisteredPattern(
+        name=pattern.name,
+        version=version,
+        text=text,
+        query=query,
+        automaton=automaton,
+        view=guard_view(automaton, query),
+    )

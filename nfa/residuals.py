@@ -1,0 +1,83 @@
+"""A step condition in two parts: what the event at hand decides alone, and what the events bound before it decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nfa.syntax import (
+    AGGREGATES,
+    Arithmetic,
+    Atom,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    operands_of,
+)
+
+
+def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
+    """The unary part and the residual of a step's condition, both without the step's own alias.
+
+    A condition holds iff it is true, so it holds iff every conjunct is true, and conjuncts can be tested apart. The
+    unary part gathers those that read the event at hand only; the others, in their order, are the residual. A
+    condition without conjuncts of a part has None there.
+    """
+    if atom.condition is None:
+        return None, None
+    conjuncts = list(_conjuncts(without_alias(atom.condition, atom.alias)))
+    unary = [conjunct for conjunct in conjuncts if is_unary(conjunct)]
+    return _all_of(unary), _all_of([conjunct for conjunct in conjuncts if not is_unary(conjunct)])
+
+
+def is_unary(expression: Expression) -> bool:
+    """Whether an expression in its form ``without_alias`` reads the event at hand only."""
+    match expression:
+        case Attribute():
+            return expression.of is None
+        case Call() if expression.name == "prev" or expression.name in AGGREGATES:
+            return False
+        case _:
+            return all(is_unary(operand) for operand in operands_of(expression))
+
+
+def without_alias(expression: Expression, alias: str) -> Expression:
+    """The expression with the own alias left out, so that equal conditions of different steps are equal values."""
+    match expression:
+        case Attribute():
+            return replace(expression, of=None) if expression.of == alias else expression
+        case Literal():
+            return expression
+        case Comparison() | Arithmetic():
+            left, right = without_alias(expression.left, alias), without_alias(expression.right, alias)
+            return replace(expression, left=left, right=right)
+        case IsNull() | Not() | Negative() | Like() | InList():
+            return replace(expression, operand=without_alias(expression.operand, alias))
+        case Both() | Either():
+            return replace(expression, operands=tuple(without_alias(operand, alias) for operand in expression.operands))
+        case Call():
+            arguments = tuple(without_alias(argument, alias) for argument in expression.arguments)
+            return replace(expression, arguments=arguments)
+
+
+def _conjuncts(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Both):
+        for operand in expression.operands:
+            yield from _conjuncts(operand)
+    else:
+        yield expression
+
+
+def _all_of(conjuncts: Sequence[Expression]) -> Expression | None:
+    if not conjuncts:
+        return None
+    return conjuncts[0] if len(conjuncts) == 1 else Both(tuple(conjuncts))

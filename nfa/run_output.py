@@ -1,0 +1,110 @@
+"""What the run engine finds: complete and partial matches as columns, endings, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels import run_rows as kernel
+from nfa.kernels.run_tables import RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRuns:
+    """Bound events of some matches or partial matches, ragged: the events of one stand between two ``ends``.
+
+    Attributes:
+        patterns: int32, pattern number.
+        rows: int64, row of the batch at which it was told; -1: time told it.
+        detected_us: int64.
+        ends: int64, place behind the last event of each.
+        atoms: int32, number of the positive atom of each event.
+        sequences: int64, sequence number of each event.
+    """
+
+    patterns: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    detected_us: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    atoms: NDArray[np.int32]
+    sequences: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutput:
+    """Findings of one batch or of time passing.
+
+    Attributes:
+        matches: Complete matches.
+        timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
+        endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
+        lost: int64 (losses, 4): row, pattern, matches beyond the limit, runs beyond the limit.
+    """
+
+    matches: FoundRuns
+    timeouts: FoundRuns
+    endings: NDArray[np.int64]
+    lost: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a call has found so far, in the order in which it was found."""
+
+    parts: list[FoundRuns] = field(default_factory=list)
+    timeouts: list[FoundRuns] = field(default_factory=list)
+    endings: list[NDArray[np.int64]] = field(default_factory=list)
+    lost: list[NDArray[np.int64]] = field(default_factory=list)
+
+    @property
+    def output(self) -> RunOutput:
+        """All of it as one output."""
+        return RunOutput(
+            matches=_joined(self.parts),
+            timeouts=_joined(self.timeouts),
+            endings=np.concatenate([np.zeros((0, 5), np.int64), *self.endings]),
+            lost=np.concatenate([np.zeros((0, 4), np.int64), *self.lost]),
+        )
+
+
+def unrolled(
+    state: RunState,
+    nodes: NDArray[np.int32],
+    patterns: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    detected_us: NDArray[np.int64],
+    *,
+    releases: bool,
+) -> FoundRuns:
+    """Bound events of chains; ``releases``: the chains lose the reference of who found them."""
+    lengths = np.zeros(len(nodes), np.int64)
+    kernel.chain_lengths(state, nodes, lengths)
+    ends = np.cumsum(lengths)
+    size = int(ends[-1]) if len(ends) else 0
+    atoms, sequences = np.zeros(size, np.int32), np.zeros(size, np.int64)
+    kernel.unroll(state, nodes, ends, atoms, sequences, releases)
+    return FoundRuns(patterns=patterns, rows=rows, detected_us=detected_us, ends=ends, atoms=atoms, sequences=sequences)
+
+
+def _joined(parts: Sequence[FoundRuns]) -> FoundRuns:
+    offsets = np.cumsum([0, *(len(part.atoms) for part in parts)])
+
+    def joined(name: str, dtype: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
+
+    ends = [part.ends + offset for part, offset in zip(parts, offsets, strict=False)]
+    return FoundRuns(
+        patterns=joined("patterns", np.int32),
+        rows=joined("rows", np.int64),
+        detected_us=joined("detected_us", np.int64),
+        ends=np.concatenate([np.zeros(0, np.int64), *ends]),
+        atoms=joined("atoms", np.int32),
+        sequences=joined("sequences", np.int64),
+    )

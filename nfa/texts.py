@@ -1,0 +1,134 @@
+"""Interned texts: a number for each distinct text, and the bytes of all of them where kernels can read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.errors import StateFormatError
+
+_Number = TypeVar("_Number", np.int64, np.uint8)
+
+DROPPED = -1  # in a renumbering: the text is no longer held
+
+
+class TextPool:
+    """Texts by number, from 0 in the order in which they came.
+
+    Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
+    until ``compact``.
+
+    Attributes:
+        offsets: int64 (room + 1,); text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Replaced when it grows: fetch it
+            again after texts were interned.
+        data: uint8; replaced when it grows.
+    """
+
+    def __init__(self, *, texts: int = 64, size_bytes: int = 1_024) -> None:
+        self.offsets = np.zeros(max(texts, 1) + 1, np.int64)
+        self.data = np.zeros(max(size_bytes, 1), np.uint8)
+        self._numbers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all texts together."""
+        return int(self.offsets[len(self)])
+
+    def intern(self, text: str) -> int:
+        """The number of a text, new or known."""
+        number = self._numbers.get(text)
+        return self._add(text) if number is None else number
+
+    def intern_all(self, texts: Iterable[str]) -> NDArray[np.int64]:
+        """The numbers of several texts, int64."""
+        numbers, add = self._numbers, self._add
+        found = [numbers[text] if text in numbers else add(text) for text in texts]
+        return np.array(found, np.int64)
+
+    def text(self, number: int) -> str:
+        """The text of a number.
+
+        Raises:
+            IndexError: There is no such number.
+        """
+        if not 0 <= number < len(self):
+            raise IndexError(f"text {number} of {len(self)}")
+        return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
+
+    def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Keep the given texts only and number them afresh, in the old order.
+
+        Args:
+            used: int64, numbers in any order; repeats do no harm.
+
+        Returns:
+            int64 (old length,): the new number of each old one, or ``DROPPED``.
+        """
+        size = len(self)
+        kept = np.unique(used)
+        texts = list(self._numbers)
+        renumbering = np.full(size, DROPPED, np.int64)
+        renumbering[kept] = np.arange(len(kept))
+        lengths = np.diff(self.offsets[: size + 1])
+        data = self.data[: self.size_bytes][np.repeat(renumbering != DROPPED, lengths)]
+        self._numbers = {texts[old]: new for new, old in enumerate(kept.tolist())}
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[kept]), np.zeros(64, np.int64)])
+        self.data = np.concatenate([data, np.zeros(1_024, np.uint8)])
+        return renumbering
+
+    def dump(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Offsets (length + 1,) and bytes, without free room; ``load`` reads them."""
+        return self.offsets[: len(self) + 1].copy(), self.data[: self.size_bytes].copy()
+
+    @classmethod
+    def load(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> TextPool:
+        """The pool that was dumped.
+
+        Raises:
+            StateFormatError: The arrays are not those of a pool.
+        """
+        is_framed = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(data)
+        if not is_framed or bool(np.any(np.diff(offsets) < 0)):
+            raise StateFormatError("saved texts are damaged: their offsets do not fit their bytes")
+        size = len(offsets) - 1
+        pool = cls(texts=size + 64, size_bytes=len(data) + 1_024)
+        pool.offsets[: size + 1] = offsets
+        pool.data[: len(data)] = data
+        borders = offsets.tolist()
+        try:
+            pool._numbers = {_decoded(data, borders[n], borders[n + 1]): n for n in range(size)}
+        except UnicodeDecodeError as error:
+            raise StateFormatError(f"saved texts are damaged: {error}") from error
+        if len(pool) != size:
+            raise StateFormatError("saved texts are damaged: a text stands there twice")
+        return pool
+
+    def _add(self, text: str) -> int:
+        body = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        number = len(self)
+        start = int(self.offsets[number])
+        end = start + len(body)
+        if number + 2 > len(self.offsets):
+            self.offsets = _grown(self.offsets, number + 2)
+        if end > len(self.data):
+            self.data = _grown(self.data, end)
+        self.data[start:end] = body
+        self.offsets[number + 1] = end
+        self._numbers[text] = number
+        return number
+
+
+def _decoded(data: NDArray[np.uint8], start: int, end: int) -> str:
+    return data[start:end].tobytes().decode("utf-8", "surrogatepass")
+
+
+def _grown(array: NDArray[_Number], wanted: int) -> NDArray[_Number]:
+    larger = np.zeros(max(2 * len(array), wanted), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,314 @@
+"""Traces of one shard: which are open, under which number, in which monitor state. No engine looks up keys itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown, power_above
+from nfa.errors import StateFormatError
+from nfa.guard_tables import GuardTables
+from nfa.kernels import traces as kernel
+from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns, TraceState, VisitColumns, Wants
+
+_LEAST_SLOTS = 256
+_LEAST_SWEEP = 4_096
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+Item = TypeVar("Item", bound=np.generic)
+EARLIEST = int(np.iinfo(np.int64).min)
+SAVED_COUNTERS = (
+    kernel.DEVIATIONS,
+    kernel.GUARD_STEPS,
+    kernel.OUT_OF_ORDER,
+    kernel.NEWEST,
+    kernel.SWEEP_AT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """That some step of some pattern listens.
+
+    Attributes:
+        type_code: The event type.
+        predicate: Row of ``Columns.passed`` that an event must pass.
+        opens: Whether it matters where nothing of the trace is known yet: the step may be a match's first event, or an
+            engine keeps something about it (a NOT, a counter). If no step that an event can take has it set, an event
+            of an unknown trace is skipped.
+    """
+
+    type_code: int
+    predicate: int
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """The rows of a batch that somebody wants, ascending; views that are valid until the next ``advance``.
+
+    Attributes:
+        rows: int32 row numbers.
+        traces: int32 trace numbers, the same from batch to batch while the trace is open.
+        before: int32 monitor state before the event; ``UNGUARDED`` where there is no guard.
+        after: int32 monitor state after it.
+        ends: Whether the trace ends with the event (which still belongs to it).
+    """
+
+    rows: NDArray[np.int32]
+    traces: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    ends: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def deviations(self) -> NDArray[np.intp]:
+        """Places of the visits by which a trace deviates from its guard."""
+        return np.flatnonzero((self.after == DEVIANT) & (self.before != DEVIANT))
+
+
+class TraceTable:
+    """Open traces by key. Numbers are below ``capacity`` and are given out again after ``release_closed``."""
+
+    def __init__(self) -> None:
+        counters = np.zeros(kernel.N_COUNTERS, np.int64)
+        counters[kernel.NEWEST] = EARLIEST
+        counters[kernel.SWEEP_AT] = _LEAST_SWEEP
+        self._state = TraceState(
+            slots=np.zeros((_LEAST_SLOTS, 2), np.uint64), free=np.zeros(_LEAST_SLOTS, np.int32), counters=counters
+        )
+        self._wants = _wants_of([], 1, frozenset(), tracks_all=False)
+        self._tracks_all = False
+        self._visits = _visit_columns(0)
+        self._closed = np.zeros(0, np.int32)
+
+    def configure(self, *, types: int, wants: Iterable[Want], end_types: Iterable[int], tracks_all: bool) -> None:
+        """Say which rows need their trace.
+
+        Args:
+            types: Number of type codes, the one for every other type included.
+            wants: Steps of all patterns of all engines.
+            end_types: Codes of types that end a trace.
+            tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
+                monitor), and where a guard may come later: a trace that showed something before is not guarded.
+        """
+        self._tracks_all = tracks_all
+        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all)
+
+    @property
+    def capacity(self) -> int:
+        """All trace numbers are below it; grows in ``advance``."""
+        return len(self._state.free)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """``open``, ``deviations``, ``guard_steps``, ``out_of_order`` (events older than the shard's newest)."""
+        counters = self._state.counters
+        return {
+            "open": int(counters[kernel.TRACES]),
+            "deviations": int(counters[kernel.DEVIATIONS]),
+            "guard_steps": int(counters[kernel.GUARD_STEPS]),
+            "out_of_order": int(counters[kernel.OUT_OF_ORDER]),
+        }
+
+    @property
+    def newest_us(self) -> int:
+        """Time of the newest event so far; the earliest int64 before the first."""
+        return int(self._state.counters[kernel.NEWEST])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the index and the free list, free room included."""
+        return self._state.slots.nbytes + self._state.free.nbytes
+
+    def advance(self, columns: Columns, guards: GuardTables) -> Visits:
+        """Find the traces of a batch; monitors move on, ends close their traces.
+
+        Closed traces keep their numbers until ``release_closed``, so that engines can still use them.
+        """
+        if len(self._closed):
+            raise RuntimeError("release_closed() was not called after the last batch")
+        rows = len(columns.types)
+        if len(self._visits.rows) < rows:
+            self._visits = _visit_columns(rows)
+        self._visits.filled[0] = 0
+        row: kernel.Int = 0
+        while True:
+            status, row = kernel.advance_batch(self._wants, guards.tables, self._state, columns, self._visits, row)
+            if status == kernel.DONE:
+                break
+            if status == kernel.MISSING_GUARD:
+                guards.build(int(self._state.counters[kernel.STOP_MONITOR]), int(columns.types[row]))
+            else:
+                self._grow()
+        filled = int(self._visits.filled[0])
+        visits = Visits(**{name: getattr(self._visits, name)[:filled] for name in Visits.__slots__})
+        self._closed = visits.traces[visits.ends]
+        return visits
+
+    def release_closed(self) -> None:
+        """Give the numbers of traces that ended in the last batch back."""
+        self._release(self._closed)
+        self._closed = np.zeros(0, np.int32)
+
+    def numbers(self) -> NDArray[np.int32]:
+        """Numbers of the open traces, ascending."""
+        return np.sort(self._open()[1])
+
+    def monitors(self) -> NDArray[np.int32]:
+        """Monitor states of the open traces, in the order of ``numbers``."""
+        _, numbers, monitors = self._open()
+        return monitors[np.argsort(numbers)]
+
+    def renumber_monitors(self, numbers: NDArray[np.int32]) -> None:
+        """Replace every open trace's monitor state m by ``numbers[m]``."""
+        index = self._state.slots
+        used = np.flatnonzero(index[:, 1])
+        monitors = numbers[(index[used, 1] >> _HIGH).astype(np.int64)].astype(np.uint64)
+        index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
+
+    @property
+    def is_worth_sweeping(self) -> bool:
+        """Whether so many traces were opened since the last ``forget_idle`` that another one pays."""
+        counters = self._state.counters
+        return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
+
+    def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
+        """Forget open traces of which nobody holds anything and whose monitor is where a new trace begins.
+
+        Args:
+            is_held: By trace number, ``capacity`` long.
+            start: Monitor state of a new trace.
+        """
+        keys, numbers, monitors = self._open()
+        idle = ~is_held[numbers] & (monitors == start)
+        kernel.remove_keys(self._state.slots, keys[idle])
+        counters = self._state.counters
+        counters[kernel.TRACES] -= int(idle.sum())
+        counters[kernel.SWEEP_AT] = max(_LEAST_SWEEP, 2 * counters[kernel.TRACES])
+        self._release(numbers[idle])
+
+    def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+        """The open traces as plain arrays, renumbered densely.
+
+        Returns:
+            (arrays, numbers): ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller
+            makes them stable), ``trace_counters`` int64; and the new number by old number, ``NIL`` for none.
+        """
+        keys, numbers, monitors = self._open()
+        order = np.argsort(numbers)
+        dense = np.full(self.capacity, NIL, np.int32)
+        dense[numbers[order]] = np.arange(len(order), dtype=np.int32)
+        arrays: dict[str, NDArray[Any]] = {
+            "trace_key": keys[order],
+            "trace_monitor": monitors[order],
+            "trace_counters": self._state.counters[list(SAVED_COUNTERS)],
+        }
+        return arrays, dense
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
+        """Take the state that ``dump_arrays`` gave.
+
+        Args:
+            arrays: The three arrays.
+            monitors: Number of monitor states at hand.
+
+        Raises:
+            StateFormatError: An array has another form, a key stands twice, a number is none.
+        """
+        keys = checked(arrays, "trace_key", np.uint64)
+        found = checked(arrays, "trace_monitor", np.int32, len(keys))
+        saved = checked(arrays, "trace_counters", np.int64, len(SAVED_COUNTERS))
+        if len(found) and (found.min() < 0 or found.max() >= monitors):
+            raise StateFormatError(f"saved state: trace_monitor leads outside 0 to {monitors - 1}")
+        if np.any(saved[:3] < 0) or saved[4] < 1:
+            raise StateFormatError("saved state: a counter of the traces is no count")
+        size = power_above(2 * len(keys), _LEAST_SLOTS)
+        counters = np.zeros(kernel.N_COUNTERS, np.int64)
+        counters[list(SAVED_COUNTERS)] = saved
+        counters[kernel.TRACES] = counters[kernel.FRESH] = len(keys)
+        index = np.zeros((size, 2), np.uint64)
+        values = (found.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
+        if not kernel.fill_index(index, keys, values):
+            raise StateFormatError("saved state: trace_key holds a key twice")
+        self._state = TraceState(slots=index, free=np.zeros(size, np.int32), counters=counters)
+        self._closed = np.zeros(0, np.int32)
+
+    def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+        """Keys, numbers and monitors of the open traces, in the order of the index."""
+        entries = self._state.slots[self._state.slots[:, 1] != 0]
+        numbers = (entries[:, 1] & _LOW).astype(np.int64) - 1
+        return entries[:, 0].copy(), numbers.astype(np.int32), (entries[:, 1] >> _HIGH).astype(np.int32)
+
+    def _release(self, numbers: NDArray[np.int32]) -> None:
+        counters = self._state.counters
+        first = int(counters[kernel.FREE])
+        self._state.free[first : first + len(numbers)] = numbers
+        counters[kernel.FREE] += len(numbers)
+
+    def _grow(self) -> None:
+        """Twice the room in whatever is full: the index, or the numbers (closed traces still hold theirs)."""
+        state = self._state
+        slots = len(state.slots)
+        if state.counters[kernel.TRACES] >= slots - slots // 4:
+            entries = state.slots[state.slots[:, 1] != 0]
+            larger = np.zeros((2 * slots, 2), np.uint64)
+            kernel.fill_index(larger, entries[:, 0].copy(), entries[:, 1].copy())
+            self._state = state._replace(slots=larger)
+        else:
+            self._state = state._replace(free=grown(state.free, 2 * len(state.free)))
+
+
+def checked(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
+) -> NDArray[Item]:
+    """One array of saved state, one-dimensional and of the right type and length.
+
+    Raises:
+        StateFormatError: It is missing or has another form.
+    """
+    array = arrays.get(name)
+    if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
+        found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
+        wanted = np.dtype(dtype).name if length is None else f"{np.dtype(dtype).name} of length {length}"
+        raise StateFormatError(f"saved state: {name} is {found}; {wanted} is wanted")
+    return np.ascontiguousarray(array, dtype)
+
+
+def _wants_of(wants: Sequence[Want], types: int, end_types: frozenset[int], *, tracks_all: bool) -> Wants:
+    of_type = np.full(types, kernel.ALWAYS if tracks_all else 0, np.uint8)
+    of_type[sorted(end_types)] |= kernel.ENDS
+    asked = {(want.type_code, want.predicate): False for want in wants}
+    for want in wants:
+        asked[want.type_code, want.predicate] |= want.opens
+    rows = sorted(asked)
+    for code, predicate in rows:
+        is_plain = predicate == kernel.TRUE and asked[code, predicate]
+        of_type[code] |= kernel.ALWAYS if is_plain else kernel.ASKS
+    codes = np.array([code for code, _ in rows], np.int32)
+    return Wants(
+        of_type=of_type,
+        ask_from=np.searchsorted(codes, np.arange(types + 1)).astype(np.int32),
+        predicates=np.array([predicate for _, predicate in rows], np.int32),
+        opens=np.array([asked[row] for row in rows], np.bool_),
+    )
+
+
+def _visit_columns(rows: int) -> VisitColumns:
+    return VisitColumns(
+        rows=np.empty(rows, np.int32),
+        traces=np.empty(rows, np.int32),
+        before=np.empty(rows, np.int32),
+        after=np.empty(rows, np.int32),
+        ends=np.empty(rows, np.bool_),
+        filled=np.zeros(1, np.int64),
+    )
+
+
+__all__ = ["DEVIANT", "UNGUARDED", "Columns", "TraceTable", "Visits", "Want"]

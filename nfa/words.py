@@ -1,0 +1,75 @@
+"""The words that the language gives a meaning: where they must be quoted to be names, and what they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+# Words that may stand beside a step's type or alias; the grammar cannot tell them from a name there.
+STEP_WORDS = frozenset(
+    "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN PATTERN _".split()
+)
+# Words that may begin an operand of a condition.
+CONDITION_WORDS = frozenset("NOT NULL TRUE FALSE".split())
+
+TERMINALS: Mapping[str, str] = {
+    "OPERATOR": "SEQ(, AND( or OR(",
+    "MODE": "ANY, NEXT or STRICT",
+    "COMPARE": "a comparison (=, !=, <, <=, >, >=)",
+    "NUMBER": "a number",
+    "INT": "a number",
+    "UNIT": "a unit of time (us, ms, s, min, h, d, weeks)",
+    "STRING": "a text in single quotes",
+    "QUOTED": "a name",
+    "NAME": "a name",
+    "UNDERSCORE": "'_'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "STAR": "'*'",
+    "SLASH": "'/'",
+    "QMARK": "'?'",
+    "VBAR": "'|'",
+    "$END": "the end of the text",
+}
+HINTS: Mapping[str, str] = {
+    '"': "a text stands in single quotes, a name in back quotes",
+    "&": "write AND",
+    "!": "write NOT; unequal is !=",
+    "<>": "unequal is !=",
+    ";": "patterns and clauses need no separator",
+    "/*": "a comment begins with --",
+    "//": "a comment begins with --",
+    "==": "equal is one =",
+}
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name has the characters of one that needs no quotes."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def is_writable(name: str) -> bool:
+    """Whether a name can be written at all: not empty, without back quotes."""
+    return bool(name) and "`" not in name
+
+
+def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
+    """A name as it is written where ``words`` have a meaning of their own."""
+    return name if is_plain(name) and name.upper() not in words else f"`{name}`"
+
+
+def listed(words: list[str]) -> str:
+    """Alternatives as people write them: ``a, b or c``."""
+    if len(words) < 2:
+        return "".join(words) or "something else"
+    return f"{', '.join(words[:-1])} or {words[-1]}"

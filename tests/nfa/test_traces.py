@@ -1,0 +1,227 @@
+"""The trace table says which rows belong to which trace, and forgets what nobody needs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfa.errors import StateFormatError
+from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
+from nfa.traces import TraceTable, Want
+
+TYPES = 4
+END = 3
+
+
+@dataclass
+class Guard:
+    """Remembers which of two types it saw; the second of them is a deviation."""
+
+    types: frozenset[str] = frozenset("01")
+
+    def step(self, seen, event_type):
+        after = seen | ({event_type} & self.types)
+        return None if len(after) > 1 else after
+
+    def live(self, seen, query):
+        return np.ones(0, np.bool_)
+
+
+def guards(guard: Guard | None = None) -> GuardTables:
+    tables = GuardTables({} if guard is None else {1: guard})
+    start = UNGUARDED if guard is None else tables.intern(1, frozenset())
+    tables.compile(GuardLayout(types=list("0123"), views=[], state_range=np.zeros(1, np.int32), start=start))
+    return tables
+
+
+def columns(types, keys, times=None, passed=None) -> Columns:
+    count = len(types)
+    rows = np.ones((2, count), np.bool_)
+    if passed is not None:
+        rows[1] = passed
+    return Columns(
+        types=np.array(types, np.int32),
+        keys=np.array(keys, np.uint64),
+        times=np.arange(count, dtype=np.int64) if times is None else np.array(times, np.int64),
+        passed=rows,
+    )
+
+
+def table(wants=((0, 0, True),), *, tracks_all: bool = False) -> TraceTable:
+    found = TraceTable()
+    found.configure(
+        types=TYPES + 1,
+        wants=[Want(type_code=code, predicate=row, opens=opens) for code, row, opens in wants],
+        end_types=[END],
+        tracks_all=tracks_all,
+    )
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_rows_find_their_traces(seed: int) -> None:
+    """Against a dictionary: batches, many keys that share a place in the index, dumps in between."""
+    rng = random.Random(seed)
+    guard = Guard() if rng.random() < 0.5 else None
+    tables, traces = guards(guard), table(tracks_all=True)
+    keys = [rng.randrange(1, 40) << rng.choice([0, 32, 33]) for _ in range(rng.choice([3, 30, 600]))]
+    known: dict[int, tuple[int, frozenset[str] | None]] = {}  # key: number, seen
+    for _ in range(rng.randint(1, 5)):
+        count = rng.randint(0, 700)
+        types = [rng.choice([0, 1, 2, 2, 2, 3, 4]) for _ in range(count)]
+        batch = [rng.choice(keys) for _ in range(count)]
+        visits = traces.advance(columns(types, batch), tables)
+        assert visits.rows.tolist() == list(range(count))
+        deviations = 0
+        for code, key, number, after, ends in zip(
+            types, batch, visits.traces.tolist(), visits.after.tolist(), visits.ends.tolist(), strict=True
+        ):
+            held, seen = known.pop(key, (number, frozenset()))
+            assert number == held
+            assert number not in {other for other, _ in known.values()}
+            following = seen if guard is None or seen is None else guard.step(seen, str(code))
+            deviations += following is None and seen is not None
+            assert tables.states[after] == (None if guard is None or following is None else (1, following))
+            assert ends == (code == END)
+            if not ends:
+                known[key] = (number, following)
+        assert len(visits.deviations()) == deviations
+        traces.release_closed()
+        assert traces.counters["open"] == len(known)
+        assert traces.numbers().tolist() == sorted(number for number, _ in known.values())
+        if rng.random() < 0.3:
+            arrays, numbers = traces.dump_arrays()
+            traces = table(tracks_all=True)
+            traces.load_arrays(arrays, monitors=len(tables.states))
+            known = {key: (int(numbers[number]), seen) for key, (number, seen) in known.items()}
+
+
+def test_rows_that_nobody_wants_are_not_looked_up() -> None:
+    traces = table([(0, 1, True), (1, 0, False), (2, 1, False)])
+    types = [1, 0, 0, 1, 2, 2, 4, 3, 1, 3]
+    passed = [True, False, True, True, False, True, True, True, True, True]
+    visits = traces.advance(columns(types, [7] * 10, passed=passed), guards())
+    assert visits.rows.tolist() == [2, 3, 5, 7]  # opened by the second 0, closed by the first 3
+    assert visits.ends.tolist() == [False, False, False, True]
+    traces.release_closed()
+    assert traces.counters["open"] == 0
+
+
+def test_a_type_may_open_under_one_condition_and_not_under_another() -> None:
+    traces = table([(0, 0, False), (0, 1, True)])
+    visits = traces.advance(columns([0, 0, 0], [1, 2, 1], passed=[False, True, True]), guards())
+    assert visits.rows.tolist() == [1, 2]
+
+
+def test_numbers_of_closed_traces_are_kept_until_they_are_released() -> None:
+    traces = table(tracks_all=True)
+    visits = traces.advance(columns([0, 3, 0], [5, 5, 5]), guards())
+    assert visits.traces.tolist() == [0, 0, 1]
+    with pytest.raises(RuntimeError, match="release_closed"):
+        traces.advance(columns([0], [6]), guards())
+    traces.release_closed()
+    assert traces.advance(columns([0], [6]), guards()).traces.tolist() == [0]
+
+
+def test_many_closed_traces_in_one_batch_find_room() -> None:
+    traces = table(tracks_all=True)
+    keys = np.repeat(np.arange(3_000, dtype=np.uint64) << np.uint64(32), 2)
+    visits = traces.advance(columns([0, 3] * 3_000, keys), guards())
+    assert visits.traces.tolist() == np.repeat(np.arange(3_000), 2).tolist()
+    traces.release_closed()
+    assert traces.counters["open"] == 0
+    assert traces.capacity >= 3_000
+
+
+def test_a_trace_costs_at_most_64_bytes() -> None:
+    traces = table(tracks_all=True)
+    for first in range(0, 200_000, 20_000):
+        keys = np.arange(first, first + 20_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        traces.advance(columns([0] * 20_000, keys), guards())
+        traces.release_closed()
+        if first >= 20_000:
+            assert traces.used_bytes <= 64 * traces.counters["open"]
+
+
+def test_idle_traces_are_forgotten_where_a_new_one_would_be_the_same() -> None:
+    traces = table()
+    was_worth_it = traces.is_worth_sweeping
+    traces.advance(columns([0] * 5_000, np.arange(5_000) << 32), guards())
+    traces.release_closed()
+    assert (was_worth_it, traces.is_worth_sweeping) == (False, True)
+    held = np.zeros(traces.capacity, np.bool_)
+    held[[3, 4_000]] = True
+    traces.forget_idle(held, UNGUARDED)
+    assert traces.numbers().tolist() == [3, 4_000]
+    assert not traces.is_worth_sweeping
+    visits = traces.advance(columns([0, 0, 0], [3 << 32, 4_000 << 32, 9 << 32]), guards())
+    assert visits.traces.tolist()[:2] == [3, 4_000]
+    assert visits.traces.tolist()[2] not in (3, 4_000)
+
+
+def test_traces_that_a_guard_knows_something_of_are_not_forgotten() -> None:
+    tables, traces = guards(Guard()), table()
+    visits = traces.advance(columns([0, 2], [1, 2]), tables)
+    assert visits.rows.tolist() == [0]
+    traces.forget_idle(np.zeros(traces.capacity, np.bool_), int(tables.tables.start[0]))
+    assert traces.counters["open"] == 1
+
+
+def test_order_and_guard_steps_are_counted() -> None:
+    traces = table(tracks_all=True)
+    tables = guards(Guard())
+    visits = traces.advance(columns([0, 0, 1, 0], [1, 1, 1, 2], [5, 3, 6, 6]), tables)
+    traces.release_closed()
+    assert traces.counters == {"open": 2, "deviations": 1, "guard_steps": 3, "out_of_order": 1}
+    assert traces.newest_us == 6
+    assert visits.after.tolist()[2] == DEVIANT
+    traces.advance(columns([2], [1], [5]), tables)
+    assert traces.counters["out_of_order"] == 2
+
+
+def test_monitor_states_are_renumbered() -> None:
+    traces, tables = table(tracks_all=True), guards(Guard())
+    traces.advance(columns([0, 2, 1], [1, 2, 3]), tables)
+    old = traces.monitors()
+    numbers = np.arange(len(tables.states), dtype=np.int32)[::-1].copy()
+    traces.renumber_monitors(numbers)
+    assert traces.monitors().tolist() == numbers[old].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("trace_key", lambda array: array[[0, 0, 1]]),
+        ("trace_key", lambda array: array.astype(np.int64)),
+        ("trace_key", lambda array: array[:2]),
+        ("trace_monitor", lambda array: array + 1),
+        ("trace_monitor", lambda array: array - 2),
+        ("trace_counters", lambda array: array[1:]),
+        ("trace_counters", lambda array: -array - 1),
+    ],
+)
+def test_damaged_arrays_are_refused(name: str, damage) -> None:
+    traces = table(tracks_all=True)
+    traces.advance(columns([0, 0, 0], [1, 2, 3]), guards())
+    arrays, _ = traces.dump_arrays()
+    arrays[name] = damage(arrays[name])
+    with pytest.raises(StateFormatError, match=r"trace_key|trace_monitor|count"):
+        table().load_arrays(arrays, monitors=2)
+
+
+def test_missing_arrays_are_refused() -> None:
+    with pytest.raises(StateFormatError, match="missing"):
+        table().load_arrays({}, monitors=2)
+
+
+def test_nothing_is_numbered_nothing() -> None:
+    arrays, numbers = table().dump_arrays()
+    assert set(numbers.tolist()) == {NIL}
+    assert len(arrays["trace_key"]) == 0

@@ -1,0 +1,48 @@
+"""Calls of ``forestall`` in this process, and files for them."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+
+import orjson
+import pytest
+
+from service.cli import main
+
+EVENTS = [
+    {"id": "e1", "type": "Quote", "time": "2026-01-01T00:00:00Z", "key": "t1", "data": {"price": 300, "customer": "x"}},
+    {"id": "e2", "type": "Quote", "time": 1767225601000000, "key": "t2", "data": {"price": 100, "customer": "x"}},
+    {"id": "e3", "type": "Cancel", "time": "2026-01-01T00:00:02Z", "key": "t1", "data": {"customer": "x"}},
+    {"id": "e4", "type": "Ship", "time": "2026-01-01T00:00:02Z", "key": "t2", "data": {"customer": "x"}},
+    {"id": "e5", "type": "Cancel", "time": "2026-01-01T00:00:03Z", "key": "t2", "data": {"customer": "x"}},
+]
+PATTERN = "PATTERN expensive EVENT SEQ(Quote q [price > 200], Cancel c)"
+ANY = "PATTERN any_cancelled EVENT SEQ(Quote q, Cancel c)"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs ``forestall`` with arguments in an empty folder; returns (status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["forestall", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        status = ended.value.code
+        return status if isinstance(status, int) else int(bool(status)), said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    lines = b"".join(orjson.dumps(event) + b"\n" for event in EVENTS)
+    (tmp_path / "events.jsonl").write_bytes(lines)
+    (tmp_path / "events.jsonl.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "expensive.pattern").write_text(PATTERN)
+    (tmp_path / "any.pattern").write_text(ANY)
+    (tmp_path / "rules.yaml").write_text("- not succession: [Ship, Cancel]\n")
+    return tmp_path

@@ -1,0 +1,165 @@
+"""The options of ``forestall match``, called as a user calls it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from house import ROOT
+from house.documents import code_blocks
+from nfa import parse_pattern, pattern_to_json
+from nfa.worked_examples import Example, examples_in
+
+BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
+EXAMPLES = {found.name: found for block in BLOCKS if block.language == "examples" for found in examples_in(block.text)}
+
+
+def write_example(example: Example, folder: Path) -> list[str]:
+    """Files of an example, and the call that answers it."""
+    (folder / "p.pattern").write_text(example.text)
+    return call_on(example.events, folder, *(["--open"] if example.is_open else []), "--ties", example.ties)
+
+
+def call_on(events, folder: Path, *options: str) -> list[str]:
+    rows = ({"id": e.id, "type": e.type, "time": e.time_us, "key": e.key, "data": dict(e.data)} for e in events)
+    (folder / "e.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return ["match", "--pattern", "p.pattern", "--events", "e.jsonl", "--output", "json", *options]
+
+
+@pytest.mark.parametrize("name", ["E03", "E17", "E31", "E42", "E43", "E55", "E60", "E61"])
+def test_worked_examples_are_answered(call, tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    status, out, _ = call(*write_example(example, tmp_path), "--outputs", "matches,timeouts")
+    document = orjson.loads(out)
+    assert status == 0
+    assert [found["bindings"] for found in document["matches"]] == [as_lists(found) for found in example.matches]
+    assert [found["bindings"] for found in document["timeouts"]] == [as_lists(found) for found in example.timeouts]
+
+
+def test_a_refused_example_is_refused_with_its_place(call, tmp_path: Path) -> None:
+    status, out, err = call(*write_example(EXAMPLES["E63"], tmp_path))
+    assert (status, out) == (2, "")
+    assert "p.pattern: line 1, column" in err
+
+
+def as_lists(bindings) -> dict[str, list[str]]:
+    return {alias: list(ids) for alias, ids in bindings.items()}
+
+
+def test_only_what_is_asked_for_is_listed(call, tmp_path: Path) -> None:
+    arguments = write_example(EXAMPLES["E60"], tmp_path)
+    usual, timeouts = (orjson.loads(call(*arguments, *more)[1]) for more in ([], ["--outputs", "timeouts"]))
+    assert (len(usual["matches"]), usual["timeouts"]) == (1, [])
+    assert (timeouts["matches"], len(timeouts["timeouts"])) == ([], 1)
+    assert usual["stats"] == timeouts["stats"]
+    assert usual["stats"]["timeouts"] == 1
+    assert set(usual) == {"matches", "timeouts", "ended", "deviations", "overflow", "stats"}
+
+
+def test_an_unknown_section_is_refused(call, tmp_path: Path) -> None:
+    status, _, err = call(*write_example(EXAMPLES["E60"], tmp_path), "--outputs", "matches,mismatches")
+    assert status == 2
+    assert "mismatches" in err
+
+
+def test_people_read_detection_returns_timeouts_and_losses(call, tmp_path: Path) -> None:
+    (tmp_path / "p.pattern").write_text(
+        "PATTERN p EVENT SEQ(A a, B b, NOT C) WITHIN 4 s LIMIT 1 EMIT TIMEOUTS RETURN a.v AS v, count(b) AS n"
+    )
+    lines = ["A 1", "A 1", "B 2", "A 3", "X 30"]
+    rows = [
+        {
+            "id": f"e{n}",
+            "type": line.split()[0],
+            "time": int(line.split()[1]) * 1_000_000,
+            "key": "k",
+            "data": {"v": "x"},
+        }
+        for n, line in enumerate(lines, 1)
+    ]
+    (tmp_path / "e.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    status, out, _ = call("match", "--pattern", "p.pattern", "--events", "e.jsonl", "--outputs", "matches,timeouts")
+    assert status == 0
+    assert out == (
+        "p  k  1970-01-01T00:00:01Z to 1970-01-01T00:00:02Z, detected 1970-01-01T00:00:05Z\n"
+        "    a=e1  b=e3\n"
+        '    v: "x", n: 1\n\n'
+        "timed out:\n"
+        "p  k  1970-01-01T00:00:03Z, due 1970-01-01T00:00:07Z\n"
+        "    a=e4  missing b\n\n"
+        "5 events, 1 matches, 1 timeouts, 0 ended, 0 deviating traces, peak 4 held instances\n"
+        "1 matches beyond the limit per event were counted, not listed\n"
+        "    p  as time passed: 1 matches, 0 partial matches\n"
+    )
+
+
+def test_a_pattern_may_be_json(call, files: Path) -> None:
+    text = "PATTERN json_form EVENT SEQ(Quote q [price > 200], Cancel c) RETURN q.price"
+    (files / "form.json").write_bytes(orjson.dumps(pattern_to_json(parse_pattern(text))))
+    status, out, _ = call("match", "--pattern", "form.json", "--events", "events.jsonl", "--output", "json")
+    (found,) = orjson.loads(out)["matches"]
+    assert status == 0
+    assert (found["pattern"], found["bindings"]) == ("json_form", {"q": ["e1"], "c": ["e3"]})
+    assert found["returns"] == {"q.price": 300}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"name": "p",\n "event" 3}', "form.json: line 2, column 10: this is not JSON"),
+        ('{"name": "p"}', "form.json: line 1, column 1: "),
+        ("[]", "form.json: "),
+    ],
+)
+def test_an_odd_json_form_is_refused_with_file_and_place(call, files: Path, content: str, message: str) -> None:
+    (files / "form.json").write_text(content)
+    status, _, err = call("match", "--pattern", "form.json", "--events", "events.jsonl")
+    assert status == 2
+    assert message in err
+
+
+def test_a_finer_key_cuts_traces_apart(call, files: Path) -> None:
+    (files / "finer.pattern").write_text("PATTERN finer EVENT SEQ(Quote q, Cancel c) WHERE [customer, price]")
+    (files / "coarse.pattern").write_text("PATTERN coarse EVENT SEQ(Quote q, Quote r) WHERE [customer]")
+    arguments = ["--events", "events.jsonl", "--key", "data.customer", "--output", "json"]
+    _, out, _ = call("match", "--pattern", "finer.pattern", "--pattern", "coarse.pattern", *arguments)
+    assert [(found["pattern"], found["bindings"]) for found in orjson.loads(out)["matches"]] == [
+        ("coarse", {"q": ["e1"], "r": ["e2"]})
+    ]
+
+
+NEVER_ENDS = "PATTERN p EVENT SEQ(Quote q, NOT Ship)"
+
+
+def test_the_end_of_a_file_is_the_end_of_its_traces_unless_it_is_open(call, files: Path) -> None:
+    (files / "p.pattern").write_text(NEVER_ENDS)
+    arguments = ["match", "--pattern", "p.pattern", "--events", "events.jsonl", "--output", "json"]
+    status, out, _ = call(*arguments)
+    assert status == 0
+    assert [found["bindings"] for found in orjson.loads(out)["matches"]] == [{"q": ["e1"]}]
+    status, out, err = call(*arguments, "--open")
+    assert (status, out) == (2, "")
+    assert "p: line 1, column 30: NOT at the end of the pattern holds until the trace ends" in err
+    (files / "ends.yaml").write_text("end: [Cancel]\n")
+    status, out, _ = call(*arguments, "--open", "--constraints", "ends.yaml")
+    assert status == 0
+    assert [found["bindings"] for found in orjson.loads(out)["matches"]] == [{"q": ["e1"]}]
+
+
+def test_what_is_probably_not_meant_is_noticed(call, files: Path) -> None:
+    (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q, Cancel+ c) WHERE q.price > 1")
+    status, _, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
+    assert status == 0
+    assert "notice: p: line 1, column 36: every subset of the repeated events is a match" in err
+    assert "q.price > 1 is about the step q alone" in err
+
+
+def test_the_command_does_not_wait_for_frameworks() -> None:
+    script = "import sys; from service.cli.app import build_app; build_app(['match']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert {"nfa", "service.matching"} <= set(done.stdout.split())
+    assert not {"pyspark", "pandas", "fastapi", "uvicorn"} & set(done.stdout.split())

@@ -1,0 +1,31 @@
+"""The worked examples of the semantics, answered as ``forestall match`` answers them."""
+
+from __future__ import annotations
+
+import pytest
+
+from house import ROOT
+from house.documents import code_blocks
+from nfa import parse_pattern
+from nfa.worked_examples import Example, examples_in
+from service.matching import SECTIONS, MatchOptions, match_events
+
+BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
+EXAMPLES = [example for block in BLOCKS if block.language == "examples" for example in examples_in(block.text)]
+ANSWERED = [example for example in EXAMPLES if not example.refused]
+
+
+def test_the_page_has_its_examples() -> None:
+    assert {f"E{number:02}" for number in range(1, 62)} <= {example.name for example in ANSWERED}
+
+
+@pytest.mark.parametrize("example", ANSWERED, ids=[example.name for example in ANSWERED])
+def test_every_example_is_answered(example: Example) -> None:
+    options = MatchOptions(sections=SECTIONS, ties=example.ties, is_open=example.is_open)
+    document = match_events([parse_pattern(example.text)], example.events, options=options).to_document()
+    assert bindings(document["matches"]) == list(example.matches)
+    assert bindings(document["timeouts"]) == list(example.timeouts)
+
+
+def bindings(found: list[dict]) -> list[dict]:
+    return [{alias: tuple(ids) for alias, ids in one["bindings"].items()} for one in found]
