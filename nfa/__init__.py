@@ -6,20 +6,20 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
-from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
+from nfa.automata.query import PatternState, Query, Term
+from nfa.automata.query_building import build_query
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards import Guard, Seen
-from nfa.json_form import pattern_to_json
-from nfa.json_reading import pattern_from_json
 from nfa.kernel_digest import kernel_digest
+from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
+from nfa.language.json_form import pattern_to_json
+from nfa.language.json_reading import pattern_from_json
+from nfa.language.parsing import parse_pattern, parse_patterns
+from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.matcher import MATCH_LIMIT, Matcher
-from nfa.parsing import parse_pattern, parse_patterns
-from nfa.query import PatternState, Query, Term
-from nfa.query_building import build_query
 from nfa.registered import RegisteredPattern
 from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, Timeout, match_order
-from nfa.runs import Ties
-from nfa.stream_checks import Notice, check_stream, warnings_of
+from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,
     Arithmetic,

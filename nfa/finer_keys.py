@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from nfa.predicates import BatchColumns
+from nfa.conditions.predicates import BatchColumns
+from nfa.conditions.values import BOOLEAN, FLOAT, NULL, TEXT, Values
 from nfa.syntax import Path
-from nfa.values import BOOLEAN, FLOAT, NULL, TEXT, Values
 from streams import EventBatch
 
 

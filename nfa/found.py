@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.runs import FoundRuns
+from nfa.runs.engine import FoundRuns
 from nfa.shared import Findings
 
 

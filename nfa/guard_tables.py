@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import grown
-from nfa.guard_view import GuardView
+from nfa.automata.guard_view import GuardView
 from nfa.guards import Guard, Seen
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Guards
 

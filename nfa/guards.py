@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.query import Query
+from nfa.automata.query import Query
 
 Seen: TypeAlias = frozenset[str]
 

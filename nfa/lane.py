@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.automaton import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.event_store import EventStore, events_of_batch
 from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
 from nfa.guard_tables import GuardLayout, GuardTables
 from nfa.guards import Guard
 from nfa.kernels.traces import NIL, UNGUARDED, Columns
+from nfa.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.registered import RegisteredPattern
 from nfa.results import LaneOutput, MatcherStats
-from nfa.run_program import needs_trace_end
-from nfa.runs import FoundRuns, RunEngine, RunOutput, Ties
+from nfa.runs.engine import FoundRuns, RunEngine, RunOutput, Ties
+from nfa.runs.program import needs_trace_end
 from nfa.shared import Findings, SharedEngine
 from nfa.traces import TraceTable, Visits
 from streams import EventBatch

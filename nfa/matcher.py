@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from nfa import snapshot
+from nfa.automata.query import Query
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
 from nfa.lane import Lane, LaneOptions
-from nfa.query import Query
 from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
-from nfa.runs import Ties
+from nfa.runs.engine import Ties
 from nfa.syntax import Path
 from streams import EventBatch
 

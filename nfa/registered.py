@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nfa.guard_view import GuardView, guard_view
-from nfa.parsing import parse_pattern
-from nfa.pattern_automaton import PatternAutomaton, build_automaton
-from nfa.query import Query
-from nfa.query_building import build_query
+from nfa.automata.guard_view import GuardView, guard_view
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.automata.query import Query
+from nfa.automata.query_building import build_query
+from nfa.language.parsing import parse_pattern
 from nfa.syntax import Path
 
 

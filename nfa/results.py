@@ -11,12 +11,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from nfa.automata.query import PatternState
+from nfa.conditions.projection import project
 from nfa.event_store import StoredEvents, events_of_batch, joined
 from nfa.found import MatchTable
 from nfa.guards import Guard, Seen
 from nfa.kernels.traces import DEVIANT, NIL
-from nfa.projection import project
-from nfa.query import PatternState
 from nfa.registered import RegisteredPattern
 from streams import Event, EventBatch
 

@@ -26,7 +26,7 @@ from nfa.guards import Guard
 from nfa.kernels.traces import DEVIANT, UNGUARDED
 from nfa.lane import Lane
 from nfa.registered import RegisteredPattern
-from nfa.runs import Ties
+from nfa.runs.engine import Ties
 from nfa.syntax import Path
 
 MAGIC = b"FSTM"

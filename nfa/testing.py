@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from nfa.description import describe_pattern
 from nfa.errors import PatternRefused
+from nfa.language.description import describe_pattern
+from nfa.language.parsing import parse_pattern
+from nfa.language.placement import can_be_empty
 from nfa.matcher import Matcher
-from nfa.parsing import parse_pattern
-from nfa.placement import can_be_empty
 from nfa.results import Ending, Match, match_order
 from nfa.syntax import (
     ANY_TYPE,

@@ -19,4 +19,4 @@ _MEDIA_TYPE = "application/schema+json"
 )
 def get_pattern_schema() -> Response:
     """JSON Schema (2020-12) of a pattern's JSON form, which ``POST /v1/patterns`` takes as ``definition``."""
-    return Response(files("nfa").joinpath("pattern.schema.json").read_bytes(), media_type=_MEDIA_TYPE)
+    return Response(files("nfa.language").joinpath("pattern.schema.json").read_bytes(), media_type=_MEDIA_TYPE)

@@ -2,7 +2,7 @@
 
 A program is a range of an int64 array, in instructions of ``WIDTH`` words: what to do and up to four operands; jumps
 count instructions. Values are pairs of a kind and 64 bits: booleans and integers as they are, the bits of a float64,
-the number of an interned text. Logic is three-valued. ``nfa.bytecode`` writes programs. Semantics:
+the number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
 Nothing here allocates or keeps an array, so the kernels are compiled without reference counts, which made a condition
@@ -27,7 +27,7 @@ UNCOUNTED: dict[str, Any] = {"_nrt": False}  # a flag that numba's own stubs lea
 
 NIL = -1
 
-# Kinds of values, those of nfa.values.
+# Kinds of values, those of nfa.conditions.values.
 NULL = 0
 BOOLEAN = 1
 INTEGER = 2
@@ -89,7 +89,7 @@ class Bindings(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Room to work in; ``nfa.bytecode.new_stack`` makes it."""
+    """Room to work in; ``nfa.conditions.bytecode.new_stack`` makes it."""
 
     kinds: Kinds  # (depth,)
     values: Words  # (depth,)

@@ -9,6 +9,7 @@ from math import isfinite
 from operator import add, mul, sub, truediv
 from typing import TypeAlias
 
+from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
 from nfa.syntax import (
     OF_EVENT,
     Arithmetic,
@@ -28,7 +29,6 @@ from nfa.syntax import (
     Scalar,
     operands_of,
 )
-from nfa.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
 from streams import Event
 
 Events: TypeAlias = tuple[Event, ...]

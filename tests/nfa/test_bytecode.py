@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa.bytecode import ColumnTable, ConditionCompiler, ConditionScope, event_columns, new_stack
+from nfa.conditions.bytecode import ColumnTable, ConditionCompiler, ConditionScope, event_columns, new_stack
+from nfa.conditions.projection import value_in_match
+from nfa.conditions.texts import TextPool
+from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT
 from nfa.kernels import conditions as kernel
 from nfa.kernels.conditions import NIL, Bindings, evaluate_condition
-from nfa.projection import value_in_match
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -31,8 +33,6 @@ from nfa.syntax import (
     Negative,
     Not,
 )
-from nfa.texts import TextPool
-from nfa.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT
 from streams import Event, EventBatch
 
 ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the event at hand, and of two others; d has none

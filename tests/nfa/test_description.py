@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 from lark import Lark
 
-from nfa.description import describe_atom, describe_expression, describe_node, describe_pattern
-from nfa.parsing import parse_pattern
+from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
+from nfa.language.parsing import parse_pattern
+from nfa.language.words import CONDITION_WORDS, STEP_WORDS
 from nfa.syntax import Arithmetic, Atom, Attribute, Comparison, Literal, Negative, Pattern
-from nfa.words import CONDITION_WORDS, STEP_WORDS
 
 SAME = [
     "A",
@@ -84,7 +84,9 @@ def test_a_step() -> None:
 
 
 def words_of_the_grammar() -> list[str]:
-    grammar = Lark(files("nfa").joinpath("grammar.lark").read_text(encoding="utf-8"), parser="lalr", lexer="contextual")
+    grammar = Lark(
+        files("nfa.language").joinpath("grammar.lark").read_text(encoding="utf-8"), parser="lalr", lexer="contextual"
+    )
     found = [terminal.pattern.value.removesuffix(r"\b") for terminal in grammar.terminals]
     words = {
         word

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nfa.description import describe_pattern
 from nfa.errors import PatternRefused
-from nfa.json_form import Json, expression_to_json, pattern_to_json
-from nfa.json_reading import pattern_from_json
-from nfa.parsing import parse_pattern
+from nfa.language.description import describe_pattern
+from nfa.language.json_form import Json, expression_to_json, pattern_to_json
+from nfa.language.json_reading import pattern_from_json
+from nfa.language.parsing import parse_pattern
 from nfa.syntax import Atom, Attribute, Comparison, Literal
 
 A: dict[str, object] = {"op": "atom", "types": ["A"], "alias": "a"}

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from nfa.description import describe_pattern
 from nfa.errors import PatternRefused
-from nfa.json_form import pattern_to_json
-from nfa.json_reading import pattern_from_json
-from nfa.parsing import parse_pattern, parse_patterns
-from nfa.scope import all_atoms_of
+from nfa.language.description import describe_pattern
+from nfa.language.json_form import pattern_to_json
+from nfa.language.json_reading import pattern_from_json
+from nfa.language.parsing import parse_pattern, parse_patterns
+from nfa.language.scope import all_atoms_of
 from nfa.syntax import (
     After,
     AfterRule,
@@ -216,7 +216,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
 
 @pytest.fixture(scope="module")
 def schema() -> Draft202012Validator:
-    document = json.loads(files("nfa").joinpath("pattern.schema.json").read_text(encoding="utf-8"))
+    document = json.loads(files("nfa.language").joinpath("pattern.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(document)
     return Draft202012Validator(document)
 

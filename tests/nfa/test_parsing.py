@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nfa.errors import PatternRefused
-from nfa.parsing import parse_pattern, parse_patterns
+from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.syntax import (
     After,
     Arithmetic,

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa import predicates
-from nfa.predicates import ALWAYS, BatchColumns, PredicateTable, evaluate
-from nfa.projection import value_in_match
+from nfa.conditions import predicates
+from nfa.conditions.predicates import ALWAYS, BatchColumns, PredicateTable, evaluate
+from nfa.conditions.projection import value_in_match
+from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, Values, classified
 from nfa.syntax import (
     ANY_TYPE,
     Arithmetic,
@@ -31,7 +32,6 @@ from nfa.syntax import (
     Negative,
     Not,
 )
-from nfa.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, Values, classified
 from streams import Event, EventBatch
 
 V = Attribute(("v",))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.errors import PatternRefused
-from nfa.parsing import parse_pattern
-from nfa.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.language.parsing import parse_pattern
 
 
 def automaton(text: str) -> PatternAutomaton:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfa.projection import project, value_in_match
+from nfa.conditions.projection import project, value_in_match
 from nfa.syntax import (
     Arithmetic,
     Attribute,

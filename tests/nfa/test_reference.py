@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nfa.parsing import parse_pattern
+from nfa.language.parsing import parse_pattern
 from nfa.reference import Outcome, reference_matches, reference_outcome, takes
 from nfa.syntax import Atom
 from nfa.worked_examples import examples_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nfa.errors import PatternRefused
-from nfa.parsing import parse_pattern
-from nfa.stream_checks import Notice, check_stream, warnings_of
+from nfa.language.parsing import parse_pattern
+from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.syntax import Position
 
 

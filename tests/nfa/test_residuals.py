@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfa.residuals import is_unary, split_condition, without_alias
+from nfa.conditions.residuals import is_unary, split_condition, without_alias
 from nfa.syntax import Arithmetic, Atom, Attribute, Both, Call, Comparison, Either, InList, IsNull, Like, Literal, Not
 
 V = Attribute(("v",))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.errors import StateFormatError
-from nfa.parsing import parse_pattern
-from nfa.pattern_automaton import PatternAutomaton, build_automaton
-from nfa.run_testing import RunHarness
-from nfa.runs import RunEngine, Ties
+from nfa.language.parsing import parse_pattern
+from nfa.runs.engine import RunEngine, Ties
+from nfa.runs.testing import RunHarness
 from nfa.testing import patterns, traces
 from streams import Event
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa.parsing import parse_pattern
-from nfa.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_outcome
-from nfa.run_program import is_ordered
-from nfa.run_testing import RunHarness, Told
-from nfa.runs import Ties
+from nfa.runs.engine import Ties
+from nfa.runs.program import is_ordered
+from nfa.runs.testing import RunHarness, Told
 from nfa.syntax import Pattern
 from nfa.testing import FEATURES, patterns, splits, traces
 from streams import Event

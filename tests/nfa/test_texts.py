@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nfa.conditions.texts import DROPPED, TextPool
 from nfa.errors import StateFormatError
-from nfa.texts import DROPPED, TextPool
 
 words = st.lists(st.text(max_size=5), max_size=30)
 

@@ -1,0 +1,1 @@
+"""Patterns as automata: progress, states and transitions; the query graph that guards reason about."""

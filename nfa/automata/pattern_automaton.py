@@ -1,0 +1,296 @@
+"""One pattern as an automaton: its progress values as states, its ways to bind an event as transitions.
+
+A *slot* stands for one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
+closed by an event that the gap does not allow. Binding an event opens afresh the slots behind it and leaves those of
+parallel branches as they are; that is decided here, once, so that a run is a few words of bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nfa.automata.progress import Edge, Greed, Negation, Outline, Progress, Step
+from nfa.errors import PatternRefused
+from nfa.syntax import (
+    Atom,
+    Conjunction,
+    Disjunction,
+    Node,
+    Pattern,
+    Repeat,
+    atoms_of,
+    parts_of,
+)
+from nfa.syntax import (
+    Sequence as SequenceNode,
+)
+
+MAX_STATES = 4_096
+MAX_BITS = 63  # atoms, slots, repetitions and spans are bits of one word each
+
+_ROOT = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One way from state to state.
+
+    Attributes:
+        source: State before.
+        target: State after.
+        atom: Number of the atom that takes the event.
+        slot: The gap before the event; -1 where nothing is bound before.
+        step: Everything else about it.
+        resets: Slots that open afresh behind it.
+        leaves: Slots of GREEDY repetitions that it ends or passes over.
+    """
+
+    source: int
+    target: int
+    atom: int
+    slot: int
+    step: Step
+    resets: frozenset[int]
+    leaves: frozenset[int]
+
+    @property
+    def edge(self) -> Edge:
+        """The gap before the event."""
+        return self.step.edge
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Trailing conditions of a complete match.
+
+    Attributes:
+        negations: NOTs.
+        slots: Those of GREEDY repetitions at which one more element must not be possible.
+    """
+
+    negations: tuple[Negation, ...]
+    slots: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternAutomaton:
+    """A pattern ready for an engine. State 0 binds nothing; ``states`` are progress values.
+
+    Attributes:
+        pattern: Where it came from.
+        outline: Its tree with numbers.
+        states: Progress by state number.
+        accepting: States at which a match may be complete.
+        finishes: By state, what has to hold behind a complete match; alternatives.
+        under_way: Repetitions with UNTIL that may go on, by state.
+        transitions: By source, in the order of the text.
+        n_slots: Number of slots.
+    """
+
+    pattern: Pattern
+    outline: Outline
+    states: tuple[Progress, ...]
+    accepting: tuple[bool, ...]
+    finishes: tuple[tuple[Finish, ...], ...]
+    under_way: tuple[frozenset[int], ...]
+    transitions: tuple[Transition, ...]
+    n_slots: int
+
+    @property
+    def atoms(self) -> Sequence[Atom]:
+        """Positive atoms by number."""
+        return self.outline.atoms
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Distinct aliases of the positive atoms, in the order of the text."""
+        return tuple(dict.fromkeys(atom.alias for atom in self.atoms))
+
+    @property
+    def goes_on(self) -> tuple[bool, ...]:
+        """Whether a state has a transition, by state."""
+        sources = {transition.source for transition in self.transitions}
+        return tuple(state in sources for state in range(len(self.states)))
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Least number of bound events, by state."""
+        depths = [0] * len(self.states)
+        for transition in self.transitions:  # sources in the order in which they were found: breadth first
+            if transition.target and not depths[transition.target]:
+                depths[transition.target] = depths[transition.source] + 1
+        return tuple(depths)
+
+    @property
+    def is_trailing(self) -> bool:
+        """Whether some match has trailing conditions."""
+        return any(finish.negations or finish.slots for finishes in self.finishes for finish in finishes)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether two ways through the automaton may bind the same events to the same aliases."""
+        return _may_repeat(self.pattern.event, is_repeated=False)
+
+
+def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
+    """States and transitions of a checked pattern.
+
+    Raises:
+        PatternRefused: ``too-large``, with what is too many.
+    """
+    outline = Outline(pattern)
+    states: list[Progress] = [None]
+    numbers: dict[Progress, int] = {None: 0}
+    rows: list[tuple[int, int, Step]] = []
+    for source, progress in enumerate(states):
+        for step in outline.steps(_ROOT, progress, Edge(mode=outline.default)):
+            if step.after not in numbers:
+                numbers[step.after] = len(states)
+                states.append(step.after)
+            rows.append((source, numbers[step.after], step))
+        if len(states) > max_states:
+            advice = f"its alternatives, branches and repetitions make more than {max_states} states; split the pattern"
+            raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
+    slots = _slots(rows)
+    n_slots = max(slots, default=-1) + 1
+    _check_bits(pattern, outline, n_slots)
+    greedy = {
+        (source, step.greedy): slot
+        for (source, _, step), slot in zip(rows, slots, strict=True)
+        if step.greedy is not None and slot >= 0
+    }
+    accepting = tuple(progress is not None and outline.is_final(_ROOT, progress) for progress in states)
+    return PatternAutomaton(
+        pattern=pattern,
+        outline=outline,
+        states=tuple(states),
+        accepting=accepting,
+        finishes=tuple(
+            _finishes(outline, state, progress, greedy) if accepts else ()
+            for state, (progress, accepts) in enumerate(zip(states, accepting, strict=True))
+        ),
+        under_way=tuple(frozenset(outline.under_way(_ROOT, progress)) for progress in states),
+        transitions=_transitions(outline, rows, slots, greedy),
+        n_slots=n_slots,
+    )
+
+
+def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
+    counts = {
+        "steps": len(outline.atoms) + len(outline.negated),
+        "gaps": n_slots,
+        "repetitions": len(outline.repeats),
+        "spans": len(outline.spans),
+    }
+    for what, count in counts.items():
+        if count > MAX_BITS:
+            position = next(atoms_of(pattern.event)).position
+            raise PatternRefused("too-large", f"it has {count} {what}; at most {MAX_BITS}", position)
+
+
+def _slots(rows: Sequence[tuple[int, int, Step]]) -> list[int]:
+    """The slot of each row: by atom and gap, and where a state has alternatives of NOTs for them, one for each."""
+    variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
+    numbers: dict[tuple[int, int, int], int] = {}
+    slots = []
+    for source, _, step in rows:
+        place = step.edge.place
+        if place is None:
+            slots.append(-1)
+            continue
+        known = variants.setdefault((source, step.atom, place), [])
+        if step.edge.negations not in known:
+            known.append(step.edge.negations)
+        variant = known.index(step.edge.negations)
+        slots.append(numbers.setdefault((step.atom, place, variant), len(numbers)))
+    return slots
+
+
+def _transitions(
+    outline: Outline,
+    rows: Sequence[tuple[int, int, Step]],
+    slots: Sequence[int],
+    greedy: Mapping[tuple[int, Greed], int],
+) -> tuple[Transition, ...]:
+    pending: dict[int, list[tuple[Step, int]]] = {}
+    for (source, _, step), slot in zip(rows, slots, strict=True):
+        pending.setdefault(source, []).append((step, slot))
+    found = []
+    for (source, target, step), slot in zip(rows, slots, strict=True):
+        before = {other for _, other in pending[source]}
+        resets = frozenset(
+            later
+            for coming, later in pending.get(target, ())
+            if later not in before or not _is_parallel(outline, step, coming)
+        )
+        found.append(
+            Transition(
+                source=source,
+                target=target,
+                atom=step.atom,
+                slot=slot,
+                step=step,
+                resets=resets - {-1},
+                leaves=frozenset(greedy[source, one] for one in step.leaves if (source, one) in greedy),
+            )
+        )
+    return tuple(found)
+
+
+def _finishes(
+    outline: Outline, state: int, progress: Progress, greedy: Mapping[tuple[int, Greed], int]
+) -> tuple[Finish, ...]:
+    found = dict.fromkeys(
+        Finish(one.negations, frozenset(greedy[state, greed] for greed in one.greeds if (state, greed) in greedy))
+        for one in outline.exits(_ROOT, progress)
+    )
+    free = Finish((), frozenset())
+    return (free,) if free in found else tuple(found)
+
+
+def _is_parallel(outline: Outline, bound: Step, later: Step) -> bool:
+    """Whether a pending step stands beside the bound one in an AND, in the same iteration."""
+    here, there = outline.ancestors[bound.atom], outline.ancestors[later.atom]
+    common = [one for one, other in zip(here, there, strict=False) if one == other]
+    if not isinstance(outline.nodes[common[-1]], Conjunction):
+        return False
+    around = {outline.repeat_nodes[node] for node in common if node in outline.repeat_nodes}
+    return not around & later.begins
+
+
+def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
+    if isinstance(node, Disjunction) or (isinstance(node, Repeat) and is_repeated):
+        return True
+    repeated = is_repeated or (isinstance(node, Repeat) and node.max != 1)
+    return any(_may_repeat(part, is_repeated=repeated) for part in parts_of(node))
+
+
+def is_shareable(automaton: PatternAutomaton) -> bool:
+    """Whether partial matches need no memory of their own: the shared-node engine can run the pattern.
+
+    Every gap is ANY without limit and NOT, or the pattern is a plain sequence of atoms under NEXT; no spans, UNTIL or
+    GREEDY, no after-match rule, LIMIT or timeouts. (Conditions are the caller's to judge.)
+    """
+    pattern = automaton.pattern
+    if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts or automaton.outline.spans:
+        return False
+    if any(repeat.until is not None or repeat.greedy for repeat in automaton.outline.repeats):
+        return False
+    if automaton.outline.negated:
+        return False
+    edges = [transition.edge for transition in automaton.transitions if transition.slot >= 0]
+    if any(edge.limit_us is not None for edge in edges):
+        return False
+    return all(edge.mode == "any" for edge in edges) or is_plain_next(pattern)
+
+
+def is_plain_next(pattern: Pattern) -> bool:
+    """Whether a pattern is a sequence of atoms in which every gap is NEXT."""
+    event = pattern.event
+    if not isinstance(event, SequenceNode) or event.within_us is not None:
+        return False
+    if not all(isinstance(item.of, Atom) for item in event.items):
+        return False
+    default = "next" if pattern.select == "next" else None
+    return all((item.gap.mode if item.gap and item.gap.mode else default) == "next" for item in event.items[1:])

@@ -1,0 +1,383 @@
+"""Programs for conditions between steps, the event columns that they read, and room for them to run in.
+
+What the instructions mean stands in ``nfa.kernels.conditions``. A program is plain data: it may be kept as long as the
+numbers of columns and texts that it holds are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.conditions.predicates import BatchColumns, Leaf, leaf_of
+from nfa.conditions.texts import DROPPED, TextPool
+from nfa.conditions.values import ANY_TEXT, FLOAT, TEXT, classified, like_tokens
+from nfa.kernels import conditions as kernel
+from nfa.kernels.conditions import NIL, WIDTH, Stack
+from nfa.syntax import (
+    AGGREGATES,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Scalar,
+    operands_of,
+)
+from streams import EventBatch
+
+MAX_ATOMS = 64  # per pattern: the bits of a word
+
+_SIGNS: Mapping[ComparisonOperator, int] = {
+    "=": kernel.EQUAL,
+    "!=": kernel.UNEQUAL,
+    "<": kernel.LESS,
+    "<=": kernel.AT_MOST,
+    ">": kernel.GREATER,
+    ">=": kernel.AT_LEAST,
+}
+_CALCULATIONS: Mapping[ArithmeticOperator, int] = {
+    "+": kernel.PLUS,
+    "-": kernel.MINUS,
+    "*": kernel.TIMES,
+    "/": kernel.OVER,
+}
+_FUNCTIONS: Mapping[str, int] = {
+    "count": kernel.COUNT,
+    "sum": kernel.SUM,
+    "avg": kernel.AVG,
+    "min": kernel.MIN,
+    "max": kernel.MAX,
+    "first": kernel.FIRST,
+    "last": kernel.LAST,
+}
+
+
+class ColumnTable:
+    """The columns of events that programs read, by number from 0 in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Leaf, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The columns in the order of their numbers."""
+        return tuple(self._numbers)
+
+    def number(self, leaf: Leaf) -> int:
+        """The number of a column, new or known."""
+        return self._numbers.setdefault(leaf, len(self._numbers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionScope:
+    """What the names in a condition stand for.
+
+    Attributes:
+        own: Alias of the event at hand; None in WHERE.
+        atoms: For each alias its positive atoms as bits; an alias that is missing is unbound. For NOT and UNTIL the own
+            alias has no atoms.
+        repetitions: For each alias the innermost repetition around both it and the condition, below 64: a plain
+            reference means the same iteration of that one. Where there is none the alias is missing or ``NIL``.
+    """
+
+    own: str | None = None
+    atoms: Mapping[str, int] = field(default_factory=dict)
+    repetitions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledCondition:
+    """A program.
+
+    Attributes:
+        start: First word in ``ConditionCompiler.code``.
+        end: Word after the last.
+        depth: Places of the stack that it needs.
+    """
+
+    start: int
+    end: int
+    depth: int
+
+
+class ConditionCompiler:
+    """Writes the programs of several conditions one after another.
+
+    Args:
+        columns: Gains the columns that the conditions read.
+        texts: Gains the texts of their literals; these numbers must be kept, see ``literal_texts``.
+    """
+
+    def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
+        self._columns = columns
+        self._texts = texts
+        self._words: list[int] = []
+        self._text_places: list[int] = []
+        self._depth = 1
+
+    @property
+    def code(self) -> NDArray[np.int64]:
+        """All programs so far, a copy."""
+        return np.array(self._words, np.int64)
+
+    @property
+    def depth(self) -> int:
+        """Places of the stack that the most demanding program needs."""
+        return self._depth
+
+    @property
+    def literal_texts(self) -> NDArray[np.int64]:
+        """Numbers of the texts that programs hold, int64."""
+        return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
+
+    def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
+        """Follow a compaction of the texts; fetch ``code`` again.
+
+        Raises:
+            ValueError: A text of a program was dropped.
+        """
+        numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
+        if DROPPED in numbers:
+            raise ValueError("a text that a condition holds was dropped")
+        for place, number in zip(self._text_places, numbers, strict=True):
+            self._words[place] = number
+
+    def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
+        """Write one condition; names were resolved and checked before.
+
+        Raises:
+            ValueError: An aggregate nests, mixes aliases or has none; ``prev`` is not of the own alias.
+        """
+        start = len(self._words)
+        depth = self._write(expression, scope)
+        self._depth = max(self._depth, depth)
+        return CompiledCondition(start=start, end=len(self._words), depth=depth)
+
+    def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
+        """Append the instructions of an expression; returns the places of the stack that they need."""
+        match expression:
+            case Literal():
+                return self._write_constant(expression.value)
+            case Attribute():
+                return self._write_load(expression.path, expression.of, scope)
+            case Comparison():
+                return self._write_pair(expression, scope, kernel.COMPARE, _SIGNS[expression.operator])
+            case Arithmetic():
+                return self._write_pair(expression, scope, kernel.CALCULATE, _CALCULATIONS[expression.operator])
+            case Both():
+                return self._write_chain(expression.operands, scope, kernel.AND, kernel.JUMP_IF_FALSE)
+            case Either():
+                return self._write_chain(expression.operands, scope, kernel.OR, kernel.JUMP_IF_TRUE)
+            case Call():
+                return self._write_call(expression, scope)
+            case InList() | Like() | IsNull() | Not() | Negative():
+                return self._write_single(expression, scope)
+
+    def _write_single(
+        self, expression: InList | Like | IsNull | Not | Negative, scope: ConditionScope | _EventScope
+    ) -> int:
+        depth = self._write(expression.operand, scope)
+        match expression:
+            case IsNull():
+                self._append(kernel.IS_NULL)
+            case Not():
+                self._append(kernel.NOT)
+            case Negative():
+                self._append(kernel.NEGATE)
+            case InList():
+                self._append(kernel.IN, len(expression.values))
+                for literal in expression.values:
+                    self._write_constant(literal.value)
+                return max(depth, 2)
+            case Like():
+                tokens = _like_bytes(expression.pattern)
+                self._append(kernel.LIKE, len(tokens))
+                self._words += [*tokens, *[0] * (-len(tokens) % WIDTH)]
+        return depth
+
+    def _write_pair(
+        self, expression: Comparison | Arithmetic, scope: ConditionScope | _EventScope, operation: int, sign: int
+    ) -> int:
+        left = self._write(expression.left, scope)
+        right = self._write(expression.right, scope)
+        self._append(operation, sign)
+        return max(left, 1 + right)
+
+    def _write_chain(
+        self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, leap: int
+    ) -> int:
+        """Operands of AND, OR or coalesce: past the first that decides, none is run."""
+        leaps = []
+        depth = 1
+        for index, operand in enumerate(operands):
+            if index:
+                leaps.append(self._append(leap))
+            height = 0 if leap == kernel.JUMP_UNLESS_NULL else min(index, 1)
+            depth = max(depth, height + self._write(operand, scope))
+            if index and leap != kernel.JUMP_UNLESS_NULL:
+                self._append(operation)
+        for place in leaps:
+            self._words[place + 1] = (len(self._words) - place) // WIDTH - 1
+        return depth
+
+    def _write_call(self, call: Call, scope: ConditionScope | _EventScope) -> int:
+        if call.name == "coalesce":
+            return self._write_chain(call.arguments, scope, NIL, kernel.JUMP_UNLESS_NULL)
+        (argument,) = call.arguments
+        leaf = leaf_of(call)
+        if leaf is not None and isinstance(argument, Attribute):
+            return self._write_load(leaf, argument.of, scope)
+        if isinstance(scope, _EventScope):
+            raise ValueError(f"{call.name} stands inside another function of several events")
+        if call.name in AGGREGATES:
+            return self._write_aggregate(call.name, argument, scope)
+        if call.name != "prev" or scope.own is None:
+            raise ValueError(f"{call.name} has no meaning here")
+        place = self._append(kernel.PREVIOUS, _signed(scope.atoms.get(scope.own, 0)))
+        return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
+
+    def _write_aggregate(self, name: str, argument: Expression, scope: ConditionScope) -> int:
+        aliases = {scope.own if alias is None else alias for alias in _aliases_of(argument)} or {scope.own}
+        (alias, *others) = aliases
+        if others or alias is None:
+            raise ValueError(f"{name} runs over the events of one alias")
+        atoms = _signed(scope.atoms.get(alias, 0))
+        place = self._append(kernel.AGGREGATE, _FUNCTIONS[name], atoms, int(alias == scope.own))
+        return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
+
+    def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
+        """The program for one event after the instruction at ``place``, whose operand becomes its length."""
+        start = len(self._words)
+        depth = self._write(argument, scope)
+        self._words[place + operand] = (len(self._words) - start) // WIDTH
+        return depth
+
+    def _write_load(self, leaf: Leaf, alias: str | None, scope: ConditionScope | _EventScope) -> int:
+        is_own = alias is None or alias == scope.own
+        if leaf == ():
+            return self._write_constant(True)  # an event as such, which count counts
+        number = self._columns.number(leaf)
+        if isinstance(scope, _EventScope):
+            if (scope.own if alias is None else alias) != scope.alias:
+                raise ValueError(f"{alias} stands in a function of {scope.alias}")
+            self._append(kernel.OWN, number)
+        elif is_own:
+            self._append(kernel.OWN, number)
+        else:
+            assert alias is not None
+            atoms, repetition = scope.atoms.get(alias, 0), scope.repetitions.get(alias, NIL)
+            self._append(kernel.ALIAS, number, _signed(atoms), repetition)
+        return 1
+
+    def _write_constant(self, value: Scalar) -> int:
+        kind, normal = classified(value)
+        if kind == TEXT:
+            self._text_places.append(len(self._words) + 2)
+            word = self._texts.intern(normal)
+        elif kind == FLOAT:
+            word = int(np.array([normal], np.float64).view(np.int64)[0])
+        else:
+            word = normal or 0
+        self._append(kernel.CONSTANT, kind, word)
+        return 1
+
+    def _append(self, operation: int, *operands: int) -> int:
+        """Append one instruction; returns its place."""
+        place = len(self._words)
+        self._words += [operation, *operands, *[0] * (WIDTH - 1 - len(operands))]
+        return place
+
+
+def new_stack(depth: int, nodes: int) -> Stack:
+    """Room for programs.
+
+    Args:
+        depth: ``ConditionCompiler.depth``.
+        nodes: Length of the longest chain, such as the number of nodes there are.
+    """
+    values = np.zeros(depth, np.int64)
+    return Stack(
+        kinds=np.zeros(depth, np.uint8),
+        values=values,
+        floats=values.view(np.float64),
+        chain=np.zeros(nodes, np.int32),
+    )
+
+
+def event_columns(
+    batch: EventBatch,
+    rows: NDArray[np.intp],
+    columns: ColumnTable,
+    texts: TextPool,
+    reader: BatchColumns | None = None,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """What programs read of some events, as they read it.
+
+    Args:
+        batch: The events.
+        rows: Which of them.
+        columns: The columns.
+        texts: Gains their texts.
+        reader: Of the same batch, whose parsed rows should be shared.
+
+    Returns:
+        Kinds, uint8 (rows, columns), and values, int64 (rows, columns).
+    """
+    kinds = np.zeros((len(rows), len(columns)), np.uint8)
+    values = np.zeros((len(rows), len(columns)), np.int64)
+    found = (BatchColumns(batch) if reader is None else reader).read(rows, columns.leaves)
+    for number, leaf in enumerate(columns.leaves):
+        column = found[leaf]
+        kinds[:, number] = column.kinds
+        is_float, is_text = column.kinds == FLOAT, column.kinds == TEXT
+        values[:, number] = np.where(is_float, column.floats.view(np.int64), column.integers)
+        if is_text.any():
+            values[is_text, number] = texts.intern_all(column.texts[is_text])
+    return kinds, values
+
+
+@dataclass(frozen=True, slots=True)
+class _EventScope:
+    """Inside an aggregate or ``prev``: every name is of the event that the program runs on."""
+
+    alias: str
+    own: str | None
+
+
+def _aliases_of(expression: Expression) -> set[str | None]:
+    if isinstance(expression, Attribute):
+        return {expression.of}
+    return {alias for operand in operands_of(expression) for alias in _aliases_of(operand)}
+
+
+def _like_bytes(pattern: str) -> list[int]:
+    tokens: list[int] = []
+    for character, is_wild in like_tokens(pattern):
+        if is_wild:
+            tokens.append(kernel.ANY_TEXT if character == ANY_TEXT else kernel.ANY_CHARACTER)
+        else:
+            tokens += character.encode("utf-8", "surrogatepass")
+    return tokens
+
+
+def _signed(atoms: int) -> int:
+    if atoms >> MAX_ATOMS:
+        raise ValueError(f"a pattern has at most {MAX_ATOMS} steps here")
+    return atoms - (1 << MAX_ATOMS) if atoms >> (MAX_ATOMS - 1) else atoms

@@ -1,0 +1,232 @@
+"""The unary parts of step conditions, evaluated once per distinct condition and batch, over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.conditions.residuals import split_condition
+from nfa.conditions.values import Values, all_of, any_of, calculated, compared, first_known, likened, negated
+from nfa.syntax import (
+    ANY_TYPE,
+    OF_EVENT,
+    Arithmetic,
+    Atom,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Path,
+    operands_of,
+)
+from streams import EventBatch
+
+ALWAYS = 0  # row of the condition that every event meets
+
+Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id"]  # an attribute by path, or what an event has besides
+Columns: TypeAlias = Mapping[Leaf, Values]
+Types: TypeAlias = tuple[str, ...]
+
+_LEAVES: Mapping[str, OneOf["#time", "#type", "#id"]] = {"time": "#time", "type": "#type", "id": "#id"}
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateTable:
+    """The distinct (types, unary condition) pairs of some steps.
+
+    Attributes:
+        rows: Row of each pair in the result of ``evaluate``, from 1; row ``ALWAYS`` is true everywhere. Types are in
+            ascending order, the condition is ``split_condition``'s first part.
+    """
+
+    rows: Mapping[tuple[Types, Expression], int]
+
+    @classmethod
+    def of(cls, atoms: Iterable[Atom]) -> PredicateTable:
+        """The unary conditions of some steps (those of NOT and UNTIL are steps too), each once."""
+        rows: dict[tuple[Types, Expression], int] = {}
+        for atom in atoms:
+            unary, _ = split_condition(atom)
+            if unary is not None:
+                rows.setdefault((_sorted_types(atom), unary), len(rows) + 1)
+        return cls(rows)
+
+    def row_of(self, atom: Atom) -> int:
+        """Row of one of the steps; ``ALWAYS`` where its condition has no unary part."""
+        unary, _ = split_condition(atom)
+        return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
+
+    def evaluate(self, batch: EventBatch, columns: BatchColumns | None = None) -> NDArray[np.bool_]:
+        """Truth of every condition on every row, shape (conditions + 1, rows); only rows of its types can be true.
+
+        Args:
+            batch: The events.
+            columns: A reader of the same batch whose parsed rows should be shared.
+        """
+        passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
+        passed[ALWAYS] = True
+        reader = BatchColumns(batch) if columns is None else columns
+        codes = {name: code for code, name in enumerate(batch.type_names)}
+        by_types: dict[Types, list[tuple[Expression, int]]] = {}
+        for (types, condition), row in self.rows.items():
+            by_types.setdefault(types, []).append((condition, row))
+        for types, conditions in by_types.items():
+            rows = _rows_of_types(batch, types, codes)
+            if len(rows):
+                leaves = {leaf for condition, _ in conditions for leaf in leaves_of(condition)}
+                read = reader.read(rows, leaves)
+                for condition, row in conditions:
+                    passed[row, rows] = evaluate(condition, read, len(rows)).is_true
+        return passed
+
+
+class BatchColumns:
+    """Reads leaves of a batch as values; the JSON of a row is parsed when first needed, and once."""
+
+    def __init__(self, batch: EventBatch) -> None:
+        self._batch = batch
+        self._objects: list[Any] = [None] * len(batch)
+        self._is_parsed = np.zeros(len(batch), np.bool_)
+
+    def read(self, rows: NDArray[np.intp], leaves: Collection[Leaf]) -> dict[Leaf, Values]:
+        """Leaves of some rows, from decoded columns where the batch has them, else from its JSON."""
+        attributes = self._batch.attributes
+        found: dict[Leaf, Values] = {}
+        from_json: list[Path] = []
+        for leaf in leaves:
+            if isinstance(leaf, str):
+                found[leaf] = self._read_own(rows, leaf)
+            elif leaf in attributes:
+                found[leaf] = Values.of_arrow(attributes[leaf].take(pa.array(rows)))
+            else:
+                from_json.append(leaf)
+        if from_json:
+            items = self._parsed(rows)
+            for path in from_json:
+                found[path] = Values.of(read_path(item, path) for item in items)
+        return found
+
+    def _read_own(self, rows: NDArray[np.intp], leaf: str) -> Values:
+        if leaf == "#time":
+            return Values.of_integers(self._batch.time_us[rows])
+        if leaf == "#type":
+            names = np.array([*self._batch.type_names, ""], np.object_)
+            return Values.of_texts(names[self._batch.type_codes[rows]])
+        ids = self._batch.columns.column("id").take(pa.array(rows))
+        return Values.of_texts(ids.to_numpy(zero_copy_only=False))
+
+    def _parsed(self, rows: NDArray[np.intp]) -> list[Any]:
+        missing = rows[~self._is_parsed[rows]]
+        if len(missing):
+            texts = self._batch.columns.column("data").take(pa.array(missing)).to_pylist()
+            for row, text in zip(missing.tolist(), texts, strict=True):
+                self._objects[row] = orjson.loads(text)
+            self._is_parsed[missing] = True
+        return [self._objects[row] for row in rows.tolist()]
+
+
+def read_path(item: Any, path: Path) -> Any:
+    """Value at a path within nested objects; None where it leads nowhere."""
+    for name in path:
+        if not isinstance(item, dict):
+            return None
+        item = item.get(name)
+    return item
+
+
+def leaf_of(expression: Expression) -> Leaf | None:
+    """The column that an attribute, or ``time``, ``type`` or ``id`` of an alias, reads; None for what is no leaf."""
+    match expression:
+        case Attribute():
+            return expression.path
+        case Call() if expression.name in OF_EVENT:
+            return _LEAVES[expression.name]
+        case _:
+            return None
+
+
+def leaves_of(expression: Expression) -> Iterator[Leaf]:
+    """All columns that an expression reads, with repeats."""
+    leaf = leaf_of(expression)
+    if leaf is not None:
+        yield leaf
+    else:
+        for operand in operands_of(expression):
+            yield from leaves_of(operand)
+
+
+def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
+    """Value of an expression without its own alias, which reads the event at hand only, on ``size`` rows."""
+    match expression:
+        case Literal():
+            return Values.of_constant(expression.value, size)
+        case Attribute():
+            return columns[expression.path]
+        case Comparison():
+            left, right = evaluate(expression.left, columns, size), evaluate(expression.right, columns, size)
+            return compared(expression.operator, left, right)
+        case Arithmetic():
+            left, right = evaluate(expression.left, columns, size), evaluate(expression.right, columns, size)
+            return calculated(expression.operator, left, right)
+        case InList():
+            operand = evaluate(expression.operand, columns, size)
+            values = [Values.of_constant(value.value, size) for value in expression.values]
+            return any_of([compared("=", operand, value) for value in values], size)
+        case Both():
+            return all_of([evaluate(operand, columns, size) for operand in expression.operands], size)
+        case Either():
+            return any_of([evaluate(operand, columns, size) for operand in expression.operands], size)
+        case Call():
+            return _called(expression, columns, size)
+        case IsNull() | Not() | Negative() | Like():
+            return _changed(expression, evaluate(expression.operand, columns, size))
+
+
+def _changed(expression: IsNull | Not | Negative | Like, operand: Values) -> Values:
+    match expression:
+        case IsNull():
+            return Values.of_truth(operand.is_null, np.zeros(len(operand), np.bool_))
+        case Not():
+            return Values.of_truth(operand.is_false, ~(operand.is_true | operand.is_false))
+        case Negative():
+            return negated(operand)
+        case Like():
+            return likened(operand, expression.pattern)
+
+
+def _called(call: Call, columns: Columns, size: int) -> Values:
+    if call.name == "coalesce":
+        return first_known([evaluate(argument, columns, size) for argument in call.arguments])
+    leaf = leaf_of(call)
+    if leaf is None:
+        raise ValueError(f"{call.name} reads more than the event at hand")
+    return columns[leaf]
+
+
+def _sorted_types(atom: Atom) -> Types:
+    return tuple(sorted(set(atom.types)))
+
+
+def _rows_of_types(batch: EventBatch, types: Types, codes: Mapping[str, int]) -> NDArray[np.intp]:
+    if types == (ANY_TYPE,):
+        return np.arange(len(batch), dtype=np.intp)
+    wanted = [codes[name] for name in types if name in codes]
+    type_codes = batch.type_codes
+    if len(wanted) == 1:
+        return np.flatnonzero(type_codes == wanted[0])
+    return np.flatnonzero(np.isin(type_codes, wanted))

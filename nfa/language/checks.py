@@ -1,0 +1,80 @@
+"""Everything a pattern must meet beyond its grammar, in one order for text and JSON form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from nfa.errors import PatternRefused
+from nfa.language.description import describe_expression
+from nfa.language.limits import MAX_STEPS
+from nfa.language.placement import check_placement
+from nfa.language.references import Scope, check_references, resolve
+from nfa.language.scope import all_atoms_of, check_aliases, resolve_event, scope_of_match
+from nfa.language.tree_building import Draft
+from nfa.language.words import listed, quoted
+from nfa.syntax import NOWHERE, Column, Expression, Node, Pattern
+
+
+def checked(draft: Draft) -> Pattern:
+    """The pattern of a draft with its references resolved.
+
+    Raises:
+        PatternRefused: With every code but those that ``build_drafts`` raises and ``needs-end``, which depends on
+            the stream: see ``nfa.language.stream_checks``.
+    """
+    event = draft.pattern.event
+    _check_size(event)
+    check_placement(event)
+    check_aliases(event)
+    pattern = replace(draft.pattern, event=resolve_event(event))
+    scope = scope_of_match(event)
+    if pattern.where is not None:
+        pattern = replace(pattern, where=_seen(pattern.where, scope))
+    pattern = replace(pattern, returns=_columns(pattern, scope, draft))
+    _check_after(draft, scope)
+    if pattern.timeouts and pattern.within_us is None:
+        raise PatternRefused(
+            "needs-within",
+            "EMIT TIMEOUTS reports what the clause WITHIN ends, and there is none; add it, such as WITHIN 1 h",
+            draft.clauses.get("timeouts", NOWHERE),
+        )
+    return pattern
+
+
+def _check_size(event: Node) -> None:
+    for atom, _ in islice(all_atoms_of(event), MAX_STEPS, None):
+        raise PatternRefused(
+            "too-large", f"the pattern has more than {MAX_STEPS} steps, NOT and UNTIL included; split it", atom.position
+        )
+
+
+def _seen(expression: Expression, scope: Scope) -> Expression:
+    resolved = resolve(expression, scope)
+    check_references(resolved, scope)
+    return resolved
+
+
+def _columns(pattern: Pattern, scope: Scope, draft: Draft) -> tuple[Column, ...]:
+    columns: list[Column] = []
+    for column in pattern.returns:
+        expression = _seen(column.expression, scope)
+        name = column.name or describe_expression(expression)
+        if name in {other.name for other in columns}:
+            raise PatternRefused(
+                "duplicate-alias",
+                f"RETURN has two columns named {name}; give one another name with AS",
+                draft.clauses.get("returns", NOWHERE),
+            )
+        columns.append(Column(expression, name))
+    return tuple(columns)
+
+
+def _check_after(draft: Draft, scope: Scope) -> None:
+    alias = draft.pattern.after.alias
+    if alias is not None and alias not in scope.known:
+        raise PatternRefused(
+            "unknown-alias",
+            f"{alias} is no alias to skip to; write one of {listed(sorted(map(quoted, scope.known)))}",
+            draft.clauses.get("select", NOWHERE),
+        )

@@ -1,0 +1,146 @@
+"""Syntax tree back to text: what people read in messages, and a form that parses to an equal tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nfa.language.expression_text import describe_expression, describe_sum
+from nfa.language.words import STEP_WORDS, is_plain, quoted
+from nfa.syntax import (
+    After,
+    Atom,
+    Conjunction,
+    Disjunction,
+    Expression,
+    Gap,
+    Item,
+    Node,
+    Pattern,
+    Repeat,
+    Sequence,
+)
+
+__all__ = ["describe_atom", "describe_duration", "describe_expression", "describe_node", "describe_pattern"]
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+_SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0, None): "*"}
+
+
+def describe_pattern(pattern: Pattern) -> str:
+    """A whole pattern as text, one line per clause; it parses to an equal pattern."""
+    lines = [f"PATTERN {quoted(pattern.name)}", f"EVENT {describe_node(pattern.event)}"]
+    conditions = [f"[{', '.join('.'.join(map(quoted, path)) for path in pattern.keys)}]"] if pattern.keys else []
+    if pattern.where is not None:
+        conditions.append(describe_expression(pattern.where))
+    if conditions:
+        lines.append(f"WHERE {' AND '.join(conditions)}")
+    if pattern.within_us is not None:
+        lines.append(f"WITHIN {describe_duration(pattern.within_us)}")
+    words = [] if pattern.select == "all" else [pattern.select.upper()]
+    if words := words + _after(pattern.after):
+        lines.append(f"SELECT {' '.join(words)}")
+    if pattern.limit is not None:
+        lines.append(f"LIMIT {pattern.limit}")
+    if pattern.timeouts:
+        lines.append("EMIT TIMEOUTS")
+    if pattern.returns:
+        lines.append(f"RETURN {', '.join(_column(column.expression, column.name) for column in pattern.returns)}")
+    return "\n".join(lines)
+
+
+def describe_node(node: Node) -> str:
+    """A composite event as pattern text."""
+    match node:
+        case Atom():
+            return describe_atom(node)
+        case Repeat():
+            return _repeat(node)
+        case Sequence():
+            return f"SEQ({', '.join(map(_item, node.items))}){_span(node.within_us)}"
+        case Conjunction() | Disjunction():
+            word = "AND" if isinstance(node, Conjunction) else "OR"
+            return f"{word}({', '.join(map(describe_node, node.parts))}){_span(node.within_us)}"
+
+
+def describe_atom(atom: Atom) -> str:
+    """A step as pattern text, such as ``GenerateQuote q [totalPrice > 200]``."""
+    return _step(atom, "")
+
+
+def describe_duration(duration_us: int) -> str:
+    """A duration in its largest whole unit, such as ``90 s``."""
+    unit, size = next((unit, size) for unit, size in _UNITS if duration_us % size == 0)
+    return f"{duration_us // size} {unit}"
+
+
+def _repeat(node: Repeat) -> str:
+    quantifier = _quantifier(node.min, node.max)
+    if isinstance(node.of, Atom):
+        words = [_step(node.of, quantifier)]
+    elif isinstance(node.of, Repeat) or node.of.within_us is None:
+        words = [f"{describe_node(node.of)}{quantifier}"]
+    else:
+        words = [describe_node(node.of), quantifier]
+    if node.each is not None:
+        words.append(f"EACH {_gap(node.each)}")
+    if node.until is not None:
+        words.append(f"UNTIL {describe_atom(node.until)}")
+    if node.greedy:
+        words.append("GREEDY")
+    return " ".join(words)
+
+
+def _quantifier(least: int, most: int | None) -> str:
+    if sign := _SIGNS.get((least, most)):
+        return sign
+    if least == most:
+        return f"{{{least}}}"
+    return f"{{{least},{'' if most is None else most}}}"
+
+
+def _item(item: Item) -> str:
+    words = [] if item.gap is None else [_gap(item.gap)]
+    if item.negated is not None:
+        words += ["NOT", describe_atom(item.negated)]
+    if item.of is not None:
+        words.append(describe_node(item.of))
+    return " ".join(words)
+
+
+def _gap(gap: Gap) -> str:
+    words = [] if gap.within_us is None else ["WITHIN", describe_duration(gap.within_us)]
+    if gap.mode is not None:
+        words.append(gap.mode.upper())
+    return " ".join(words)
+
+
+def _span(within_us: int | None) -> str:
+    return "" if within_us is None else f" WITHIN {describe_duration(within_us)}"
+
+
+def _step(atom: Atom, quantifier: str) -> str:
+    words = ["_" if atom.is_any_type else "|".join(map(_dotted, atom.types))]
+    words[0] += quantifier
+    if atom.alias != atom.type:
+        words.append(quoted(atom.alias, STEP_WORDS))
+    if atom.condition is not None:
+        words.append(f"[{describe_expression(atom.condition)}]")
+    return " ".join(words)
+
+
+def _dotted(event_type: str) -> str:
+    first, *rest = event_type.split(".")
+    is_bare = is_plain(first) and first.upper() not in STEP_WORDS and all(map(is_plain, rest))
+    return event_type if is_bare else f"`{event_type}`"
+
+
+def _after(after: After) -> list[str]:
+    if after.rule == "none":
+        return []
+    words = [after.rule.replace("_", " ").upper()]
+    return words if after.alias is None else [*words, quoted(after.alias)]
+
+
+def _column(expression: Expression, name: str) -> str:
+    text = describe_sum(expression)
+    return text if name == describe_expression(expression) else f"{text} AS {quoted(name)}"

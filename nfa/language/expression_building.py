@@ -1,0 +1,195 @@
+"""Lark's tree to expressions. References are left as they stand: ``nfa.language.references`` finds their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+
+from lark import Token, Tree
+
+from nfa.errors import PatternRefused
+from nfa.language.limits import MAX_DURATION_US
+from nfa.syntax import (
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Path,
+    Position,
+)
+
+Branch: TypeAlias = Tree[Token]
+
+_UNITS_US: Mapping[str, int] = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "second": 1_000_000,
+    "min": 60_000_000,
+    "minute": 60_000_000,
+    "h": 3_600_000_000,
+    "hour": 3_600_000_000,
+    "d": 86_400_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_MAX_DIGITS = 20  # more are read as float64
+_SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+
+
+def build_expression(tree: Branch) -> Expression:
+    """The expression of a tree; attributes carry their whole path and no step.
+
+    Raises:
+        PatternRefused: ``syntax`` for a number beyond float64, ``duration`` for one that is no positive whole number
+            of microseconds.
+    """
+    if tree.data in _SIGNS:
+        left, right = _parts(tree)
+        return Arithmetic(_SIGNS[tree.data], left, right)
+    return _BUILDERS[tree.data](tree)
+
+
+def build_duration(tree: Branch) -> int:
+    """Microseconds of a duration.
+
+    Raises:
+        PatternRefused: ``duration``.
+    """
+    number, unit = tokens_of(tree)
+    size = _UNITS_US.get(unit.lower()) or _UNITS_US[unit.lower().removesuffix("s")]
+    text, _, exponent = str(number).lower().partition("e")
+    whole, _, fraction = text.partition(".")
+    if len(number) <= _MAX_DIGITS and abs(int(exponent or 0)) <= _MAX_DIGITS:
+        scale = int(exponent or 0) - len(fraction)
+        up, down = int(f"1{'0' * scale}"), int(f"1{'0' * -scale}")
+        value, rest = divmod(int(whole + fraction) * size * up, down)
+        if rest == 0 and 0 < value <= MAX_DURATION_US:
+            return value
+    raise PatternRefused(
+        "duration",
+        f"{number} {unit} is not a positive whole number of microseconds (up to 2^62); write for example 5 min",
+        position_of(tree),
+    )
+
+
+def build_path(tree: Branch) -> Path:
+    """The names of a path."""
+    return tuple(build_name(name) for name in trees_of(tree))
+
+
+def build_name(tree: Branch) -> str:
+    """A name without its quotes."""
+    (token,) = tokens_of(tree)
+    return token[1:-1] if token.type == "QUOTED" else str(token)
+
+
+def position_of(tree: Branch) -> Position:
+    """Where a tree begins."""
+    return Position(tree.meta.line, tree.meta.column)
+
+
+def trees_of(tree: Branch) -> list[Branch]:
+    """The children that are trees."""
+    return [child for child in tree.children if isinstance(child, Tree)]
+
+
+def tokens_of(tree: Branch) -> list[Token]:
+    """The children that are tokens."""
+    return [child for child in tree.children if isinstance(child, Token)]
+
+
+def _parts(tree: Branch) -> tuple[Expression, ...]:
+    return tuple(build_expression(child) for child in trees_of(tree))
+
+
+def _only(tree: Branch) -> Expression:
+    (part,) = _parts(tree)
+    return part
+
+
+def _compare(tree: Branch) -> Comparison:
+    left, right = _parts(tree)
+    (sign,) = tokens_of(tree)
+    return Comparison(cast(ComparisonOperator, str(sign)), left, right)
+
+
+def _in_list(tree: Branch) -> InList:
+    operand, *values = _parts(tree)
+    return InList(operand, tuple(cast("list[Literal]", values)))
+
+
+def _like(tree: Branch) -> Like:
+    return Like(_only(tree), _text(tokens_of(tree)[0]))
+
+
+def _negative(tree: Branch) -> Expression:
+    """``-5`` is a constant, ``-(5)`` the negative of one: the two have different trees."""
+    (operand,) = trees_of(tree)
+    return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
+
+
+def _number(tree: Branch, sign: int) -> Literal:
+    """A constant of 64 bits if it is whole, else a float."""
+    (token,) = tokens_of(tree)
+    if token.type == "INT" and len(token) <= _MAX_DIGITS:
+        value = sign * int(token)
+        if -(2**63) <= value < 2**63:
+            return Literal(value)
+    number = sign * float(token)
+    if abs(number) == float("inf"):
+        raise PatternRefused(
+            "syntax",
+            f"the number {_shortened(token)} is larger than a float64 can hold; write a smaller one",
+            position_of(tree),
+        )
+    return Literal(number)
+
+
+def _call(tree: Branch) -> Call:
+    return Call(tokens_of(tree)[0].lower(), _parts(tree), position_of(tree))
+
+
+def _text(token: Token) -> str:
+    return token[1:-1].replace("''", "'")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:27]}..."
+
+
+_BUILDERS: Mapping[str, Callable[[Branch], Expression]] = {
+    "either": lambda tree: Either(_parts(tree)),
+    "both": lambda tree: Both(_parts(tree)),
+    "negation": lambda tree: Not(_only(tree)),
+    "compare": _compare,
+    "is_null": lambda tree: IsNull(_only(tree)),
+    "is_not_null": lambda tree: Not(IsNull(_only(tree))),
+    "in_list": _in_list,
+    "not_in_list": lambda tree: Not(_in_list(tree)),
+    "like": _like,
+    "not_like": lambda tree: Not(_like(tree)),
+    "negative": _negative,
+    "group": _only,
+    "reference": lambda tree: Attribute(build_path(trees_of(tree)[0]), position=position_of(tree)),
+    "call": _call,
+    "number": lambda tree: _number(tree, 1),
+    "negative_number": lambda tree: _number(tree, -1),
+    "string": lambda tree: Literal(_text(tokens_of(tree)[0])),
+    "true": lambda _: Literal(True),
+    "false": lambda _: Literal(False),
+    "null": lambda _: Literal(None),
+    "duration": lambda tree: Literal(build_duration(tree)),
+}

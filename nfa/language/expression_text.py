@@ -1,0 +1,111 @@
+"""Conditions back to text, with no more brackets than reading them again needs."""
+
+from __future__ import annotations
+
+from nfa.language.words import CONDITION_WORDS, quoted
+from nfa.syntax import (
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+)
+
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(8)
+_ADDITIVE = ("+", "-")
+
+
+def describe_expression(expression: Expression) -> str:
+    """A condition as pattern text."""
+    return _written(expression)[0]
+
+
+def describe_sum(expression: Expression) -> str:
+    """An expression as a column of RETURN, where a condition stands in brackets."""
+    return _at_least(_SUM, expression)
+
+
+def describe_literal(literal: Literal) -> str:
+    """A constant as pattern text."""
+    match literal.value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(literal.value).upper()
+        case str():
+            return "'" + literal.value.replace("'", "''") + "'"
+        case _:
+            return repr(literal.value)
+
+
+def _written(expression: Expression) -> tuple[str, int]:
+    """The text, and how tightly its outermost operator binds."""
+    match expression:
+        case Literal():
+            text = describe_literal(expression)
+            return text, _UNARY if text.startswith("-") else _PRIMARY
+        case Attribute():
+            return _reference(expression), _PRIMARY
+        case Call():
+            return f"{expression.name}({', '.join(map(describe_expression, expression.arguments))})", _PRIMARY
+        case Negative():
+            return _negative(expression), _UNARY
+        case Arithmetic():
+            level = _SUM if expression.operator in _ADDITIVE else _PRODUCT
+            left, right = _at_least(level, expression.left), _at_least(level + 1, expression.right)
+            return f"{left} {expression.operator} {right}", level
+        case Not():
+            return _inverse(expression)
+        case Both():
+            return " AND ".join(_at_least(_NOT, operand) for operand in expression.operands), _AND
+        case Either():
+            return " OR ".join(_at_least(_AND, operand) for operand in expression.operands), _OR
+        case _:
+            return _tested(expression, ""), _COMPARISON
+
+
+def _tested(expression: Comparison | IsNull | InList | Like, negation: str) -> str:
+    match expression:
+        case Comparison():
+            left, right = _at_least(_SUM, expression.left), _at_least(_SUM, expression.right)
+            return f"{left} {expression.operator} {right}"
+        case IsNull():
+            return f"{_at_least(_SUM, expression.operand)} IS {negation}NULL"
+        case InList():
+            values = ", ".join(map(describe_literal, expression.values))
+            return f"{_at_least(_SUM, expression.operand)} {negation}IN ({values})"
+        case Like():
+            pattern = describe_literal(Literal(expression.pattern))
+            return f"{_at_least(_SUM, expression.operand)} {negation}LIKE {pattern}"
+
+
+def _inverse(expression: Not) -> tuple[str, int]:
+    operand = expression.operand
+    if isinstance(operand, IsNull | InList | Like):
+        return _tested(operand, "NOT "), _COMPARISON
+    return f"NOT {_at_least(_NOT, operand)}", _NOT
+
+
+def _negative(expression: Negative) -> str:
+    """Brackets keep ``-(5)`` from being the constant -5, and two signs from being a comment."""
+    text = _at_least(_PRIMARY, expression.operand)
+    is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
+    return f"-({text})" if is_number else f"-{text}"
+
+
+def _reference(attribute: Attribute) -> str:
+    first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)
+    return ".".join([quoted(first, CONDITION_WORDS), *map(quoted, rest)])
+
+
+def _at_least(level: int, expression: Expression) -> str:
+    text, own = _written(expression)
+    return text if own >= level else f"({text})"

@@ -1,0 +1,131 @@
+"""Conditions that no first event of a step can meet, because ``prev`` is null there.
+
+A three-valued best case: for each expression the kinds of value that it might have at the first element, with ``prev``
+certainly null and everything else free. The set is never too small, so only what is certainly never true is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from nfa.errors import PatternRefused
+from nfa.language.references import calls_of
+from nfa.syntax import (
+    OF_EVENT,
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Either,
+    Expression,
+    IsNull,
+    Literal,
+    Negative,
+    Not,
+    operands_of,
+)
+
+Kind: TypeAlias = OneOf["true", "false", "null", "other"]
+Kinds: TypeAlias = frozenset[Kind]
+
+_ANY: Kinds = frozenset(["true", "false", "null", "other"])
+_NULL: Kinds = frozenset(["null"])
+_LOGIC: Kinds = frozenset(["true", "false", "null"])
+_NUMBER: Kinds = frozenset(["other", "null"])
+_SOME: Kinds = frozenset(["other"])
+
+
+def check_first_element(condition: Expression) -> None:
+    """Refuse a step condition with ``prev`` that cannot be true for the step's first event.
+
+    Raises:
+        PatternRefused: ``never-true``.
+    """
+    call = next((call for call in calls_of(condition) if call.name == "prev"), None)
+    if call is not None and "true" not in _kinds(condition):
+        raise PatternRefused(
+            "never-true",
+            "prev is null for the first event of the step, so the condition can never become true; give a value for "
+            "it, as in coalesce(prev(v), 0), or allow it with prev(v) IS NULL OR …",
+            call.position,
+        )
+
+
+def _kinds(expression: Expression) -> Kinds:
+    match expression:
+        case Literal():
+            return _of_literal(expression)
+        case Attribute():
+            return _ANY
+        case Call():
+            return _of_call(expression)
+        case Not():
+            return _inverted(_kinds(expression.operand))
+        case Both():
+            return _joined([_kinds(operand) for operand in expression.operands], "false", "true")
+        case Either():
+            return _joined([_kinds(operand) for operand in expression.operands], "true", "false")
+        case IsNull():
+            kinds = _kinds(expression.operand)
+            return _filtered("true" if "null" in kinds else None, "false" if kinds - _NULL else None)
+        case Arithmetic() | Negative():
+            return _unless_null(expression, _NUMBER)
+        case _:
+            return _unless_null(expression, _LOGIC)
+
+
+def _of_literal(literal: Literal) -> Kinds:
+    match literal.value:
+        case None:
+            return _NULL
+        case bool():
+            return _filtered("true" if literal.value else "false")
+        case _:
+            return _SOME
+
+
+def _of_call(call: Call) -> Kinds:
+    if call.name == "prev":
+        return _NULL
+    if call.name == "count":
+        return _SOME
+    if call.name in OF_EVENT:
+        return _NUMBER
+    if call.name != "coalesce":
+        return _ANY
+    found: Kinds = frozenset()
+    for argument in call.arguments:
+        kinds = _kinds(argument)
+        found |= kinds - _NULL
+        if "null" not in kinds:
+            return found
+    return found | _NULL
+
+
+def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
+    """Null if the operand before the list or either side is certainly null, else anything of ``kinds``."""
+    operands = operands_of(expression)
+    deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
+    return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
+
+
+def _inverted(kinds: Kinds) -> Kinds:
+    return _filtered(
+        "true" if "false" in kinds else None,
+        "false" if "true" in kinds else None,
+        "null" if kinds & {"null", "other"} else None,
+    )
+
+
+def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
+    """AND (false is strong) and OR (true is strong)."""
+    return _filtered(
+        strong if any(strong in kinds for kinds in operands) else None,
+        weak if all(weak in kinds for kinds in operands) else None,
+        "null" if any(kinds & {"null", "other"} for kinds in operands) else None,
+    )
+
+
+def _filtered(*kinds: Kind | None) -> Kinds:
+    return frozenset(kind for kind in kinds if kind is not None)

@@ -1,0 +1,91 @@
+"""Pattern text to syntax tree. Every refusal names line, column and what would be right."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from typing import NoReturn, cast
+
+from lark import Lark
+from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from nfa.errors import PatternRefused
+from nfa.language.checks import checked
+from nfa.language.limits import check_text, position_at
+from nfa.language.tree_building import build_drafts
+from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, listed
+from nfa.syntax import NOWHERE, Pattern, Position
+
+_WORD = re.compile(r"\w+|<>|==|//|/\*|.", re.DOTALL)
+_NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
+
+
+def parse_patterns(text: str) -> tuple[Pattern, ...]:
+    """Read one or more patterns.
+
+    Raises:
+        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    """
+    check_text(text)
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        _refuse_syntax(error, text)
+    return tuple(checked(draft) for draft in build_drafts(tree, text))
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Read exactly one pattern.
+
+    Raises:
+        PatternRefused: As ``parse_patterns``, and when the text holds more than one pattern.
+    """
+    patterns = parse_patterns(text)
+    if len(patterns) > 1:
+        names = ", ".join(pattern.name for pattern in patterns)
+        raise PatternRefused("syntax", f"one pattern is expected here, found {names}", NOWHERE)
+    return patterns[0]
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("nfa.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
+
+
+def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
+    advice = f"expected {listed(sorted({_called(name) for name in _acceptable(text)}))}"
+    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+        position, found = position_at(text, len(text)), "the text ends"
+    else:
+        place = error.pos_in_stream or 0
+        position, word = Position(error.line, error.column), _word_at(text, place)
+        found = f"unexpected {word!r}"
+        if hint := _hint(word):
+            advice += f" ({hint})"
+    raise PatternRefused("syntax", f"{found}; {advice}", position) from error
+
+
+def _called(terminal: str) -> str:
+    return TERMINALS.get(terminal, terminal.removeprefix("_"))
+
+
+def _hint(word: str) -> str | None:
+    if word.upper() in _NAMES_IN_QUOTES:
+        return f"as a name it stands in back quotes: `{word}`"
+    return HINTS.get(word)
+
+
+def _word_at(text: str, place: int) -> str:
+    match = _WORD.match(text, place)
+    return match.group() if match else ""
+
+
+def _acceptable(text: str) -> set[str]:
+    """Terminals that could stand where parsing stopped."""
+    interactive = _parser().parse_interactive(text)
+    with suppress(UnexpectedInput):
+        interactive.exhaust_lexer()
+    return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]

@@ -1,0 +1,180 @@
+"""Where NOT, gap prefixes, GREEDY and quantifiers may stand (``docs/semantics.md``, sections 4.2 and 4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nfa.errors import PatternRefused
+from nfa.language.description import describe_atom
+from nfa.syntax import (
+    NOWHERE,
+    Atom,
+    Conjunction,
+    Disjunction,
+    Item,
+    Node,
+    Position,
+    Repeat,
+    Sequence,
+    atoms_of,
+    parts_of,
+)
+
+
+def check_placement(node: Node) -> None:
+    """Refuse what has no meaning at its place.
+
+    Raises:
+        PatternRefused: ``no-positive-step``, ``gap-placement``, ``not-placement``, ``nullable-repeat``,
+            ``greedy-group`` or ``greedy-placement``.
+    """
+    match node:
+        case Sequence():
+            _check_sequence(node)
+        case Conjunction():
+            for part in node.parts:
+                _check_edges(part, "a part of AND")
+        case Repeat():
+            _check_repeat(node)
+        case _:
+            pass
+    if not isinstance(node, Atom | Repeat) and node.within_us is not None:
+        _check_edges(node, "a part with WITHIN")
+    for part in parts_of(node):
+        check_placement(part)
+
+
+def can_be_empty(node: Node) -> bool:
+    """Whether some skeleton of the part has no step."""
+    match node:
+        case Atom():
+            return False
+        case Repeat():
+            return node.min == 0 or can_be_empty(node.of)
+        case Disjunction():
+            return any(map(can_be_empty, node.parts))
+        case _:
+            return all(map(can_be_empty, node.parts))
+
+
+def trailing_items(node: Node) -> Iterator[Item]:
+    """The NOTs after which a match may hold nothing of this part; in no special order."""
+    if isinstance(node, Sequence):
+        for item in reversed(node.items):
+            if item.of is None:
+                yield item
+            else:
+                yield from trailing_items(item.of)
+                if not can_be_empty(item.of):
+                    return
+    else:
+        for part in parts_of(node):
+            yield from trailing_items(part)
+
+
+def trailing_greedy(node: Node) -> Iterator[Repeat]:
+    """The GREEDY repetitions after which a match may hold nothing of this part; in no special order."""
+    if isinstance(node, Repeat) and node.greedy:
+        yield node
+    if isinstance(node, Sequence):
+        for part in reversed(node.parts):
+            yield from trailing_greedy(part)
+            if not can_be_empty(part):
+                return
+    else:
+        for part in parts_of(node):
+            yield from trailing_greedy(part)
+
+
+def _leading_items(node: Node) -> Iterator[Item]:
+    if isinstance(node, Sequence):
+        for item in node.items:
+            if item.of is None:
+                yield item
+            else:
+                yield from _leading_items(item.of)
+                if not can_be_empty(item.of):
+                    return
+    else:
+        for part in parts_of(node):
+            yield from _leading_items(part)
+
+
+def _check_edges(node: Node, place: str) -> None:
+    for item in (*_leading_items(node), *trailing_items(node)):
+        assert item.negated is not None
+        raise PatternRefused(
+            "not-placement",
+            f"NOT {describe_atom(item.negated)} stands at the edge of {place}, where no gap of the pattern is; put it "
+            "between two steps of that part that always occur, or outside of the part",
+            item.position,
+        )
+    for repeat in trailing_greedy(node):
+        raise PatternRefused(
+            "greedy-placement",
+            f"GREEDY stands at the end of {place}, where no gap of the pattern is; let a step that always occurs "
+            "follow in that part, or leave GREEDY out",
+            repeat.position,
+        )
+
+
+def _check_sequence(node: Sequence) -> None:
+    if not node.parts:
+        place = node.items[0].position if node.items else NOWHERE
+        raise PatternRefused("no-positive-step", "every step of this SEQ is negated; add a step that must occur", place)
+    is_first = True
+    for number, item in enumerate(node.items):
+        if item.gap is not None:
+            _check_gap(item, is_first)
+        if item.negated is not None and item.gap is not None and item.gap.mode == "strict":
+            _check_strict_not(item, node.items[number + 1 :])
+        is_first = is_first and item.of is None
+
+
+def _check_gap(item: Item, is_first: bool) -> None:
+    assert item.gap is not None
+    if item.negated is not None and item.gap.mode in ("any", "next"):
+        mode = item.gap.mode.upper()
+        raise PatternRefused(
+            "gap-placement",
+            f"{mode} NOT has no meaning; write NOT for the whole gap, or STRICT NOT for the next event only",
+            item.position,
+        )
+    if is_first:
+        raise PatternRefused(
+            "gap-placement",
+            "the first step of a SEQ has no gap before it inside the SEQ; write the prefix before the SEQ, "
+            "where that follows another step, or leave it out",
+            item.position,
+        )
+
+
+def _check_strict_not(item: Item, rest: tuple[Item, ...]) -> None:
+    if all(other.of is None or can_be_empty(other.of) for other in rest):
+        raise PatternRefused(
+            "gap-placement",
+            "STRICT NOT speaks about the event directly before a step that always follows in its SEQ, and none does; "
+            "write NOT, or add that step",
+            item.position,
+        )
+
+
+def _check_repeat(node: Repeat) -> None:
+    if can_be_empty(node.of):
+        raise PatternRefused(
+            "nullable-repeat",
+            "the repeated part can be empty, so one iteration would be none; make one of its steps required, or leave "
+            "the quantifier out",
+            node.position,
+        )
+    if node.greedy and not isinstance(node.of, Atom):
+        raise PatternRefused(
+            "greedy-group",
+            "GREEDY belongs to a single repeated step, not to a group; write it after the quantifier of a step",
+            node.position,
+        )
+
+
+def first_position(node: Node) -> Position:
+    """Where the part's first step is written."""
+    return next((atom.position for atom in atoms_of(node)), NOWHERE)

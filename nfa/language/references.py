@@ -1,0 +1,256 @@
+"""What the names in a condition refer to, and which of them it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from nfa.errors import PatternRefused
+from nfa.language.description import describe_expression
+from nfa.language.words import listed, quoted
+from nfa.syntax import (
+    AGGREGATES,
+    OF_EVENT,
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    operands_of,
+)
+
+FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", "coalesce")
+
+_Within: TypeAlias = OneOf["aggregate", "prev", None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a condition can see.
+
+    Attributes:
+        own: Alias of the event at hand; None in WHERE and RETURN.
+        known: Every alias that a name can mean here.
+        hidden: Aliases of NOT and UNTIL steps elsewhere, which nothing can mean here.
+        bound: Aliases bound before, in the same iteration of the repetitions around.
+        listed: Aliases with events bound before in any iteration: what aggregates can see.
+        groups: Aliases that may hold several events here, so that only aggregates may use them.
+        has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
+    """
+
+    own: str | None
+    known: frozenset[str]
+    hidden: frozenset[str]
+    bound: frozenset[str]
+    listed: frozenset[str]
+    groups: frozenset[str]
+    has_previous: bool = True
+
+
+def attributes_of(expression: Expression) -> Iterator[Attribute]:
+    """All attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
+    if isinstance(expression, Attribute):
+        yield expression
+    for operand in operands_of(expression):
+        yield from attributes_of(operand)
+
+
+def calls_of(expression: Expression) -> Iterator[Call]:
+    """All calls within an expression, outer ones first."""
+    if isinstance(expression, Call):
+        yield expression
+    for operand in operands_of(expression):
+        yield from calls_of(operand)
+
+
+def resolve(expression: Expression, scope: Scope) -> Expression:
+    """The expression with each attribute's step found.
+
+    Raises:
+        PatternRefused: ``unknown-alias`` or ``bare-alias``.
+    """
+    match expression:
+        case Attribute():
+            return _resolved(expression, scope)
+        case Call():
+            takes_alias = expression.name in OF_EVENT or expression.name == "count"
+            arguments = tuple(
+                _resolved_alias(argument, scope, expression.name)
+                if takes_alias and isinstance(argument, Attribute) and len(argument.path) == 1
+                else resolve(argument, scope)
+                for argument in expression.arguments
+            )
+            return replace(expression, arguments=arguments)
+        case Literal():
+            return expression
+        case Comparison() | Arithmetic():
+            return replace(expression, left=resolve(expression.left, scope), right=resolve(expression.right, scope))
+        case IsNull() | InList() | Like() | Not() | Negative():
+            return replace(expression, operand=resolve(expression.operand, scope))
+        case Both() | Either():
+            return replace(expression, operands=tuple(resolve(operand, scope) for operand in expression.operands))
+
+
+def check_references(expression: Expression, scope: Scope) -> None:
+    """Refuse what a resolved expression cannot see or what has no meaning at its place.
+
+    Raises:
+        PatternRefused: ``not-yet-bound``, ``group-alias``, ``prev``, ``bare-alias``, ``aggregate`` or
+            ``unknown-function``.
+    """
+    _check(expression, scope, None)
+
+
+def _resolved(attribute: Attribute, scope: Scope) -> Attribute:
+    first, *rest = attribute.path
+    if first in scope.known:
+        if not rest:
+            _refuse_bare(attribute, first)
+        return replace(attribute, path=tuple(rest), of=first)
+    if scope.own is None or (rest and first in scope.hidden):
+        _refuse_unknown(attribute, first, scope)
+    return attribute
+
+
+def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Attribute:
+    (name,) = attribute.path
+    if name in scope.known:
+        return replace(attribute, path=(), of=name)
+    if function in OF_EVENT or scope.own is None:
+        _refuse_unknown(attribute, name, scope)
+    return attribute
+
+
+def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> None:
+    if name in scope.hidden:
+        advice = f"{name} names a step after NOT or UNTIL, which exists only inside its own brackets"
+    else:
+        advice = f"write one of {listed(sorted(map(quoted, scope.known)))}"
+        advice += "" if scope.own else ", a dot and the attribute"
+    raise PatternRefused("unknown-alias", f"{name} is no alias that is known here; {advice}", attribute.position)
+
+
+def _refuse_bare(attribute: Attribute, alias: str) -> None:
+    raise PatternRefused(
+        "bare-alias",
+        f"the alias {alias} stands for an event, not for a value; write an attribute as {quoted(alias)}.name, or use "
+        f"count({quoted(alias)}), time(…), type(…) or id(…)",
+        attribute.position,
+    )
+
+
+def _check(expression: Expression, scope: Scope, within: _Within) -> None:
+    match expression:
+        case Attribute():
+            if not expression.path:
+                _refuse_bare(expression, expression.of or "")
+            _check_visible(expression, scope, within)
+        case Call():
+            _check_call(expression, scope, within)
+        case _:
+            for operand in operands_of(expression):
+                _check(operand, scope, within)
+
+
+def _check_visible(attribute: Attribute, scope: Scope, within: _Within) -> None:
+    alias = attribute.of
+    if alias is None or alias == scope.own:
+        return
+    text = describe_expression(attribute)
+    if within == "prev":
+        raise PatternRefused(
+            "prev",
+            f"prev looks at the step's own previous event, and {text} is of the step {alias}; write last({text})",
+            attribute.position,
+        )
+    if alias not in (scope.listed if within else scope.bound):
+        again = "" if alias not in scope.listed else f", or last({text}) for the iterations before"
+        raise PatternRefused(
+            "not-yet-bound",
+            f"{text} refers to the step {alias}, which is not bound before this step; move the condition to {alias} "
+            f"or to WHERE{again}",
+            attribute.position,
+        )
+    if not within and alias in scope.groups:
+        raise PatternRefused(
+            "group-alias",
+            f"{alias} is repeated and may hold several events; choose with first({text}), last({text}) or another "
+            "aggregate",
+            attribute.position,
+        )
+
+
+def _check_call(call: Call, scope: Scope, within: _Within) -> None:
+    if call.name in AGGREGATES:
+        _check_aggregate(call, scope, within)
+    elif call.name in OF_EVENT:
+        _check_of_event(call, scope, within)
+    elif call.name == "prev":
+        _check_prev(call, scope, within)
+    elif call.name == "coalesce":
+        for argument in call.arguments:
+            _check(argument, scope, within)
+    else:
+        raise PatternRefused(
+            "unknown-function", f"{call.name} is no function; there are {listed(sorted(FUNCTIONS))}", call.position
+        )
+
+
+def _check_aggregate(call: Call, scope: Scope, within: _Within) -> None:
+    if within is not None:
+        raise PatternRefused(
+            "aggregate", f"{call.name} stands inside another aggregate or prev; aggregates do not nest", call.position
+        )
+    if len(call.arguments) != 1:
+        raise PatternRefused(
+            "aggregate",
+            f"{call.name} takes one expression, found {len(call.arguments)}; call it for each",
+            call.position,
+        )
+    (argument,) = call.arguments
+    if call.name == "count" and isinstance(argument, Attribute) and not argument.path:
+        _check_visible(argument, scope, "aggregate")
+        return
+    _check(argument, scope, "aggregate")
+    aliases = sorted({attribute.of or scope.own or "" for attribute in attributes_of(argument)})
+    if len(aliases) != 1:
+        found = f"{listed(aliases)} are mixed" if aliases else "it names none"
+        raise PatternRefused(
+            "aggregate", f"{call.name} runs over the events of one step, and {found}; name one alias", call.position
+        )
+
+
+def _check_of_event(call: Call, scope: Scope, within: _Within) -> None:
+    argument = call.arguments[0]
+    if len(call.arguments) != 1 or not isinstance(argument, Attribute) or argument.path:
+        raise PatternRefused(
+            "bare-alias", f"{call.name} takes the alias of a step and nothing else, as in {call.name}(a)", call.position
+        )
+    _check_visible(argument, scope, within)
+
+
+def _check_prev(call: Call, scope: Scope, within: _Within) -> None:
+    if not scope.has_previous or scope.own is None:
+        raise PatternRefused(
+            "prev",
+            "prev has a meaning in the brackets of a step only, not in WHERE, RETURN or after NOT or UNTIL; "
+            "move the condition there",
+            call.position,
+        )
+    if within is not None:
+        raise PatternRefused("prev", f"prev stands inside {within}; call it outside of that", call.position)
+    if len(call.arguments) != 1:
+        raise PatternRefused("prev", "prev takes one expression; call it for each", call.position)
+    _check(call.arguments[0], scope, "prev")
+    if next(attributes_of(call.arguments[0]), None) is None:
+        raise PatternRefused("prev", "prev looks at an attribute of the step; name one, as in prev(v)", call.position)

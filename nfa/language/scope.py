@@ -1,0 +1,194 @@
+"""Which aliases there are, and which of them each condition of a pattern can see (``docs/semantics.md``, 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from nfa.errors import PatternRefused
+from nfa.language.never_true import check_first_element
+from nfa.language.references import Scope, attributes_of, check_references, resolve
+from nfa.language.words import quoted
+from nfa.syntax import (
+    Atom,
+    Conjunction,
+    Disjunction,
+    Expression,
+    Item,
+    Node,
+    Repeat,
+    Sequence,
+    atoms_of,
+    parts_of,
+)
+
+__all__ = ["all_atoms_of", "attributes_of", "check_aliases", "hidden_aliases", "resolve_event", "scope_of_match"]
+
+_NONE: frozenset[str] = frozenset()
+
+
+def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
+    """All atoms below a node in the order of the text, each with whether it is positive (not of NOT or UNTIL)."""
+    match node:
+        case Atom():
+            yield node, True
+        case Sequence():
+            for item in node.items:
+                if item.negated is not None:
+                    yield item.negated, False
+                if item.of is not None:
+                    yield from all_atoms_of(item.of)
+        case Repeat():
+            yield from all_atoms_of(node.of)
+            if node.until is not None:
+                yield node.until, False
+        case _:
+            for part in node.parts:
+                yield from all_atoms_of(part)
+
+
+def check_aliases(event: Node) -> None:
+    """Refuse an alias of two steps that can both occur in a match.
+
+    Raises:
+        PatternRefused: ``duplicate-alias``.
+    """
+    positive = _checked_aliases(event)
+    for atom, is_positive in all_atoms_of(event):
+        if not is_positive and atom.alias in positive and atom.alias != atom.type:
+            _refuse_twice(atom, positive)
+
+
+def resolve_event(event: Node) -> Node:
+    """The event with the step of every attribute found, and every condition checked.
+
+    Raises:
+        PatternRefused: As ``resolve``, ``check_references`` and ``check_first_element``.
+    """
+    view = _View(known=_aliases(event), hidden=hidden_aliases(event))
+    return _resolved(event, view)
+
+
+def scope_of_match(event: Node) -> Scope:
+    """What WHERE and RETURN see: the finished match."""
+    known = _aliases(event)
+    return Scope(
+        own=None,
+        known=known,
+        hidden=hidden_aliases(event) - known,
+        bound=known,
+        listed=known,
+        groups=_groups(event),
+        has_previous=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """What is bound before a part, whatever step of it is looked at."""
+
+    known: frozenset[str]
+    hidden: frozenset[str]
+    bound: frozenset[str] = _NONE
+    listed: frozenset[str] = _NONE
+    groups: frozenset[str] = _NONE
+
+    def after(self, part: Node) -> _View:
+        """The view once a part has been passed."""
+        aliases = _aliases(part)
+        return replace(
+            self, bound=self.bound | aliases, listed=self.listed | aliases, groups=self.groups | _groups(part)
+        )
+
+    def of(self, atom: Atom, *, is_positive: bool) -> Scope:
+        known = self.known | {atom.alias}
+        return Scope(
+            own=atom.alias,
+            known=known,
+            hidden=self.hidden - known,
+            bound=self.bound,
+            listed=self.listed,
+            groups=self.groups,
+            has_previous=is_positive,
+        )
+
+
+def _resolved(node: Node, view: _View) -> Node:
+    match node:
+        case Atom():
+            return _resolved_atom(node, view, is_positive=True)
+        case Repeat():
+            until = None if node.until is None else _resolved_atom(node.until, view, is_positive=False)
+            inner = view if node.max == 1 else replace(view, listed=view.listed | _aliases(node.of))
+            return replace(node, of=_resolved(node.of, inner), until=until)
+        case Sequence():
+            items = []
+            for item in node.items:
+                items.append(_resolved_item(item, view))
+                view = view if item.of is None else view.after(item.of)
+            return replace(node, items=tuple(items))
+        case Conjunction() | Disjunction():
+            return replace(node, parts=tuple(_resolved(part, view) for part in node.parts))
+
+
+def _resolved_item(item: Item, view: _View) -> Item:
+    of = None if item.of is None else _resolved(item.of, view)
+    negated = None if item.negated is None else _resolved_atom(item.negated, view, is_positive=False)
+    return replace(item, of=of, negated=negated)
+
+
+def _resolved_atom(atom: Atom, view: _View, *, is_positive: bool) -> Atom:
+    if atom.condition is None:
+        return atom
+    condition: Expression = resolve(atom.condition, scope := view.of(atom, is_positive=is_positive))
+    check_references(condition, scope)
+    if is_positive:
+        check_first_element(condition)
+    return replace(atom, condition=condition)
+
+
+def _aliases(node: Node) -> frozenset[str]:
+    return frozenset(atom.alias for atom in atoms_of(node))
+
+
+def hidden_aliases(event: Node) -> frozenset[str]:
+    """Aliases that were given to steps after NOT and UNTIL; a type's name is no alias that was given."""
+    return frozenset(
+        atom.alias for atom, is_positive in all_atoms_of(event) if not is_positive and atom.alias != atom.type
+    )
+
+
+def _groups(node: Node) -> frozenset[str]:
+    """Aliases that may hold several events for a condition outside of the node."""
+    if isinstance(node, Repeat) and node.max != 1:
+        return _aliases(node)
+    return frozenset(alias for part in parts_of(node) for alias in _groups(part))
+
+
+def _checked_aliases(node: Node) -> frozenset[str]:
+    if isinstance(node, Atom):
+        return frozenset([node.alias])
+    taken: frozenset[str] = _NONE
+    for part in parts_of(node):
+        aliases = _checked_aliases(part)
+        if not isinstance(node, Disjunction) and (twice := taken & aliases):
+            _refuse_twice(next(atom for atom in atoms_of(part) if atom.alias in twice), taken)
+        taken |= aliases
+    return taken
+
+
+def _refuse_twice(atom: Atom, taken: frozenset[str]) -> None:
+    raise PatternRefused(
+        "duplicate-alias",
+        f"the alias {atom.alias} is taken by another step; give this step another, "
+        f"such as {quoted(atom.type) if len(atom.types) == 1 else atom.type} {_fresh(atom.alias, taken)}",
+        atom.position,
+    )
+
+
+def _fresh(alias: str, taken: frozenset[str]) -> str:
+    stem = "".join(character if character.isalnum() else "_" for character in alias)
+    number = 2
+    while f"{stem}{number}" in taken:
+        number += 1
+    return f"{stem}{number}"

@@ -1,0 +1,109 @@
+"""What a pattern needs of its stream, and what is worth a warning but no refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nfa.errors import PatternRefused
+from nfa.language.description import describe_expression
+from nfa.language.placement import first_position, trailing_greedy, trailing_items
+from nfa.language.references import attributes_of, calls_of
+from nfa.syntax import AGGREGATES, Atom, Both, Expression, Node, Pattern, Position, Repeat, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A warning about a pattern that is accepted.
+
+    Attributes:
+        code: ``unbounded-repetition``, ``no-within`` or ``where-of-one-step``.
+        message: What may go wrong and what would be better.
+        position: Where in the text.
+    """
+
+    code: str
+    message: str
+    position: Position
+
+
+def check_stream(pattern: Pattern, *, has_trace_end: bool) -> None:
+    """Refuse a pattern that would wait for an end of trace that never comes.
+
+    Args:
+        pattern: A checked pattern.
+        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+
+    Raises:
+        PatternRefused: ``needs-end``.
+    """
+    if has_trace_end or pattern.within_us is not None:
+        return
+    for item in trailing_items(pattern.event):
+        if item.gap is None or item.gap.within_us is None:
+            _refuse_endless("NOT", item.position, "WITHIN before the NOT, or as a clause")
+    for repeat in trailing_greedy(pattern.event):
+        if repeat.max is None or repeat.min < repeat.max:
+            _refuse_endless("GREEDY", repeat.position, "the clause WITHIN")
+
+
+def warnings_of(pattern: Pattern, *, has_trace_end: bool) -> tuple[Notice, ...]:
+    """What is accepted but probably not meant, in the order of the text.
+
+    Args:
+        pattern: A checked pattern.
+        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+    """
+    notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
+    if pattern.within_us is None and not has_trace_end:
+        notices.append(
+            Notice(
+                "no-within",
+                "the stream has no end of trace and the pattern no clause WITHIN, so partial matches are kept for "
+                "ever; add WITHIN",
+                first_position(pattern.event),
+            )
+        )
+    if pattern.where is not None:
+        notices.extend(_of_one_step(pattern.where))
+    return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
+
+
+def _refuse_endless(word: str, position: Position, advice: str) -> None:
+    raise PatternRefused(
+        "needs-end",
+        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add {advice}",
+        position,
+    )
+
+
+def _unbounded(node: Node, pattern: Pattern) -> Iterator[Notice]:
+    if not isinstance(node, Atom | Repeat) and node.within_us is not None:
+        return
+    if isinstance(node, Repeat) and node.max is None:
+        mode = None if node.each is None else node.each.mode
+        if mode == "any" or (mode is None and pattern.select == "all"):
+            yield Notice(
+                "unbounded-repetition",
+                "every subset of the repeated events is a match, without bound in time; add WITHIN, EACH NEXT or "
+                "SELECT NEXT",
+                node.position,
+            )
+    for part in parts_of(node):
+        yield from _unbounded(part, pattern)
+
+
+def _of_one_step(where: Expression) -> Iterator[Notice]:
+    for conjunct in where.operands if isinstance(where, Both) else (where,):
+        attributes = list(attributes_of(conjunct))
+        if len({attribute.of for attribute in attributes}) != 1:
+            continue
+        if any(call.name in AGGREGATES for call in calls_of(conjunct)):
+            continue
+        alias = attributes[0].of
+        yield Notice(
+            "where-of-one-step",
+            f"{describe_expression(conjunct)} is about the step {alias} alone; in the brackets of {alias} it is tested "
+            "earlier, and decides what can be taken there",
+            attributes[0].position,
+        )

@@ -1,0 +1,125 @@
+"""Patterns of a lane, compiled together: which engine runs each, types and states numbered through, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.guard_view import GuardView
+from nfa.automata.pattern_automaton import PatternAutomaton, is_plain_next, is_shareable
+from nfa.conditions.predicates import PredicateTable
+from nfa.conditions.residuals import split_condition
+from nfa.runs.program import atoms_to_test
+from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
+from nfa.traces import Want
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledPattern:
+    """A pattern with its automaton and what a guard sees of it; ``is_shared`` says which engine runs it."""
+
+    automaton: PatternAutomaton
+    view: GuardView
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Patterns compiled together.
+
+    Attributes:
+        patterns: The index is the pattern's number in all tables.
+        types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
+            every other type.
+        predicates: The distinct unary step conditions.
+        state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
+    """
+
+    patterns: tuple[CompiledPattern, ...]
+    types: tuple[str, ...]
+    predicates: PredicateTable
+    state_range: NDArray[np.int32]
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Code by event type."""
+        return {name: code for code, name in enumerate(self.types)}
+
+    @property
+    def run_numbers(self) -> list[int]:
+        """Numbers of the patterns that the run engine runs."""
+        return [number for number, pattern in enumerate(self.patterns) if not pattern.is_shared]
+
+    def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
+        """A pattern as the shared-node engine takes it; None where the run engine has it."""
+        compiled = self.patterns[number]
+        if not compiled.is_shared:
+            return None
+        automaton = compiled.automaton
+        return SharedPattern(
+            states=len(automaton.states),
+            depth=automaton.depths,
+            transitions=self._shared_transitions(automaton),
+            within_us=automaton.pattern.within_us or 0,
+            is_next=is_plain_next(automaton.pattern),
+            limit=match_limit,
+            may_repeat=automaton.may_repeat,
+        )
+
+    def wants(self) -> list[Want]:
+        """Rows that the shared-node engine has to see."""
+        return [
+            Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0)
+            for compiled in self.patterns
+            if compiled.is_shared
+            for step in self._shared_transitions(compiled.automaton)
+        ]
+
+    def _shared_transitions(self, automaton: PatternAutomaton) -> list[SharedTransition]:
+        codes, aliases, goes_on = self.codes, automaton.aliases, automaton.goes_on
+        found = []
+        for transition in automaton.transitions:
+            atom = automaton.atoms[transition.atom]
+            chosen = range(len(codes) + 1) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+            found += [
+                SharedTransition(
+                    type_code=code,
+                    source=transition.source,
+                    target=transition.target,
+                    alias=aliases.index(atom.alias),
+                    predicate=self.predicates.row_of(atom),
+                    accepts=automaton.accepting[transition.target],
+                    goes_on=goes_on[transition.target],
+                )
+                for code in chosen
+            ]
+        return found
+
+
+def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
+    """Choose the engine of a pattern: the shared-node engine wherever partial matches need no memory of their own."""
+    is_unary = automaton.pattern.where is None and all(split_condition(atom)[1] is None for atom in automaton.atoms)
+    is_shared = is_log_ordered and is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
+    return CompiledPattern(automaton=automaton, view=view, is_shared=is_shared)
+
+
+def lay_out(patterns: Sequence[CompiledPattern], extra_types: frozenset[str], end_events: frozenset[str]) -> Layout:
+    """Number types and states through.
+
+    Args:
+        patterns: In the order of their numbers.
+        extra_types: Types that a guard listens to.
+        end_events: Types that end a trace.
+    """
+    atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
+    named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
+    counts = [len(pattern.automaton.states) for pattern in patterns]
+    return Layout(
+        patterns=tuple(patterns),
+        types=tuple(sorted(named | extra_types | end_events)),
+        predicates=PredicateTable.of(atoms),
+        state_range=np.cumsum([0, *counts]).astype(np.int32),
+    )

@@ -1,0 +1,1 @@
+"""The run engine: the whole language, one run per partial match."""

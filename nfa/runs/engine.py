@@ -1,0 +1,345 @@
+"""The run engine: the whole language, one run per partial match, over the visits of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.pattern_automaton import PatternAutomaton
+from nfa.conditions.bytecode import new_stack
+from nfa.conditions.predicates import PredicateTable
+from nfa.conditions.texts import TextPool
+from nfa.conditions.values import TEXT
+from nfa.kernels import run_rows as kernel
+from nfa.kernels import run_tables as tables
+from nfa.kernels.conditions import Bindings
+from nfa.kernels.run_arena import close_pair
+from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
+from nfa.runs import saving as run_saving
+from nfa.runs import state as run_state
+from nfa.runs.columns import RunInput, run_batch
+from nfa.runs.migration import migrated
+from nfa.runs.output import Collected, FoundRuns, RunOutput, unrolled
+from nfa.runs.program import compile_runs, listened_types
+from nfa.runs.ranked_pairs import RankedPairs
+from nfa.traces import Visits, Want
+from streams import EventBatch
+
+RUN_LIMIT = 100_000
+
+_LEAST_SWEEP = 4_096
+
+Ties: TypeAlias = Literal["log", "simultaneous"]
+
+
+class RunEngine:
+    """Runs of all patterns that it was configured with, in all traces of a shard.
+
+    Args:
+        ties: Whether events of one time are ordered by the log or not at all.
+        match_limit: Most matches told per trace, pattern and event (detection time where matches are ranked).
+        run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
+    """
+
+    def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
+        self._is_simultaneous = ties == "simultaneous"
+        self._match_limit, self._run_limit = match_limit, run_limit
+        self._texts = TextPool()
+        self._compiled = compile_runs((), {}, PredicateTable.of(()), (), self._texts)
+        self._state = run_state.new_state(columns=0, leads=0, width=1)
+        self._last_times = np.zeros(0, np.int64)
+        self._id_of: Callable[[int], str] = str
+        self._found = _new_found(256)
+        self._ended = _new_ended(256)
+        self._sweep_at = _LEAST_SWEEP
+
+    @property
+    def automata(self) -> tuple[PatternAutomaton, ...]:
+        """The patterns by number."""
+        return self._compiled.automata
+
+    @property
+    def held(self) -> int:
+        """Events that some run binds."""
+        return int(self._state.counters[tables.EVENTS])
+
+    @property
+    def runs(self) -> int:
+        """Runs held."""
+        return int(self._state.counters[tables.RUNS])
+
+    @property
+    def peak_held(self) -> int:
+        """Most events held after any event, those of matches on their way out included."""
+        return int(self._state.counters[tables.PEAK_EVENTS])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of runs, bound events and their texts, without free room."""
+        return run_state.used_bytes(self._state) + self._texts.size_bytes
+
+    def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Columns of a guard's tables that belong to states of this engine, as ``endings`` name them."""
+        return self._compiled.program.column[states].astype(np.int64)
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events that some run binds, in any order."""
+        state = self._state
+        return state.event_sequence[state.event_references > 0]
+
+    def held_traces(self, capacity: int) -> NDArray[np.bool_]:
+        """Whether something is held, by trace number below ``capacity``."""
+        held = np.zeros(capacity, np.bool_)
+        size = min(capacity, len(self._state.trace_pairs))
+        held[:size] = self._state.trace_pairs[:size] != NIL
+        return held
+
+    def configure(
+        self,
+        automata: Sequence[PatternAutomaton],
+        codes: Mapping[str, int],
+        predicates: PredicateTable,
+        first_column: Sequence[int],
+    ) -> None:
+        """Run other patterns from here on; what open traces hold for patterns that stay is kept.
+
+        Args:
+            automata: Patterns that stay are the same objects as before.
+            codes: Code by event type; one more code stands for every other type.
+            predicates: Holds the unary conditions of all their steps.
+            first_column: For each pattern the column of its state 0 in a guard's ``live`` tables.
+        """
+        old = self._compiled
+        self._compiled = compile_runs(automata, codes, predicates, first_column, self._texts)
+        self._state = migrated(self._state, old, self._compiled)
+
+    def wants(self, codes: Mapping[str, int]) -> list[Want]:
+        """Which rows have to be visited."""
+        found = []
+        for automaton in self._compiled.automata:
+            types = listened_types(automaton)
+            chosen: Iterable[int] = range(len(codes) + 1) if types is None else sorted(codes[name] for name in types)
+            found += [Want(type_code=code, predicate=0, opens=True) for code in chosen]
+        return found
+
+    def process(  # noqa: PLR0913 - what the lane has at hand, unpacked
+        self,
+        batch: EventBatch,
+        visits: Visits,
+        types: NDArray[np.int32],
+        passed: NDArray[np.bool_],
+        live: NDArray[np.bool_],
+        first_sequence: int,
+        id_of: Callable[[int], str],
+    ) -> RunOutput:
+        """Let the visits of a batch meet all runs.
+
+        Args:
+            batch: The events.
+            visits: Its visited rows.
+            types: Type code by row.
+            passed: Truth of the unary conditions, (conditions, rows).
+            live: The guard's table over (monitors, columns).
+            first_sequence: Sequence number of row 0.
+            id_of: Id of an event by sequence number, of this batch or held.
+        """
+        collected = Collected()
+        if not self._compiled.automata or not len(visits):
+            return collected.output
+        self._id_of = id_of
+        self._note_times(visits, batch.time_us)
+        given = RunInput(
+            batch=batch, visits=visits, types=types, passed=passed, live=live, first_sequence=first_sequence
+        )
+        places = given.concerns(self._compiled)
+        columns = run_batch(given, places, self._compiled, self._texts, is_simultaneous=self._is_simultaneous)
+        self._run(columns, collected, visits.rows[places].astype(np.int64))
+        if len(self._texts) >= self._sweep_at:
+            self._forget_texts()
+        return collected.output
+
+    def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
+        """Decide what the watermark decides: every event before it has been seen.
+
+        Patterns whose matches are ranked tell those of a time once the watermark is past it.
+        """
+        collected = Collected()
+        self._id_of = id_of
+        state = self._state
+        due = self._in_order(np.flatnonzero((state.pair_pattern != NIL) & (state.pair_due <= watermark_us)))
+        flags = self._compiled.program.flags[state.pair_pattern[due]]
+        plain = due[flags == 0]
+        first: tables.Int = 0
+        while first < len(plain):
+            first = kernel.pass_time(self._compiled.program, self._state, self._found, plain, first, watermark_us)
+            self._drain(collected, None)
+            if first < len(plain):
+                self._make_room()
+        for pair in due[flags != 0].tolist():
+            self._ranked_pairs().flush(pair, watermark_us, collected, NIL)
+        return collected.output
+
+    def finish(self, id_of: Callable[[int], str]) -> RunOutput:
+        """End every trace: the input is finite and was all of it."""
+        collected = Collected()
+        self._id_of = id_of
+        for pair in self._in_order(np.flatnonzero(self._state.pair_pattern != NIL)):
+            self._end_pair(pair, collected)
+        return collected.output
+
+    def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        """State as one-dimensional arrays, densely renumbered.
+
+        Args:
+            traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
+        """
+        self._forget_texts()
+        return run_saving.saved(self._state, self._compiled, self._texts, self._last_times, traces)
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
+        """Take the state that ``dump_arrays`` gave; ``configure`` was called with the same patterns.
+
+        Args:
+            arrays: The arrays.
+            traces: Number of open traces.
+            sequences: Events counted so far; a bound event's sequence number is below it.
+
+        Raises:
+            StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+        """
+        bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
+        self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
+
+    def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Pairs by trace and pattern: in an order that saving the state does not change."""
+        state = self._state
+        order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
+        return pairs[order].astype(np.int32)
+
+    def _end_pair(self, pair: np.int32, collected: Collected) -> None:
+        state = self._state
+        if state.pair_count[pair] > len(self._found.node):
+            self._found = _new_found(2 * int(state.pair_count[pair]))
+        state.now[tables.ROW] = NIL
+        last_us = int(self._last_times[state.pair_trace[pair]])
+        kernel.finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
+        self._drain(collected, None)
+        if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
+            self._ranked_pairs().flush(int(pair), LATEST, collected, NIL)
+        close_pair(state, pair)
+
+    def _ranked_pairs(self) -> RankedPairs:
+        return RankedPairs(
+            state=self._state,
+            compiled=self._compiled,
+            id_of=self._id_of,
+            is_simultaneous=self._is_simultaneous,
+            match_limit=self._match_limit,
+        )
+
+    def _forget_texts(self) -> None:
+        """Keep the texts of conditions and of bound events only; amortised over the texts that came since."""
+        state = self._state
+        held = state.event_references > 0
+        is_text = held[:, None] & (state.event_kinds == TEXT)
+        used = np.concatenate([self._compiled.compiler.literal_texts, state.event_values[is_text]])
+        numbers = self._texts.compact(used)
+        state.event_values[is_text] = numbers[state.event_values[is_text]]
+        self._compiled.compiler.renumber_texts(numbers)
+        self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._texts))
+
+    def _note_times(self, visits: Visits, times_us: NDArray[np.int64]) -> None:
+        needed = int(visits.traces.max(initial=-1)) + 1
+        self._state = run_state.with_traces(self._state, needed)
+        if needed > len(self._last_times):
+            self._last_times = np.resize(self._last_times, max(needed, 2 * len(self._last_times)))
+        self._last_times[visits.traces] = times_us[visits.rows]
+
+    def _conditions(self) -> Conditions:
+        state, compiled = self._state, self._compiled
+        offsets, data = self._texts.offsets, self._texts.data
+        bindings = Bindings(
+            node_parent=state.node_parent,
+            node_event=state.node_event,
+            node_atom=state.node_atom,
+            node_step=state.node_step,
+            step_begins=compiled.program.begins,
+            event_kinds=state.event_kinds,
+            event_values=state.event_values,
+            text_offsets=offsets,
+            text_bytes=data,
+        )
+        stack = new_stack(compiled.depth, len(state.node_parent))
+        return Conditions(compiled.compiler.code, compiled.starts, compiled.ends, bindings, stack)
+
+    def _run(self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64]) -> None:
+        limits = Limits(self._match_limit, self._run_limit, self._compiled.width)
+        conditions = self._conditions()
+        visit: tables.Int = 0
+        while True:
+            status, visit = kernel.match_rows(
+                self._compiled.program, self._state, columns, conditions, self._found, self._ended, visit, limits
+            )
+            self._drain(collected, rows)
+            if status == tables.DONE:
+                return
+            if status == tables.NO_ROOM:
+                self._make_room()
+                conditions = self._conditions()
+                continue
+            pair = int(self._state.counters[tables.STOP_PAIR])
+            if status == tables.FLUSH:
+                self._ranked_pairs().flush(pair, int(columns.times[visit]), collected, int(rows[visit]))
+            else:
+                self._ranked_pairs().flush(pair, LATEST, collected, int(rows[visit]))
+                close_pair(self._state, np.int32(pair))
+
+    def _make_room(self) -> None:
+        needed = int(self._state.counters[tables.NEEDED]) + 1
+        self._state = run_state.with_room(self._state, needed)
+        if 2 * needed > len(self._found.node):
+            self._found = _new_found(4 * needed)
+        if len(self._compiled.automata) > len(self._ended.rows):
+            self._ended = _new_ended(2 * len(self._compiled.automata))
+
+    def _drain(self, collected: Collected, rows: NDArray[np.int64] | None) -> None:
+        """Take what the kernel has written so far."""
+        filled = int(self._state.counters[tables.FILLED])
+        if filled:
+            nodes = self._found.node[:filled].copy()
+            visits = self._found.row[:filled]
+            told_at = np.full(filled, NIL, np.int64) if rows is None else rows[visits]
+            detected = self._found.detected[:filled].copy()
+            part = unrolled(self._state, nodes, self._found.pattern[:filled].copy(), told_at, detected, releases=True)
+            collected.parts.append(part)
+            self._state.counters[tables.FILLED] = 0
+        endings, lost = self._ended.filled.tolist()
+        if endings or lost:
+            for target, part_rows, size in (
+                (collected.endings, self._ended.rows, endings),
+                (collected.lost, self._ended.lost, lost),
+            ):
+                copied = part_rows[:size].copy()
+                copied[:, 0] = copied[:, 0] if rows is None else rows[copied[:, 0]]
+                target.append(copied)
+            self._ended.filled[:] = 0
+
+
+def _new_found(size: int) -> Found:
+    return Found(
+        node=np.zeros(size, np.int32),
+        pattern=np.zeros(size, np.int32),
+        row=np.zeros(size, np.int64),
+        trace=np.zeros(size, np.int32),
+        detected=np.zeros(size, np.int64),
+    )
+
+
+def _new_ended(size: int) -> Ended:
+    return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 4), np.int64), filled=np.zeros(2, np.int64))
+
+
+__all__ = ["RUN_LIMIT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]

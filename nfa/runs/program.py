@@ -1,0 +1,340 @@
+"""Automata of patterns to the tables of the run kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.pattern_automaton import PatternAutomaton, Transition
+from nfa.automata.progress import Negation
+from nfa.conditions.bytecode import ColumnTable, CompiledCondition, ConditionCompiler, ConditionScope
+from nfa.conditions.predicates import PredicateTable
+from nfa.conditions.residuals import split_condition
+from nfa.conditions.texts import TextPool
+from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
+from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
+
+_MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledRuns:
+    """Patterns compiled for the run kernel.
+
+    Attributes:
+        automata: By pattern number.
+        program: Tables.
+        symbols: (types, predicate row) by symbol number.
+        starts: First word of each condition.
+        ends: Word after its last.
+        depth: Places of the stack that conditions need.
+        compiler: Holds the code.
+        columns: What the conditions read of events.
+        width: Most transitions of any state, times the most alternatives of a match's end.
+        leads: Most leading NOTs of any pattern.
+    """
+
+    automata: tuple[PatternAutomaton, ...]
+    program: RunProgram
+    symbols: tuple[tuple[tuple[str, ...], int], ...]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    compiler: ConditionCompiler
+    columns: ColumnTable
+    width: int
+    leads: int
+
+    @property
+    def depth(self) -> int:
+        """Places of the stack that conditions need."""
+        return self.compiler.depth
+
+
+def is_ordered(automaton: PatternAutomaton) -> bool:
+    """Whether matches are told once their time is past: they are ranked, or an event of that time may refute them."""
+    pattern = automaton.pattern
+    if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
+        return True
+    if automaton.may_repeat and automaton.is_trailing:
+        return True
+    return any(one.is_strict for transition in automaton.transitions for one in transition.edge.negations)
+
+
+def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
+    """Event types that can change a run of the pattern; None: every type."""
+    atoms = [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
+    if any(atom.is_any_type for atom in atoms):
+        return None
+    for transition in automaton.transitions:
+        edge = transition.edge
+        if transition.slot >= 0 and (edge.mode == "strict" or any(one.is_strict for one in edge.negations)):
+            return None
+    return frozenset(name for atom in atoms for name in atom.types)
+
+
+def untils_of(automaton: PatternAutomaton) -> list[Atom]:
+    """The UNTIL steps of a pattern."""
+    return [repeat.until for repeat in automaton.outline.repeats if repeat.until is not None]
+
+
+def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
+    """Every step of a pattern whose condition events are tested against."""
+    return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
+
+
+def compile_runs(
+    automata: Sequence[PatternAutomaton],
+    codes: Mapping[str, int],
+    predicates: PredicateTable,
+    first_column: Sequence[int],
+    texts: TextPool,
+) -> CompiledRuns:
+    """Compile patterns.
+
+    Args:
+        automata: The patterns.
+        codes: Code by event type; one more code stands for every other type.
+        predicates: Holds the unary conditions of all their steps.
+        first_column: For each pattern the column of its state 0 in a guard's ``live`` tables.
+        texts: Where literals are interned.
+    """
+    columns = ColumnTable()
+    writer = _Writer(predicates, ConditionCompiler(columns, texts))
+    for automaton, column in zip(automata, first_column, strict=True):
+        writer.add(automaton, column)
+    listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
+    for number, automaton in enumerate(automata):
+        types = listened_types(automaton)
+        chosen: Iterable[int] = range(len(codes) + 1) if types is None else sorted(codes[name] for name in types)
+        for code in chosen:
+            listeners[code].append(number)
+    steps = np.diff(writer.rows["step_from"])
+    return CompiledRuns(
+        automata=tuple(automata),
+        program=writer.program(listeners),
+        symbols=tuple(writer.symbols),
+        starts=np.array([condition.start for condition in writer.conditions], np.int64),
+        ends=np.array([condition.end for condition in writer.conditions], np.int64),
+        compiler=writer.compiler,
+        columns=columns,
+        width=int(steps.max(initial=1)) * int(np.diff(writer.rows["finish_from"]).max(initial=1)),
+        leads=int(np.diff(writer.rows["lead_from"]).max(initial=0)),
+    )
+
+
+_RANGES = (
+    "state_from",
+    "lead_from",
+    "until_from",
+    "span_from",
+    "step_from",
+    "watch_from",
+    "trail_from",
+    "finish_from",
+)
+_BITS = frozenset(
+    "until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans in_spans".split()
+)
+_TIMES = frozenset({"within", "span_within", "watch_within", "trail_within", "limit"})
+_FLAGS = frozenset({"accepts", "watch_strict", "has_nots", "is_measured", "is_greedy"})
+
+
+@dataclass
+class _Writer:
+    """Collects the rows of all tables."""
+
+    predicates: PredicateTable
+    compiler: ConditionCompiler
+    symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
+    conditions: list[CompiledCondition] = field(default_factory=list)
+    rows: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows = {name: [0] if name in _RANGES else [] for name in RunProgram._fields}
+
+    def add(self, automaton: PatternAutomaton, first_column: int) -> None:
+        rows, pattern = self.rows, automaton.pattern
+        scopes = _Scopes(automaton)
+        first_state = len(rows["accepts"])
+        rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
+        rows["flags"].append(ORDERED * is_ordered(automaton) + TIMEOUTS * pattern.timeouts)
+        rows["where"].append(self._condition(pattern.where, scopes.of_match()))
+        self._add_untils(automaton, scopes)
+        rows["span_within"] += [span.within_us for span in automaton.outline.spans]  # type: ignore[union-attr]
+        rows["span_from"].append(len(rows["span_within"]))
+        conditions = [self._residual(atom, scopes.of_atom(number)) for number, atom in enumerate(automaton.atoms)]
+        negations = [
+            self._residual(atom, scopes.of_negated(number)) for number, atom in enumerate(automaton.outline.negated)
+        ]
+        leads = self._add_leads(automaton, negations)
+        by_state: dict[int, list[Transition]] = {}
+        for transition in automaton.transitions:
+            by_state.setdefault(transition.source, []).append(transition)
+        for state in range(len(automaton.states)):
+            rows["accepts"].append(automaton.accepting[state])
+            rows["column"].append(first_column + state)
+            rows["until"].append(_bits(automaton.under_way[state]))
+            watched = set()
+            for transition in by_state.get(state, ()):
+                self._add_step(automaton, transition, first_state, conditions, leads)
+                if transition.slot >= 0 and transition.slot not in watched:
+                    watched.add(transition.slot)
+                    self._add_watches(automaton, transition, negations)
+            rows["step_from"].append(len(rows["source"]))
+            rows["watch_from"].append(len(rows["watch_slot"]))
+            for finish in automaton.finishes[state]:
+                rows["finish_slots"].append(_bits(finish.slots))
+                for negation in finish.negations:
+                    rows["trail_symbol"].append(self._symbol(automaton.outline.negated[negation.number]))
+                    rows["trail_condition"].append(negations[negation.number])
+                    rows["trail_within"].append(LATEST if negation.within_us is None else negation.within_us)
+                rows["trail_from"].append(len(rows["trail_symbol"]))
+            rows["finish_from"].append(len(rows["finish_slots"]))
+        rows["state_from"].append(len(rows["accepts"]))
+
+    def program(self, listeners: Sequence[Sequence[int]]) -> RunProgram:
+        self.rows["listen_from"] = [0, *np.cumsum([len(row) for row in listeners]).tolist()]
+        self.rows["listeners"] = [number for row in listeners for number in row]
+        return RunProgram(**{name: _array(name, values) for name, values in self.rows.items()})
+
+    def _add_leads(self, automaton: PatternAutomaton, negations: Sequence[int]) -> dict[Negation, int]:
+        leads: dict[Negation, int] = {}
+        for transition in automaton.transitions:
+            if transition.slot < 0:
+                for negation in transition.edge.negations:
+                    leads.setdefault(negation, len(leads))
+        self.rows["lead_symbol"] += [self._symbol(automaton.outline.negated[lead.number]) for lead in leads]
+        self.rows["lead_condition"] += [negations[lead.number] for lead in leads]
+        self.rows["lead_from"].append(len(self.rows["lead_symbol"]))
+        return leads
+
+    def _add_untils(self, automaton: PatternAutomaton, scopes: _Scopes) -> None:
+        for number, repeat in enumerate(automaton.outline.repeats):
+            until = repeat.until
+            self.rows["until_symbol"].append(NIL if until is None else self._symbol(until))
+            condition = NIL if until is None else self._residual(until, scopes.of_until(number, until))
+            self.rows["until_condition"].append(condition)
+        self.rows["until_from"].append(len(self.rows["until_symbol"]))
+
+    def _add_step(
+        self,
+        automaton: PatternAutomaton,
+        transition: Transition,
+        first_state: int,
+        conditions: Sequence[int],
+        leads: Mapping[Negation, int],
+    ) -> None:
+        step, edge = transition.step, transition.edge
+        is_first = transition.slot < 0
+        values: dict[str, Any] = {
+            "source": first_state + transition.source,
+            "target": first_state + transition.target,
+            "atom": transition.atom,
+            "symbol": self._symbol(automaton.atoms[transition.atom]),
+            "condition": conditions[transition.atom],
+            "slot": 0 if is_first else 1 << transition.slot,
+            "mode": ANY if is_first else _MODES[edge.mode],
+            "limit": LATEST if is_first or edge.limit_us is None else edge.limit_us,
+            "has_nots": not is_first and bool(edge.negations),
+            "is_measured": edge.is_measured,
+            "is_greedy": step.greedy is not None,
+            "leads": _bits(leads[negation] for negation in edge.negations) if is_first else 0,
+            "resets": _bits(transition.resets),
+            "leaves": _bits(transition.leaves),
+            "begins": _bits(step.begins),
+            "goes_on": _bits(step.goes_on),
+            "inside": _bits(step.within),
+            "opens_spans": _bits(step.opens_spans),
+            "in_spans": _bits(step.in_spans),
+        }
+        for name, value in values.items():
+            self.rows[name].append(value)
+
+    def _add_watches(self, automaton: PatternAutomaton, transition: Transition, negations: Sequence[int]) -> None:
+        for negation in transition.edge.negations:
+            self.rows["watch_slot"].append(1 << transition.slot)
+            self.rows["watch_symbol"].append(self._symbol(automaton.outline.negated[negation.number]))
+            self.rows["watch_condition"].append(negations[negation.number])
+            self.rows["watch_within"].append(LATEST if negation.within_us is None else negation.within_us)
+            self.rows["watch_strict"].append(negation.is_strict)
+
+    def _symbol(self, atom: Atom) -> int:
+        symbol = (tuple(sorted(set(atom.types))), self.predicates.row_of(atom))
+        return self.symbols.setdefault(symbol, len(self.symbols))
+
+    def _residual(self, atom: Atom, scope: ConditionScope) -> int:
+        return self._condition(split_condition(atom)[1], scope)
+
+    def _condition(self, expression: Expression | None, scope: ConditionScope) -> int:
+        if expression is None:
+            return int(NIL)
+        self.conditions.append(self.compiler.compile_condition(expression, scope))
+        return len(self.conditions) - 1
+
+
+class _Scopes:
+    """What names stand for in the conditions of one pattern."""
+
+    def __init__(self, automaton: PatternAutomaton) -> None:
+        self._outline = automaton.outline
+        self._atoms: dict[str, int] = {}
+        for number, atom in enumerate(automaton.atoms):
+            self._atoms[atom.alias] = self._atoms.get(atom.alias, 0) | 1 << number
+
+    def of_match(self) -> ConditionScope:
+        return ConditionScope(atoms=self._atoms)
+
+    def of_atom(self, number: int) -> ConditionScope:
+        own = self._outline.atoms[number].alias
+        return ConditionScope(
+            own=own, atoms=self._atoms, repetitions=self._repetitions(self._outline.ancestors[number])
+        )
+
+    def of_negated(self, number: int) -> ConditionScope:
+        return self._beside(self._outline.negated[number].alias, self._outline.negated_ancestors[number])
+
+    def of_until(self, repeat: int, until: Atom) -> ConditionScope:
+        node = next(node for node, other in self._outline.repeat_nodes.items() if other == repeat)
+        return self._beside(until.alias, self._outline.node_ancestors[node])
+
+    def _beside(self, own: str, place: Sequence[int]) -> ConditionScope:
+        atoms = {alias: bits for alias, bits in self._atoms.items() if alias != own}
+        return ConditionScope(own=own, atoms=atoms, repetitions=self._repetitions(place))
+
+    def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
+        """For each alias the innermost repetition around it and a place in the tree."""
+        found: dict[str, int] = {}
+        for number, atom in enumerate(self._outline.atoms):
+            shared = set(self._outline.ancestors[number]).intersection(place)
+            around = [self._outline.repeat_nodes[node] for node in shared if node in self._outline.repeat_nodes]
+            if around:
+                found[atom.alias] = min(found.get(atom.alias, max(around)), max(around))
+        return found
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    return reduce(or_, (1 << number for number in numbers), 0)
+
+
+def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
+    if name in _BITS:
+        return np.array(values, np.uint64)
+    if name in _TIMES:
+        return np.array(values, np.int64)
+    return np.array(values, np.bool_ if name in _FLAGS else np.int32)
+
+
+def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
+    """Whether a step's types stand for every type."""
+    return pattern_types == (ANY_TYPE,)
+
+
+def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
+    """Whether some match is decided by the end of its trace only."""
+    return automaton.is_trailing and pattern.within_us is None

@@ -1,0 +1,179 @@
+"""Pairs of trace and pattern whose matches are ranked before they are told: after-match rules, LIMIT, timeouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nfa.kernels import run_rows as kernel
+from nfa.kernels import run_tables as tables
+from nfa.kernels.run_arena import free_run
+from nfa.kernels.run_tables import LATEST, NIL, RunState
+from nfa.kernels.runs import has_future
+from nfa.runs import ranking
+from nfa.runs import state as run_state
+from nfa.runs.output import Collected, FoundRuns, unrolled
+from nfa.runs.program import CompiledRuns
+from nfa.runs.ranking import Rank, Ranked
+
+_WAS_PART, _WAS_MATCH = 0, 1  # run_lead of a spent run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedPairs:
+    """Tells what pairs have decided.
+
+    Attributes:
+        state: Changed in place.
+        compiled: The patterns.
+        id_of: Id of a bound event by sequence number.
+        is_simultaneous: Whether events of one time are not ordered.
+        match_limit: Most matches told per detection time where the pattern has no LIMIT.
+    """
+
+    state: RunState
+    compiled: CompiledRuns
+    id_of: Callable[[int], str]
+    is_simultaneous: bool
+    match_limit: int
+
+    def flush(self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int) -> None:
+        """Rank and tell what a pair has decided before a time; report what timed out by then.
+
+        Args:
+            pair: The pair; closed if nothing is left of it.
+            time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
+            collected: Gains matches, timeouts and losses.
+            row: Row of the batch at which they are told.
+        """
+        state, number = self.state, int(self.state.pair_pattern[pair])
+        runs = {run: self._ranked(run, number) for run in run_state.runs_of(state, pair)}
+        for run in runs:
+            is_deadline = state.run_lead[run] == tables.EARLIEST
+            if state.run_kind[run] == tables.PENDING and state.run_due[run] < time_us + is_deadline:
+                state.run_kind[run] = tables.DECIDED
+        decided = [run for run in runs if state.run_kind[run] == tables.DECIDED and state.run_due[run] < time_us]
+        told = self._told(pair, runs, decided, collected, row)
+        self._collect(collected.parts, [(run, runs[run].detected_us) for run in told], number, row)
+        within_us = int(self.compiled.program.within[number])
+        if self.compiled.automata[number].pattern.timeouts:
+            timed_out = self._timed_out(pair, runs, time_us)
+            self._collect(collected.timeouts, timed_out, number, row)
+            for run in decided:
+                state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_MATCH
+            gone = {
+                run for run in runs if state.run_kind[run] == tables.SPENT and time_us - within_us >= runs[run].end_us
+            }
+        else:
+            gone = {
+                run
+                for run, ranked in runs.items()
+                if state.run_muted[run]
+                or (state.run_kind[run] == tables.ACTIVE and time_us - within_us >= ranked.start_us)
+            }.union(decided)
+        if time_us == LATEST:
+            return
+        self._remove(pair, runs if self._is_over(pair) else gone)
+        kernel.forget(self.compiled.program, state, np.int32(pair), time_us)
+
+    def _is_over(self, pair: int) -> bool:
+        """Whether a pair has told all that it ever will."""
+        pattern = self.compiled.automata[int(self.state.pair_pattern[pair])].pattern
+        return bool(self.state.pair_finished[pair]) and not pattern.timeouts
+
+    def _told(
+        self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
+    ) -> list[int]:
+        """Those of the decided runs that are told, in order; what they rule out is muted."""
+        state = self.state
+        number = int(state.pair_pattern[pair])
+        pattern = self.compiled.automata[number].pattern
+        limit = self.match_limit if pattern.limit is None else pattern.limit
+        told: list[int] = []
+        seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
+        counts: dict[int, int] = {}
+        for run in sorted(decided, key=lambda run: ranking.told_order(runs[run])):
+            match = runs[run]
+            if state.run_muted[run] or match.identity in seen or state.pair_finished[pair]:
+                continue
+            seen.add(match.identity)
+            counts[match.detected_us] = counts.get(match.detected_us, 0) + 1
+            if counts[match.detected_us] <= limit:
+                told.append(run)
+            else:
+                collected.lost.append(np.array([[row, number, 1, 0]], np.int64))
+            for other, ranked in runs.items():
+                is_twin = state.run_kind[other] == tables.PENDING and ranked.identity == match.identity
+                if other != run and (
+                    is_twin or ranking.rules_out(pattern.after, match, ranked, is_simultaneous=self.is_simultaneous)
+                ):
+                    state.run_muted[other] = True
+            state.pair_finished[pair] = pattern.after.rule == "once_per_key"
+        return told
+
+    def _timed_out(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> list[tuple[int, int]]:
+        """Partial matches whose window has passed, with when; the maximal ones that were alive."""
+        state = self.state
+        state.now[tables.PATTERN] = state.pair_pattern[pair]
+        within_us = int(self.compiled.program.within[state.pair_pattern[pair]])
+        expired = [
+            run for run in runs if state.run_kind[run] == tables.ACTIVE and time_us - within_us >= runs[run].start_us
+        ]
+        living = []
+        for run in expired:
+            last_us = runs[run].start_us + within_us - 1
+            order = last_us if self.is_simultaneous else LATEST
+            if state.run_bits_order[run] < order:
+                for column in range(0, tables.VETO, 2):
+                    state.run_bits[run, column] |= state.run_bits[run, column + 1]
+            state.run_bits[run, tables.GREEDY] = 0  # does not end a partial match
+            if has_future(self.compiled.program, state, np.int32(run), last_us, order):
+                living.append(runs[run])
+        is_match = {run: state.run_kind[run] == tables.DECIDED or self._was_match(run) for run in runs}
+        matches = [runs[run] for run in runs if is_match[run]]
+        partials = [runs[run] for run in runs if not is_match[run] and state.run_kind[run] != tables.PENDING]
+        found = ranking.maximal(living, partials, matches)
+        for run in expired:
+            state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_PART
+        return sorted(((one.run, one.start_us + within_us) for one in found), key=lambda pair_: pair_[1])
+
+    def _was_match(self, run: int) -> bool:
+        return bool(self.state.run_kind[run] == tables.SPENT and self.state.run_lead[run] == _WAS_MATCH)
+
+    def _ranked(self, run: int, pattern: int) -> Ranked:
+        """A run as ranks of its events."""
+        state = self.state
+        atoms = self.compiled.automata[pattern].atoms
+        bindings: dict[str, tuple[Rank, ...]] = {}
+        times, node = [], int(state.run_node[run])
+        while node != NIL:
+            event = int(state.node_event[node])
+            time_us, sequence = int(state.event_time[event]), int(state.event_sequence[event])
+            rank: Rank = (time_us, self.id_of(sequence) if self.is_simultaneous else sequence)
+            alias = atoms[int(state.node_atom[node])].alias
+            bindings[alias] = (rank, *bindings.get(alias, ()))
+            times.append(time_us)
+            node = int(state.node_parent[node])
+        due = int(state.run_due[run])
+        return Ranked(run=run, bindings=bindings, detected_us=due, start_us=min(times), end_us=max(times))
+
+    def _collect(self, parts: list[FoundRuns], runs: Sequence[tuple[int, int]], pattern: int, row: tables.Int) -> None:
+        if not runs:
+            return
+        nodes = self.state.run_node[[run for run, _ in runs]]
+        detected = np.array([detected_us for _, detected_us in runs], np.int64)
+        patterns, rows = np.full(len(runs), pattern, np.int32), np.full(len(runs), row, np.int64)
+        parts.append(unrolled(self.state, nodes, patterns, rows, detected, releases=False))
+
+    def _remove(self, pair: int, gone: Iterable[int]) -> None:
+        """Take runs out of a pair."""
+        state, leaving = self.state, set(gone)
+        kept = [run for run in run_state.runs_of(state, pair) if run not in leaving]
+        for run in leaving:
+            free_run(state, np.int32(run))
+        for run, following in zip(kept, [*kept[1:], int(NIL)], strict=False):
+            state.run_next[run] = following
+        state.pair_runs[pair] = kept[0] if kept else NIL
+        state.pair_count[pair] = len(kept)

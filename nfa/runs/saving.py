@@ -1,0 +1,285 @@
+"""The run engine's state as arrays without free room, and back: dense numbers, every link checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.conditions.texts import TextPool
+from nfa.conditions.values import TEXT
+from nfa.errors import StateFormatError
+from nfa.kernels import run_tables as tables
+from nfa.kernels.run_tables import EARLIEST, NIL, RunState
+from nfa.runs import state as run_state
+from nfa.runs.program import CompiledRuns
+from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and what there is one of it for
+    "node_parent": (np.int32, "node"),
+    "node_event": (np.int32, "node"),
+    "node_step": (np.int32, "node"),
+    "node_direct": (np.bool_, "node"),
+    "event_sequence": (np.int64, "event"),
+    "event_time": (np.int64, "event"),
+    "event_kinds": (np.uint8, "event"),
+    "event_values": (np.int64, "event"),
+    "run_node": (np.int32, "run"),
+    "run_kind": (np.int32, "run"),
+    "run_finish": (np.int32, "run"),
+    "run_muted": (np.bool_, "run"),
+    "run_start": (np.int64, "run"),
+    "run_lead": (np.int64, "run"),
+    "run_due": (np.int64, "run"),
+    "run_bits": (np.uint64, "run"),
+    "run_bits_order": (np.int64, "run"),
+    "pair_trace": (np.int32, "pair"),
+    "pair_pattern": (np.int32, "pair"),
+    "pair_count": (np.int32, "pair"),
+    "pair_finished": (np.bool_, "pair"),
+    "pair_leads": (np.int64, "pair"),
+    "pair_last_us": (np.int64, "pair"),
+}
+_ARENAS = {
+    "node": (NODE_FIELDS, tables.NODE_FREE, tables.NODES),
+    "event": (EVENT_FIELDS, tables.EVENT_FREE, tables.EVENTS),
+    "run": (RUN_FIELDS, tables.RUN_FREE, tables.RUNS),
+    "pair": (PAIR_FIELDS, tables.PAIR_FREE, tables.PAIRS),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What saved state may refer to.
+
+    Attributes:
+        traces: Number of open traces.
+        sequences: Events counted so far.
+        is_simultaneous: Whether events of one time are not ordered.
+    """
+
+    traces: int
+    sequences: int
+    is_simultaneous: bool
+
+
+def saved(
+    state: RunState, compiled: CompiledRuns, texts: TextPool, last_times: NDArray[np.int64], traces: NDArray[np.int32]
+) -> dict[str, NDArray[Any]]:
+    """State as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
+
+    Args:
+        state: The state.
+        compiled: The patterns.
+        texts: Texts of conditions and of bound events.
+        last_times: Time of the last event by trace number.
+        traces: New trace number by old one.
+    """
+    pairs = _pairs_in_order(state)
+    runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
+    nodes = _by_depth(state)
+    events = np.flatnonzero(state.event_references > 0)
+    chosen = {"node": nodes, "event": events, "run": runs, "pair": pairs}
+    node_numbers, event_numbers = _numbers(nodes, len(state.node_parent)), _numbers(events, len(state.event_next))
+    arrays: dict[str, NDArray[Any]] = {
+        name: getattr(state, name)[chosen[kind]] for name, (_, kind) in _FORMS.items() if name != "pair_last_us"
+    }
+    arrays["run_node"] = node_numbers[arrays["run_node"]]
+    arrays["node_parent"] = node_numbers[arrays["node_parent"]]
+    arrays["node_event"] = event_numbers[arrays["node_event"]]
+    arrays["pair_last_us"] = last_times[arrays["pair_trace"]]
+    arrays["pair_trace"] = traces[arrays["pair_trace"]]
+    arrays["text_offsets"], arrays["text_bytes"] = texts.dump()
+    arrays["peak"] = state.counters[[tables.PEAK_EVENTS]]
+    assert len(compiled.columns) == arrays["event_kinds"].shape[1]
+    return {f"run_{name}": np.ascontiguousarray(array).reshape(-1) for name, array in arrays.items()}
+
+
+def restored(
+    arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
+) -> tuple[RunState, NDArray[np.int64]]:
+    """State from saved arrays.
+
+    Args:
+        arrays: What ``saved`` returned, maybe among others.
+        compiled: The same patterns.
+        texts: Gains the texts of bound events.
+        bounds: What the arrays may refer to.
+
+    Returns:
+        The state, and the time of the last event by trace number.
+
+    Raises:
+        StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+    """
+    found = _read(arrays, compiled)
+    _check_pairs(found, compiled, bounds)
+    _check_chains(found, compiled, bounds)
+    _check_runs(found, compiled)
+    _renumber_texts(found, texts, TextPool.load(_column(arrays, "text_offsets", np.int64), _bytes(arrays)))
+    state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
+    program = compiled.program
+    found["node_atom"] = program.atom[found["node_step"]]
+    found["run_state"] = program.target[found["node_step"][found["run_node"]]]
+    found["event_order"] = found["event_time"] if bounds.is_simultaneous else found["event_sequence"]
+    for fields, free, used in _ARENAS.values():
+        size = len(found[fields[1]] if fields is not RUN_FIELDS else found["run_node"])
+        state = run_state.grown_arena(state, fields, free, size)
+        links = getattr(state, fields[0])
+        links[:size], links[size:] = NIL, run_state.free_chain(size, len(links))
+        state.counters[free] = state.counters[used] = size
+    for name, array in found.items():
+        if name in RunState._fields:
+            getattr(state, name)[: len(array)] = array
+    for name, target in (("node_parent", "node"), ("run_node", "node"), ("node_event", "event")):
+        values = found[name]
+        np.add.at(getattr(state, f"{target}_references"), values[values != NIL], 1)
+    state.counters[tables.PEAK_EVENTS] = _column(arrays, "peak", np.int64)[:1].sum()
+    state = run_state.with_traces(state, bounds.traces)
+    last_times = np.zeros(bounds.traces, np.int64)
+    last_times[found["pair_trace"]] = found["pair_last_us"]
+    _link_lists(state, found)
+    return run_state.indexed(state), last_times
+
+
+def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
+    """Pairs by trace, those of a trace oldest first."""
+    found: list[int] = []
+    for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
+        own, pair = [], first
+        while pair != NIL:
+            own.append(pair)
+            pair = int(state.pair_next[pair])
+        found += reversed(own)
+    return np.array(found, np.int64)
+
+
+def _by_depth(state: RunState) -> NDArray[np.int64]:
+    """Used nodes, parents before children."""
+    used = np.flatnonzero(state.node_references > 0)
+    depth = np.zeros(len(state.node_parent) + 1, np.int64)
+    parents = state.node_parent[used].astype(np.int64)
+    waiting = np.ones(len(used), np.bool_)
+    while waiting.any():
+        ready = waiting & ((parents == NIL) | (depth[parents] > 0))
+        depth[used[ready]] = np.where(parents[ready] == NIL, 1, depth[parents[ready]] + 1)
+        waiting &= ~ready
+    return used[np.argsort(depth[used], kind="stable")]
+
+
+def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    """New numbers by old ones; ``NIL`` stays ``NIL``."""
+    numbers = np.full(size + 1, NIL, np.int32)
+    numbers[used] = np.arange(len(used), dtype=np.int32)
+    return numbers
+
+
+def _column(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:
+    array = arrays.get(f"run_{name}")
+    if array is None or array.ndim != 1 or array.dtype != np.dtype(dtype):
+        shown = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype}"
+        raise StateFormatError(f"saved state: run_{name} is {shown}; a column of {np.dtype(dtype)} is wanted")
+    return array
+
+
+def _bytes(arrays: Arrays) -> NDArray[np.uint8]:
+    return _column(arrays, "text_bytes", np.uint8)
+
+
+def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
+    """All columns, in their shapes."""
+    widths = {
+        "event_kinds": (len(compiled.columns),),
+        "event_values": (len(compiled.columns),),
+        "run_bits": (tables.N_BITS,),
+        "pair_leads": (compiled.leads, 2),
+    }
+    flat = {name: _column(arrays, name, dtype) for name, (dtype, _) in _FORMS.items()}
+    sizes = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
+    found = {}
+    for name, (_, kind) in _FORMS.items():
+        shape = (len(flat[sizes[kind]]), *widths.get(name, ()))
+        if flat[name].size != int(np.prod(shape)):
+            raise StateFormatError(f"saved state: run_{name} has {flat[name].size} values; {shape} are wanted")
+        found[name] = flat[name].reshape(shape).copy()
+    return found
+
+
+def _check(name: str, values: NDArray[Any], least: NDArray[Any] | tables.Int, end: NDArray[Any] | tables.Int) -> None:
+    if np.any(values < least) or np.any(values >= end):
+        raise StateFormatError(f"saved state: run_{name} leads outside of what there is")
+
+
+def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
+    patterns = len(compiled.automata)
+    _check("pair_pattern", found["pair_pattern"], 0, patterns)
+    _check("pair_trace", found["pair_trace"], 0, bounds.traces)
+    _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
+    keys = found["pair_trace"].astype(np.int64) * max(patterns, 1) + found["pair_pattern"]
+    if len(np.unique(keys)) < len(keys):
+        raise StateFormatError("saved state: a trace holds a pattern's runs twice")
+    if int(found["pair_count"].sum()) != len(found["run_node"]):
+        raise StateFormatError("saved state: traces hold another number of runs than there are")
+
+
+def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
+    """Every chain is a way through one automaton, from its first state on."""
+    program, steps, parents = compiled.program, found["node_step"], found["node_parent"]
+    _check("node_parent", parents, NIL, np.arange(len(parents)))
+    _check("node_event", found["node_event"], 0, len(found["event_time"]))
+    _check("node_step", steps, 0, len(program.source))
+    _check("event_sequence", found["event_sequence"], 0, bounds.sequences)
+    _check("event_kinds", found["event_kinds"], 0, TEXT + 1)
+    if len(np.unique(found["node_event"])) < len(found["event_time"]):
+        raise StateFormatError("saved state: an event is held that nothing binds")
+    is_first = np.isin(program.source, program.state_from[:-1])
+    has_parent = parents != NIL
+    before = program.target[steps[parents[has_parent]]]
+    if np.any(program.source[steps[has_parent]] != before) or not is_first[steps[~has_parent]].all():
+        raise StateFormatError("saved state: a run bound its events on a way that its pattern does not have")
+
+
+def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
+    program, kinds = compiled.program, found["run_kind"]
+    _check("run_node", found["run_node"], 0, len(found["node_parent"]))
+    _check("run_kind", kinds, tables.ACTIVE, tables.SPENT + 1)
+    used = np.union1d(found["run_node"], found["node_parent"][found["node_parent"] != NIL])
+    if len(used) < len(found["node_parent"]):
+        raise StateFormatError("saved state: an event is bound in no run")
+    states = program.target[found["node_step"][found["run_node"]]]
+    patterns = np.searchsorted(program.state_from, states, side="right") - 1
+    if np.any(patterns != np.repeat(found["pair_pattern"], found["pair_count"])):
+        raise StateFormatError("saved state: a run belongs to another pattern than its trace says")
+    is_complete = (kinds == tables.PENDING) | (kinds == tables.DECIDED)
+    finishes = np.where(is_complete, np.diff(program.finish_from)[states], 1)
+    _check("run_finish", found["run_finish"], 0, finishes)
+    if np.any((kinds >= tables.DECIDED) & (program.flags[patterns] == 0)):
+        raise StateFormatError("saved state: a match waits for nothing")
+
+
+def _renumber_texts(found: dict[str, NDArray[Any]], texts: TextPool, old: TextPool) -> None:
+    is_text = found["event_kinds"] == TEXT
+    numbers = found["event_values"][is_text]
+    _check("event_values", numbers, 0, len(old))
+    known = np.unique(numbers)
+    moved = np.zeros(len(old), np.int64)
+    moved[known] = texts.intern_all(old.text(number) for number in known.tolist())
+    found["event_values"][is_text] = moved[numbers]
+
+
+def _link_lists(state: RunState, found: Arrays) -> None:
+    place = 0
+    for pair, (count, trace) in enumerate(zip(found["pair_count"].tolist(), found["pair_trace"].tolist(), strict=True)):
+        state.pair_runs[pair] = place if count else NIL
+        state.run_next[place : place + count] = np.arange(place + 1, place + count + 1)
+        if count:
+            state.run_next[place + count - 1] = NIL
+        place += count
+        state.pair_due[pair] = EARLIEST  # looked at when time passes next
+        state.pair_next[pair] = state.trace_pairs[trace]
+        state.trace_pairs[trace] = pair

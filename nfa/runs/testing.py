@@ -1,0 +1,147 @@
+"""A run engine with the little around it that it needs, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.pattern_automaton import PatternAutomaton
+from nfa.conditions.predicates import PredicateTable
+from nfa.kernels.traces import NIL
+from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
+from nfa.runs.program import atoms_to_test
+from nfa.syntax import ANY_TYPE
+from nfa.traces import Visits
+from streams import Event, EventBatch
+
+Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
+"""Pattern name, trace key, event ids by alias, detection time."""
+
+
+class RunHarness:
+    """Feeds events of several traces to a run engine and keeps what it tells.
+
+    Attributes:
+        engine: The engine.
+        matches: Complete matches in the order in which they were told.
+        timeouts: Partial matches that WITHIN ended.
+        endings: Names of the patterns that a guard ended in a trace.
+        lost: Matches and runs lost so far.
+    """
+
+    def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
+        self._options = (ties, match_limit, run_limit)
+        self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
+        self.matches: list[Told] = []
+        self.timeouts: list[Told] = []
+        self.endings: list[str] = []
+        self.lost = (0, 0)
+        self._events: list[Event] = []
+        self._traces: dict[str, int] = {}
+        self._automata: tuple[PatternAutomaton, ...] = ()
+        self._codes: dict[str, int] = {}
+        self._predicates = PredicateTable.of(())
+
+    def configure(self, automata: Sequence[PatternAutomaton]) -> None:
+        """Run these patterns from here on."""
+        self._automata = tuple(automata)
+        atoms = [atom for one in automata for atom in atoms_to_test(one)]
+        names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
+        self._codes = {name: code for code, name in enumerate(names)}
+        self._predicates = PredicateTable.of(atoms)
+        columns = np.cumsum([0, *(len(one.states) for one in automata)])
+        self.engine.configure(automata, self._codes, self._predicates, columns[:-1].tolist())
+
+    @property
+    def columns(self) -> int:
+        """Columns of a guard's table over all states of all patterns."""
+        return sum(len(one.states) for one in self._automata)
+
+    def feed(
+        self,
+        events: Sequence[Event],
+        *,
+        live: NDArray[np.bool_] | None = None,
+        monitors: Sequence[int] = (),
+        end_types: Collection[str] = (),
+    ) -> None:
+        """Process one batch, then let time pass to its last event.
+
+        Args:
+            events: In log order.
+            live: (monitors, columns); None: everything can complete.
+            monitors: Monitor of its trace before the first event and after each; of one trace.
+            end_types: Types that end a trace.
+        """
+        if not events:
+            return
+        batch, first = EventBatch.from_events(events), len(self._events)
+        self._events += events
+        rows = np.arange(len(events), dtype=np.int32)
+        moves = np.array(monitors or [0] * (len(events) + 1), np.int32)
+        visits = Visits(
+            rows=rows,
+            traces=np.array([self._traces.setdefault(event.key, len(self._traces)) for event in events], np.int32),
+            before=moves[:-1].copy(),
+            after=moves[1:].copy(),
+            ends=np.array([event.type in end_types for event in events]),
+        )
+        other = len(self._codes)
+        types = np.array([self._codes.get(event.type, other) for event in events], np.int32)
+        table = np.ones((1, self.columns), np.bool_) if live is None else live
+        passed = self._predicates.evaluate(batch)
+        self._keep(self.engine.process(batch, visits, types, passed, table, first, self._id_of))
+        self.pass_time(max(event.time_us for event in self._events))
+
+    def pass_time(self, watermark_us: int) -> None:
+        """Let the watermark reach a time."""
+        self._keep(self.engine.pass_time(watermark_us, self._id_of))
+
+    def finish(self) -> None:
+        """End the input."""
+        self._keep(self.engine.finish(self._id_of))
+
+    def dump(self) -> dict[str, NDArray[np.generic]]:
+        """Saved state; traces that hold nothing are left out of the numbering."""
+        held = self.engine.held_traces(len(self._traces) + 1)
+        dense = np.where(held, np.cumsum(held) - 1, NIL).astype(np.int32)
+        arrays = self.engine.dump_arrays(dense)
+        self._traces = {key: int(dense[number]) for key, number in self._traces.items() if held[number]}
+        return arrays
+
+    def reload(self) -> None:
+        """Go on with a fresh engine that has loaded the state of this one."""
+        arrays = self.dump()
+        ties, match_limit, run_limit = self._options
+        self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
+        self.configure(self._automata)
+        self.engine.load_arrays(arrays, traces=len(self._traces), sequences=len(self._events))
+
+    def _id_of(self, sequence: int) -> str:
+        return self._events[sequence].id
+
+    def _keep(self, output: RunOutput) -> None:
+        self.matches += self._told(output.matches)
+        self.timeouts += self._told(output.timeouts)
+        self.endings += [self._automata[number].pattern.name for number in output.endings[:, 1].tolist()]
+        matches, runs = output.lost[:, 2:].sum(axis=0).tolist()
+        self.lost = self.lost[0] + matches, self.lost[1] + runs
+
+    def _told(self, found: FoundRuns) -> list[Told]:
+        told: list[Told] = []
+        start = 0
+        for place, end in enumerate(found.ends.tolist()):
+            automaton = self._automata[found.patterns[place]]
+            bound = [self._events[sequence] for sequence in found.sequences[start:end].tolist()]
+            aliases = [automaton.atoms[atom].alias for atom in found.atoms[start:end].tolist()]
+            ids = {
+                alias: tuple(e.id for e, own in zip(bound, aliases, strict=True) if own == alias) for alias in aliases
+            }
+            told.append(
+                (automaton.pattern.name, bound[0].key, tuple(sorted(ids.items())), int(found.detected_us[place]))
+            )
+            start = end
+        return told
