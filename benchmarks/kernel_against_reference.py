@@ -16,7 +16,7 @@ from constraints import Monitor
 from nfa import Matcher, parse_pattern
 from nfa.reference import reference_matches
 
-ORDERS = 20_000
+ORDERS = 5_000
 ROUNDS = 5
 
 

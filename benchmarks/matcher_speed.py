@@ -26,7 +26,7 @@ from streams import EventBatch, key_hash
 from streams.batch import SCHEMA
 
 EVENTS, KEYS, TYPES = 1_000_000, 1_000, 20
-ORDERS = 200_000
+ORDERS = 50_000
 ROUNDS = 5
 ROWS = 65_536
 W = "PATTERN w EVENT SEQ(T0 a, T1 b, T2 c) WITHIN 60 s"

@@ -59,7 +59,11 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
         def do_POST(self) -> None:
             length = min(int(self.headers.get("content-length") or 0), _MOST_BYTES)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            is_taken = received.take(self.rfile.read(length), headers, on_alert)
+            body = self.rfile.read(length)
+            if len(body) < length:  # the sender died; it will send again
+                self.close_connection = True
+                return
+            is_taken = received.take(body, headers, on_alert)
             self.send_response(204 if is_taken else 401)
             self.end_headers()
 

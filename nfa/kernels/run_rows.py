@@ -320,7 +320,7 @@ def pass_time(p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32]
         while run != NIL:
             following = s.run_next[run]
             is_over = s.run_kind[run] == ACTIVE and watermark - s.run_start[run] >= p.within[pattern]
-            if s.run_kind[run] == PENDING and is_decided(p, s, run, watermark, False):
+            if s.run_kind[run] == PENDING and is_decided(p, s, run, watermark, np.bool_(False)):
                 tell(s, found, s.run_node[run], s.run_due[run], np.int64(LATEST))
                 is_over = True
             if not is_over:

@@ -236,7 +236,7 @@ def advance_batch(
     for block in range(first_row, n_rows, BLOCK):
         n_picked = pick_rows(of_type, types, picked, block, min(block + BLOCK, n_rows))
         for place in range(n_picked):
-            touched += slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
+            touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
         for place in range(n_picked):
             row = picked[place]
             event_type, key = types[row], keys[row]
@@ -268,5 +268,5 @@ def advance_batch(
                 remove_slot(slots, slot)
                 counters[TRACES] -= 1
     count_late(columns.times, counters)
-    counters[TOUCHED] = np.int64(touched)
+    counters[TOUCHED] = np.int64(touched & low)
     return DONE, n_rows
