@@ -339,13 +339,13 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 
 @njit(cache=True, nogil=True)
-def is_decided(p: RunProgram, s: RunState, run: Int, time: Int, is_later: bool) -> bool:
+def is_decided(p: RunProgram, s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
     """Whether all trailing conditions of a complete run are decided at a time.
 
     A deadline is, once it is reached. A gap that a STRICT event closed is when no event of that time can come.
     """
     if s.run_lead[run] != EARLIEST:
-        return bool(time > s.run_due[run]) or is_later
+        return bool(time > s.run_due[run] or is_later)
     return bool(time >= s.run_due[run])
 
 

@@ -22,7 +22,6 @@ from service.testing import SinkRow
 pytestmark = pytest.mark.redis
 
 
-
 class Receiver:
     """Answers with the statuses it is given, then with 200; keeps what it got."""
 
