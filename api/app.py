@@ -14,7 +14,9 @@ from api.errors import add_handlers
 from api.problems import PROBLEM_RESPONSES
 from api.routers import (
     alerts,
+    analysis,
     constraints,
+    corrections,
     dead_letters,
     deviations,
     endings,
@@ -36,10 +38,12 @@ DESCRIPTION = "Complex event processing that knows the workflow behind the event
 _GUARDED = (
     streams,
     constraints,
+    analysis,
     patterns,
     schemas,
     events,
     alerts,
+    corrections,
     timeouts,
     endings,
     deviations,

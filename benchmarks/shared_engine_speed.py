@@ -42,7 +42,8 @@ class Rig:
         ranges = np.cumsum([0, *(pattern.states for pattern in self.patterns)]).astype(np.int32)
         self.engine.configure(self.patterns, [NIL] * len(self.patterns), state_range=ranges, types=self.types + 1)
         names = [str(code) for code in range(self.types)]
-        self.guards.compile(GuardLayout(types=names, views=[], state_range=ranges, start=UNGUARDED))
+        layout = GuardLayout(types=names, views=[], state_range=ranges, negation_range=ranges[-1:], start=UNGUARDED)
+        self.guards.compile(layout)
         wants = [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0)
             for pattern in self.patterns
@@ -58,9 +59,9 @@ class Rig:
             columns,
             self.guards.tables,
             first_sequence=self.events,
-            capacity=self.table.capacity,
+            released=self.table.released,
         )
-        self.table.release_closed()
+        self.table.release_closed(self.guards)
         self.events += len(columns.types)
         return found
 
@@ -80,7 +81,8 @@ def chain(codes: Sequence[int], *, predicates: Sequence[int] = (), **options: ob
         )
         for place, code in enumerate(codes)
     ]
-    pattern = SharedPattern(states=len(codes) + 1, depth=range(len(codes) + 1), transitions=steps)
+    size = len(codes) + 1
+    pattern = SharedPattern(states=size, terms=[1] * size, depth=range(size), transitions=steps)
     return replace(pattern, **options)  # type: ignore[arg-type]
 
 
@@ -107,7 +109,8 @@ def shuffle(left: Sequence[int], right: Sequence[int], last: int, asked: dict[in
         )
         for code, source, target, alias in steps
     ]
-    return SharedPattern(states=final + 1, depth=[i + j for i, j in places] + [9], transitions=transitions)
+    depth = [i + j for i, j in places] + [9]
+    return SharedPattern(states=final + 1, terms=[1] * len(depth), depth=depth, transitions=transitions)
 
 
 @njit(cache=True)
@@ -157,8 +160,13 @@ def columns_of(
 ) -> Columns:
     """A batch of columns; predicate row 0 is true everywhere."""
     rows = [np.ones(len(types), np.bool_), *(np.asarray(row, np.bool_) for row in passed)]
+    codes = types.astype(np.int32)
     return Columns(
-        types=types.astype(np.int32), keys=mixed(keys), times=times.astype(np.int64), passed=np.array(rows, np.bool_)
+        types=codes,
+        classes=codes,
+        keys=mixed(keys),
+        times=times.astype(np.int64),
+        passed=np.array(rows, np.bool_),
     )
 
 
@@ -192,7 +200,7 @@ def measure_w() -> None:
         rate = len(columns.types) / took / 1e6
         print(f"W {name}: {found} matches{mark}, {rate:.1f} M events/s, {took / bare:.1f} x null")
         rig = Rig([chain([0, 1, 2], within_us=60_000_000, is_next=is_next)], 20)
-        traced = best(lambda rig=rig: (rig.table.advance(columns, rig.guards), rig.table.release_closed()))  # type: ignore[misc]
+        traced = best(lambda rig=rig: (rig.table.advance(columns, rig.guards), rig.table.release_closed(rig.guards)))  # type: ignore[misc]
         print(f"  of this the trace table {traced / took:.0%}")
 
 
@@ -252,6 +260,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
     """Some rows of a batch."""
     return Columns(
         types=columns.types[start:end],
+        classes=columns.classes[start:end],
         keys=columns.keys[start:end],
         times=columns.times[start:end],
         passed=np.ascontiguousarray(columns.passed[:, start:end]),

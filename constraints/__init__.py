@@ -6,7 +6,10 @@ only if no conforming continuation completes it, every reason is minimal, and no
 from or how a matcher runs.
 """
 
+from constraints.analysis import Analysis, PatternAnalysis, analyse
+from constraints.choice import Candidate, Choice, choose, within_cap
 from constraints.clash import Clash, find_clash
+from constraints.deviation import DeviationKind, DeviationReason, explain_deviation
 from constraints.document import ParsedConstraints, parse_constraints, to_document
 from constraints.errors import (
     ConstraintError,
@@ -15,16 +18,35 @@ from constraints.errors import (
     Problem,
     UnsatisfiablePattern,
 )
-from constraints.explanation import Explanation, explain_ending
+from constraints.explanation import Explanation, explain_absence, explain_ending
 from constraints.failing import FailingCondition, failing_conditions
-from constraints.model import Clause, Constraint, ConstraintSet, End, Exclusive, Part, Prior, Require
+from constraints.forecast import LikelyEnding, StateForecast, forecast
+from constraints.model import (
+    Clause,
+    Constraint,
+    ConstraintSet,
+    End,
+    Exclusive,
+    Part,
+    Prior,
+    Require,
+    Rule,
+    Settings,
+)
 from constraints.monitor import Monitor
+from constraints.profit import IdleParts, idle_parts
+from constraints.redundancy import RedundantAtom, redundant_atoms
 from constraints.reference import Verdict, alive
 from constraints.remainder import NOTHING, Remainder, remainder_of
+from constraints.rules.automaton import RuleAutomaton
+from constraints.rules.product import RuleProduct
 from constraints.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
 
 __all__ = [
     "NOTHING",
+    "Analysis",
+    "Candidate",
+    "Choice",
     "Clash",
     "Clause",
     "Constraint",
@@ -32,29 +54,48 @@ __all__ = [
     "ConstraintSet",
     "ContradictoryConstraints",
     "DeadTerm",
+    "DeviationKind",
+    "DeviationReason",
     "End",
     "Exclusive",
     "Explanation",
     "FailingCondition",
+    "IdleParts",
     "InvalidConstraints",
+    "LikelyEnding",
     "Monitor",
     "ParsedConstraints",
     "Part",
+    "PatternAnalysis",
     "Prior",
     "Problem",
     "QueryCheck",
+    "RedundantAtom",
     "Remainder",
     "Require",
+    "Rule",
+    "RuleAutomaton",
+    "RuleProduct",
     "SetWarning",
+    "Settings",
+    "StateForecast",
     "UnsatisfiablePattern",
     "Verdict",
     "alive",
+    "analyse",
     "check_query",
     "check_set",
+    "choose",
+    "explain_absence",
+    "explain_deviation",
     "explain_ending",
     "failing_conditions",
     "find_clash",
+    "forecast",
+    "idle_parts",
     "parse_constraints",
+    "redundant_atoms",
     "remainder_of",
     "to_document",
+    "within_cap",
 ]

@@ -14,7 +14,7 @@ class PriorCycle:
     """Types in a ring, each before the next.
 
     Attributes:
-        types: Beginning with the alphabetically first.
+        types: Event types, or symbols, beginning with the alphabetically first.
         constraints: ``constraints[i]`` orders ``types[i]`` before its successor.
     """
 
@@ -25,9 +25,10 @@ class PriorCycle:
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
     """For each type the shortest cycle through it, without repetitions, sorted.
 
-    Left out are cycles in which a constraint keeps two types apart anyhow: an exclusion, or that a trace has one end.
+    Left out are cycles in which a constraint keeps two types apart anyhow: an exclusion, or that a trace has one end;
+    and those through symbols of one type, as one event can be all of them.
     """
-    types = sorted(constraint_set.types)
+    types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {
         name: [other for other in types if other != name and constraint_set.comes_before(name, other)] for name in types
     }
@@ -39,7 +40,8 @@ def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
             cycle, tuple(_order(constraint_set, *pair) for pair in zip(cycle, cycle[1:] + cycle[:1], strict=True))
         )
         for cycle in sorted(found)
-        if not any(pair <= frozenset(cycle) for pair in apart if len(pair) > 1)
+        if len(set(map(constraint_set.type_of, cycle))) > 1
+        and not any(pair <= frozenset(cycle) for pair in apart if len(pair) > 1)
     )
 
 

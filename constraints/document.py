@@ -1,30 +1,36 @@
 """An uploaded list of constraints: read with all its problems named, and written in one form.
 
 Two shapes are read. A list holds entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping goes from kinds to
-lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. Names in
-brackets of a list are event types as they are; in the text form odd ones stand in backticks. A mapping may say with
-``stream`` which stream it is for.
+lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. A number
+stands before the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types as they are, or types
+with a condition, ``Quote [price > 1000]``; in the text form odd types stand in backticks. A mapping may say with
+``stream`` which stream it is for, and with ``settings`` how the set is to be used.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from constraints.errors import InvalidConstraints, Problem
-from constraints.model import ConstraintSet, End, Part, quoted
+from constraints.model import Constraint, ConstraintSet, End, Part, Rule, Settings, quoted
+from constraints.name_form import Misread, NameReader, Verbatim, shown, written_name
+from constraints.settings_form import notices_of, read_settings, written_settings
 from constraints.source import Bare, Path, lines_of, read_text
-from constraints.vocabulary import TEMPLATES, Template, template_of
+from constraints.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
 
 MAX_BYTES = 1_000_000
 MAX_CONSTRAINTS = 10_000
-MAX_NAME = 500
 
-_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,()\s][^`,()]*))\s*(?:,|$)")
+_NAME = re.compile(
+    r"\s*+(?:`((?:[^`]|``)++)`|(\[[^`,()]*+|[^`,()\[\s][^`,()\[]*+))?+"  # a type, in backticks or as it is
+    r"\s*+(\[(?:'[^']*+'|`[^`]*+`|[^\]'`])*+\])?+\s*+(?:,|$)"  # a condition
+)
+_NUMBER = re.compile(r"\d{1,9}")
 _LIST_KEY = "constraints"
 _STREAM_KEY = "stream"
+_SETTINGS_KEY = "settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class ParsedConstraints:
 
     Attributes:
         constraint_set: What it says.
-        notices: Where only a part of a template's meaning is kept, in words.
+        notices: What one should know of it, in words: settings that may lose matches, words that have two meanings.
         stream: The stream that it says it is for.
     """
 
@@ -42,8 +48,15 @@ class ParsedConstraints:
     stream: str | None = None
 
 
-class _Misread(Exception):
-    """One problem, before its place in the document is known."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    template: Template
+    names: tuple[str, ...]
+    count: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.template.translate(self.names, self.count)
 
 
 def parse_constraints(
@@ -61,36 +74,56 @@ def parse_constraints(
     """
     text = _text(document, max_bytes)
     value = document if text is None else read_text(text)
-    parts: list[Part] = []
-    notices: list[str] = []
+    names = NameReader()
+    entries: list[_Entry] = []
     stream, problems = _stream(value)
-    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY}:
+    settings = _settings(value, names, problems)
+    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY}:
         problems.append(((), "list at least one constraint, or write constraints: [] for an empty set"))
     for number, (path, entry) in enumerate(_entries(value)):
         if number >= max_constraints:
             problems.append((path, f"there are more than {max_constraints} entries; split the set"))
             break
         try:
-            template, names = _read_entry(entry)
-        except _Misread as problem:
+            entries.append(_read_entry(entry, names))
+        except Misread as problem:
             problems.append((path, str(problem)))
-            continue
-        meant = template.translate(names)
-        parts.extend(meant)
-        if template.lost:
-            lost = template.lost.format(*map(quoted, names))
-            notices.append(f"{_printed(template, names)} is kept as {meant[0]}; that {lost} is left out")
     if problems:
         raise InvalidConstraints(_located(problems, text))
-    return ParsedConstraints(ConstraintSet.of(parts), tuple(dict.fromkeys(notices)), stream)
+    parts = [part for entry in entries for part in entry.parts]
+    constraint_set = ConstraintSet.of(parts, symbols=names.symbols, settings=settings)
+    return ParsedConstraints(constraint_set, (*notices_of(settings), *_end_notices(entries)), stream)
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
-    """The canonical form, plain JSON values; ``parse_constraints`` gives back an equal set."""
-    return {
-        _LIST_KEY: [{constraint.kind: list(constraint.names)} for constraint in constraint_set.constraints],
-        End.kind: sorted(constraint_set.end_events),
+    """The canonical form, plain JSON values; ``parse_constraints`` gives back an equal set.
+
+    Of a set that was made by hand, what follows from its rules is there too then.
+    """
+    document: dict[str, object] = {
+        _LIST_KEY: [_written(part, constraint_set) for part in (*constraint_set.constraints, *constraint_set.rules)],
+        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(constraint_set.end_events)],
     }
+    if settings := written_settings(constraint_set.settings, constraint_set.symbols):
+        document[_SETTINGS_KEY] = settings
+    return document
+
+
+def _written(part: Constraint | Rule, constraint_set: ConstraintSet) -> dict[str, object]:
+    count = part.count if isinstance(part, Rule) else None
+    names = [written_name(name, constraint_set.symbols) for name in part.names]
+    return {part.kind: names if count is None else [count, *names]}
+
+
+def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
+    """That ``end`` is not what DECLARE means by it, where the document seems to speak DECLARE."""
+    ends = [entry for entry in entries if entry.template.name == End.kind]
+    if ends and any(entry.template.name == "init" for entry in entries):
+        name = quoted(ends[0].names[0])
+        yield (
+            f"end({name}) says that nothing comes after {name}, not that every trace ends with it; "
+            f"DECLARE's End is last({name})"
+        )
 
 
 def _text(document: object, max_bytes: int) -> str | None:
@@ -129,7 +162,16 @@ def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
     named = value[_STREAM_KEY]
     if isinstance(named, str):
         return named, []
-    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {_shown(named)}; put it in quotes")]
+    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {shown(named)}; put it in quotes")]
+
+
+def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> Settings:
+    """The settings that a document gives; what is wrong with them goes to ``problems``."""
+    if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
+        return Settings()
+    settings, found = read_settings(value[_SETTINGS_KEY], names)
+    problems.extend(((_SETTINGS_KEY, *path), message) for path, message in found)
+    return settings
 
 
 def _entries(value: object) -> Iterator[tuple[Path, object]]:
@@ -138,7 +180,7 @@ def _entries(value: object) -> Iterator[tuple[Path, object]]:
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
         for key, items in value.items():
-            if key == _STREAM_KEY:
+            if key in (_STREAM_KEY, _SETTINGS_KEY):
                 continue
             if key == _LIST_KEY and isinstance(items, list):
                 yield from (((_LIST_KEY, index), item) for index, item in enumerate(items))
@@ -149,84 +191,97 @@ def _entries(value: object) -> Iterator[tuple[Path, object]]:
     else:
         form = '[{prior: [A, B]}, "prior(A, B)"] or {prior: [[A, B]], end: [F]}'
         problem = (
-            f"a document is a list of entries or a mapping from kinds to lists, such as {form}; got {_shown(value)}"
+            f"a document is a list of entries or a mapping from kinds to lists, such as {form}; got {shown(value)}"
         )
         raise InvalidConstraints((Problem(where="", message=problem),))
 
 
 def _is_group(kind: object, items: object) -> bool:
     """Whether ``items`` lists several constraints of a kind, and not the event types of one."""
-    if not isinstance(kind, str) or not isinstance(items, list) or (template := template_of(kind)) is None:
+    if not isinstance(kind, str) or not isinstance(items, list) or (known := template_of(kind)) is None:
         return False
-    return template.most == 1 or not items or not all(isinstance(item, str) for item in items)
+    template, _ = known
+    if template.count and items and _count(items[0]) is not None:
+        return False
+    return template.most == 1 or not items or not all(isinstance(item, str | Mapping) for item in items)
 
 
-def _read_entry(entry: object) -> tuple[Template, tuple[str, ...]]:
+def _read_entry(entry: object, names: NameReader) -> _Entry:
     kind: object
-    names: list[object]
+    listed: Sequence[object]
+    is_text = isinstance(entry, str)
     if isinstance(entry, str):
-        kind, names = _split(entry)
+        kind, listed = _split(entry)
     elif isinstance(entry, Mapping) and len(entry) == 1:
-        ((kind, listed),) = entry.items()
-        names = listed if isinstance(listed, list) else [listed]
+        ((kind, given),) = entry.items()
+        listed = given if isinstance(given, list) else [given]
     else:
-        raise _Misread(f'an entry is {{prior: [A, B]}} or "prior(A, B)", got {_shown(entry)}')
-    template = template_of(kind) if isinstance(kind, str) else None
-    if template is None:
-        allowed = ", ".join(known.form for known in TEMPLATES)
-        raise _Misread(f"{_shown(kind)} is not a kind of constraint that is supported; use one of {allowed}")
-    return template, _checked(template, names)
+        raise Misread(f'an entry is {{prior: [A, B]}} or "prior(A, B)", got {shown(entry)}')
+    known = template_of(kind) if isinstance(kind, str) else None
+    if known is None:
+        allowed = ", ".join(template.form for template in TEMPLATES)
+        raise Misread(f"{shown(kind)} is not a kind of constraint that is supported; use one of {allowed}")
+    template, count = known
+    if template.count and count is None and len(listed) > 1 and (count := _count(listed[0])) is not None:
+        listed = listed[1:]
+    if is_text:
+        listed = [str(name) if isinstance(name, Bare) else name for name in listed]
+    read = names.name if template.allows_symbols else names.plain_type
+    return _checked(template, tuple(map(read, listed)), count)
+
+
+def _count(value: object) -> int | None:
+    """A number as JSON, YAML or the text form have it; a text that was quoted is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) < 10**9 else None
+    written = value.written if isinstance(value, Bare) else ""
+    return int(written) if _NUMBER.fullmatch(written) else None
 
 
 def _split(text: str) -> tuple[str, list[object]]:
-    """Kind and event types of the text form."""
+    """Kind and names of the text form."""
     kind, bracket, rest = text.strip().partition("(")
     if not bracket or not rest.endswith(")"):
-        raise _Misread(f'write a constraint as "prior(A, B)", got {_shown(text)}')
+        raise Misread(f'write a constraint as "prior(A, B)", got {shown(text)}')
     inside, place, names = rest[:-1], 0, list[object]()
     while place < len(inside):
         found = _NAME.match(inside, place)
-        if found is None:
-            raise _Misread(
-                f"cannot read event types from {_shown(inside[place:])}; "
+        if found is None or not (found[1] or found[2]):
+            raise Misread(
+                f"cannot read event types from {shown(inside[place:])}; "
                 "separate them by commas, and put odd names in backticks"
             )
-        quoted_name, plain_name = found.groups()
-        names.append(plain_name.rstrip() if quoted_name is None else quoted_name.replace("``", "`"))
+        names.append(_named(*found.groups()))
         place = found.end()
     return kind, names
 
 
-def _checked(template: Template, names: Sequence[object]) -> tuple[str, ...]:
-    checked = tuple(_name(name) for name in names)
-    if len(checked) < template.fewest or (template.most is not None and len(checked) > template.most):
+def _named(verbatim: str | None, plain: str | None, condition: str | None) -> object:
+    if verbatim is not None:
+        return Verbatim(verbatim.replace("``", "`")) if condition is None else f"`{verbatim}` {condition}"
+    name = (plain or "").rstrip()
+    if condition is not None:
+        return f"{name} {condition}"
+    return Bare(name) if _NUMBER.fullmatch(name) else name
+
+
+def _checked(template: Template, names: tuple[str, ...], count: int | None) -> _Entry:
+    printed = _printed(template, names, count)
+    if len(names) < template.fewest or (template.most is not None and len(names) > template.most):
         amount = str(template.fewest) if template.fewest == template.most else f"at least {template.fewest}"
         noun = "event type" if amount.endswith("1") else "event types"
-        raise _Misread(f"{template.form} takes {amount} {noun}, got {_printed(template, checked)}")
-    if len(set(checked)) < len(checked) and not template.allows_same:
-        once = quoted(checked[0])
-        got = f"{_printed(template, checked)}; that at most one {once} comes is prior({once}, {once})"
-        raise _Misread(f"{template.form} takes different event types, got {got}")
-    return checked
+        number = {"": "", "optional": ", after a number if one is meant", "required": " after a number"}
+        raise Misread(f"{template.form} takes {amount} {noun}{number[template.count]}, got {printed}")
+    if template.count == "required" and count is None:
+        raise Misread(f"{template.form} takes a number before the event type, got {printed}")
+    if count is not None and not 1 <= count <= MAX_COUNT:
+        raise Misread(f"{template.form} takes a number from 1 to {MAX_COUNT}, got {printed}")
+    if len(set(names)) < len(names) and not template.allows_same:
+        once = quoted(names[0])
+        got = f"{printed}; that at most one {once} comes is prior({once}, {once})"
+        raise Misread(f"{template.form} takes different event types, got {got}")
+    return _Entry(template, names, 1 if count is None else count)
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str):
-        raise _Misread(f"an event type is a text, got {_shown(value)}; put it in quotes")
-    if not value.strip() or len(value) > MAX_NAME or _is_broken(value):
-        raise _Misread(f"an event type has 1 to {MAX_NAME} characters of valid Unicode, got {_shown(value)}")
-    return value
-
-
-def _is_broken(name: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _shown(value: object) -> str:
-    """A value of the document as JSON, or as it was written in YAML, cut short."""
-    text = value.written if isinstance(value, Bare) else json.dumps(value, default=str)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _printed(template: Template, names: Sequence[str]) -> str:
-    return f"{template.name}({', '.join(map(quoted, names))})"
+def _printed(template: Template, names: Sequence[str], count: int | None) -> str:
+    return f"{template.name}({', '.join([*([] if count is None else [str(count)]), *map(quoted, names)])})"

@@ -1,22 +1,24 @@
 """Why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
 
-The forms are those of constraint-aware CEP, section 4.1. Explanations are computed when somebody asks.
+The forms are those of constraint-aware CEP, section 4.1, and one for rules. Explanations are computed when somebody
+asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from constraints.clash import Clash, find_clash
 from constraints.model import Clause, ConstraintSet, End, Part, Prior, quoted
-from constraints.reference import alive
-from constraints.remainder import remainder_of
-from constraints.wording import listed_atoms, listed_parts, listed_types
-from nfa import Atom, PatternState, Query, Seen
+from constraints.outlook import Outlook
+from constraints.remainder import Remainder, remainder_of
+from constraints.rule_clash import RuleClash, find_rule_clash
+from constraints.wording import listed, listed_atoms, listed_parts, listed_types
+from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, describe_atom
 
-Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end"]
+Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,30 +27,47 @@ class Explanation:
 
     Attributes:
         form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
-            ``p4`` what remains cannot be put in a row, ``p5`` a clause over several types, ``end`` the trace is over.
-        event_type: The event that ended it.
-        earlier: Other types that had to be seen before, sorted.
+            ``p4`` what must still come cannot be put in a row, or not without what must not come, ``p5`` a clause over
+            several types, ``end`` the trace is over, ``rule`` a rule leaves no place.
+        event_type: Type of the event that ended it.
+        shown: The symbols by which the event did it, sorted; none if its type is enough.
+        earlier: Other names that had to be seen before, sorted.
         constraints: The minimal chain that leads from the event to the atoms.
-        atoms: The atoms that it made impossible: one, or several that are impossible together only.
+        atoms: The atoms that it made impossible: one, or several that are impossible together only; none if an event
+            that must not come became certain when all atoms were bound.
+        forbidden: Types that must not come in the match, and now have to.
         because: The reason as a sentence without full stop.
     """
 
     form: Form
     event_type: str
+    shown: tuple[str, ...] = ()
     earlier: tuple[str, ...]
     constraints: tuple[Part, ...]
     atoms: tuple[Atom, ...]
+    forbidden: tuple[str, ...] = ()
     because: str
 
     @property
     def atom(self) -> Atom:
-        """The first of ``atoms``."""
-        return self.atoms[0]
+        """The first of ``atoms``; if there is none, a step that takes what must not come."""
+        return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
+
+    @property
+    def event_name(self) -> str:
+        """The event in words: its symbols if these matter, else its type."""
+        return "any other event" if self.event_type == OTHER else listed_types(self.shown or (self.event_type,))
+
+    @property
+    def key(self) -> str:
+        """The same for endings of one form by the same constraints for the same atoms, so that they can be counted."""
+        needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
+        return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
 
     @property
     def text(self) -> str:
         """Event and reason as a sentence without full stop."""
-        return f"{quoted(self.event_type)} ends it{self.circumstances}: {self.because}"
+        return f"{self.event_name} ends it{self.circumstances}: {self.because}"
 
     @property
     def circumstances(self) -> str:
@@ -60,28 +79,126 @@ def explain_ending(
     constraint_set: ConstraintSet,
     query: Query,
     state: PatternState,
-    before: Seen,
-    after: Seen,
-    event_type: str,
+    before: MonitorState,
+    after: MonitorState,
+    event: EventClass,
 ) -> Explanation:
-    """Why ``event_type``, which took the monitor from ``before`` to ``after``, ended the partial matches at ``state``.
+    """Why ``event``, which took the monitor from ``before`` to ``after``, ended the partial matches at ``state``.
+
+    Beyond the cap of monitor states partial matches may end later than they were doomed; then the reason is that of
+    ``after`` all the same.
 
     Raises:
-        ValueError: ``state`` can still complete after the event, or could not before it.
+        ValueError: ``state`` can still complete after the event.
     """
-    remainder = remainder_of(query, state)
-    clash = find_clash(constraint_set, after, remainder)
-    if clash is None or not alive(constraint_set, before, remainder):
-        raise ValueError(f"{event_type!r} did not end {state}: seen {sorted(before)} before, {sorted(after)} after it")
-    form = _form(clash)
+    outlook, remainder = _outlook(constraint_set, after), remainder_of(query, state)
+    found = explain_impossible(outlook, remainder, after, event)
+    if found is None:
+        raise ValueError(f"{event.type!r} did not end {state}: {before} before, {after} after it")
+    return found
+
+
+def explain_absence(
+    constraint_set: ConstraintSet, atom: Atom, after: MonitorState, event: EventClass
+) -> tuple[Explanation, ...]:
+    """Why no event comes any more that a step takes, so that a NOT is decided early.
+
+    Args:
+        constraint_set: What the trace keeps to.
+        atom: What must not come; of several types each is explained.
+        after: The monitor state at which it became certain.
+        event: The event that led there.
+
+    Raises:
+        ValueError: It can still come.
+    """
+    outlook, found = _outlook(constraint_set, after), []
+    for step in _steps(outlook, atom):
+        remainder = Remainder((step,), (frozenset(),))
+        why = _over(outlook, step, after, event) or explain_impossible(outlook, remainder, after, event)
+        if why is None:
+            raise ValueError(f"{describe_atom(step)} can still come after {after}")
+        found.append(why)
+    return tuple(found)
+
+
+def _steps(outlook: Outlook, atom: Atom) -> Iterator[Atom]:
+    """The step for each of its types; one of any type as it is, unless it is known which there are."""
+    if atom.is_any_type and outlook.alphabet is None:
+        yield atom
+        return
+    types = sorted(outlook.alphabet or ()) if atom.is_any_type else atom.types
+    for name in dict.fromkeys(types):
+        yield replace(atom, types=(name,), alias=name if atom.alias == atom.type else atom.alias)
+
+
+def _over(outlook: Outlook, atom: Atom, after: MonitorState, event: EventClass) -> Explanation | None:
+    """Why no event of any type can come; None if there are more events, or the type is known."""
+    if not (atom.is_any_type and outlook.is_over(after)):
+        return None
+    return Explanation(
+        form="end",
+        event_type=event.type,
+        earlier=(),
+        constraints=tuple(End(name) for name in sorted(after.seen & outlook.constraint_set.end_events)),
+        atoms=(atom,),
+        because="the trace is over",
+    )
+
+
+def explain_impossible(
+    outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
+) -> Explanation | None:
+    """Why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
+    found = explain_clash(outlook, remainder, after.seen, event, after.settled)
+    if found is not None:
+        return found
+    broken = find_rule_clash(outlook, after, remainder)
+    return None if broken is None else _of_rules(broken, event)
+
+
+def explain_clash(
+    outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
+) -> Explanation | None:
+    """``explain_impossible`` by order and occurrence alone, after the names ``seen``, those of the event included."""
+    clash = find_clash(outlook.constraint_set, seen, remainder, settled)
+    if clash is None:
+        return None
+    shown, form = outlook.shown(event), _form(clash)
     return Explanation(
         form=form,
-        event_type=event_type,
-        earlier=tuple(sorted(clash.events - {event_type})),
+        event_type=event.type,
+        shown=tuple(sorted(clash.events & shown & outlook.constraint_set.symbols.keys())),
+        earlier=tuple(sorted(clash.events - shown)),
         constraints=clash.constraints,
         atoms=clash.remainder.atoms,
-        because=_SENTENCES[form](clash),
+        forbidden=_forbidden(clash.remainder),
+        because=_forbidden_comes(clash) if clash.remainder.gaps else _SENTENCES[form](clash),
     )
+
+
+def _outlook(constraint_set: ConstraintSet, state: MonitorState) -> Outlook:
+    return Outlook(constraint_set, "log" if state.settled is None else "simultaneous")
+
+
+def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
+    parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, _forbidden(clash.remainder)
+    leave = "leaves" if len(parts) == 1 else "leave"
+    nots = [f"NOT {quoted(name)}" for name in forbidden]
+    return Explanation(
+        form="rule",
+        event_type=event.type,
+        earlier=(),
+        constraints=parts,
+        atoms=atoms,
+        forbidden=forbidden,
+        because=f"{listed_parts(parts)} {leave} no place for {listed([*map(describe_atom, atoms), *nots])}",
+    )
+
+
+def _forbidden(remainder: Remainder) -> tuple[str, ...]:
+    """The types that must not come."""
+    return tuple(dict.fromkeys(gap.type for gap in remainder.gaps))
 
 
 def _form(clash: Clash) -> Form:
@@ -128,6 +245,17 @@ def _out_of_order(clash: Clash) -> str:
     leave = "leaves" if len(parts) == 1 else "leave"
     way = "place for" if len(atoms) == 1 else "order for"
     return f"{listed_parts(parts)} {leave} no {way} {listed_atoms(atoms)}"
+
+
+def _forbidden_comes(clash: Clash) -> str:
+    """An event must still come where a NOT forbids it, or has come."""
+    atoms, parts = clash.remainder.atoms, clash.constraints
+    forbidden = listed_types(_forbidden(clash.remainder))
+    if not parts:
+        return f"{forbidden} came, which NOT {forbidden} forbids"
+    mean = "means" if len(parts) == 1 else "mean"
+    place = "" if not atoms else f" where NOT {forbidden} forbids it, next to {listed_atoms(atoms)}"
+    return f"{listed_parts(parts)} {mean} that {forbidden} must still come{place}"
 
 
 def _trace_is_over(clash: Clash) -> str:

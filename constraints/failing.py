@@ -1,7 +1,8 @@
 """Failing conditions: for each state of a pattern, the events that end its partial matches.
 
 Constraint-aware CEP, section 4.1. A condition counts where it can come true: the event is allowed after a prefix that
-holds what the state has bound, and the state was alive until then.
+holds what the state has bound, and the state was alive until then. Order and occurrence are asked about least prefixes;
+what rules end is found by walking through the monitor's states.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
 
-from constraints.explanation import Explanation, explain_ending
-from constraints.model import ConstraintSet, quoted
-from constraints.reasoner import Goal, Reasoner
+from constraints.explanation import Explanation, explain_clash
+from constraints.model import ConstraintSet
+from constraints.outlook import Outlook
+from constraints.reasoner import Goal
 from constraints.remainder import NOTHING, Remainder, remainder_of
+from constraints.rule_endings import WALK_LIMIT, rule_endings
 from constraints.wording import listed_atoms
-from nfa import Atom, PatternState, Query, Seen
+from nfa import Atom, EventClass, PatternState, Query, Seen
 
 PAIR_LIMIT = 20_000
 
-_Candidate: TypeAlias = tuple[int, int]  # types seen, event that may come next
+_Candidate: TypeAlias = tuple[int, int]  # names seen, and those that the event that may come next shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class FailingCondition:
     @property
     def text(self) -> str:
         """A sentence without full stop."""
-        event = quoted(self.event_type)
+        event = self.explanation.event_name
         event += ", where it is not taken," if self.is_takable else ""
         bound = listed_atoms(self.bound)
         opening = (
@@ -64,6 +67,7 @@ def failing_conditions(
     *,
     steps: Iterable[tuple[Seen, str]] | None = None,
     pair_limit: int = PAIR_LIMIT,
+    walk_limit: int = WALK_LIMIT,
 ) -> tuple[FailingCondition, ...]:
     """The events that end partial matches, for each state in the order of ``query.states``.
 
@@ -75,20 +79,34 @@ def failing_conditions(
             are listed.
         pair_limit: Without ``steps``, conditions that need two events are looked for only as long as there are at
             most so many pairs of event and state to try.
+        walk_limit: Of what rules end, only that is found which so many monitor states show.
 
     Returns:
-        Per state: events that no partial match takes, then those that it could have taken, each by name.
+        Per state: events that no partial match takes, then those that it could have taken, each by name. Of an event
+        that rules end partial matches at, the shortest way there counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)
     groups = _groups(constraint_set, pair_limit // max(1, len(query.states)))
-    return tuple(
-        condition
-        for state in query.states
-        for condition in search.conditions(
+    found = {
+        state: search.conditions(
             state, search.conceivable(state, groups) if known is None else search.observed(state, known)
         )
-    )
+        for state in query.states
+    }
+    for state, explanation in rule_endings(query, constraint_set, walk_limit):
+        if not any(_is_same_event(explanation, condition.explanation) for condition in found[state]):
+            found[state].append(search.condition(state, explanation))
+    return tuple(condition for state in query.states for condition in sorted(found[state], key=_listing_order))
+
+
+def _is_same_event(one: Explanation, other: Explanation) -> bool:
+    return one.event_name == other.event_name and not other.earlier
+
+
+def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, ...], tuple[str, ...]]:
+    explanation = condition.explanation
+    return condition.is_takable, explanation.event_type, explanation.shown, explanation.earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +115,27 @@ class _Known:
 
     explanation: Explanation
     part: Remainder
-    types: frozenset[str]
+    names: frozenset[str]
     shown: frozenset[str]
 
     def explains(self, seen: Seen, remainder: Remainder) -> bool:
-        return seen & self.types == self.shown and remainder.restricted_to(self.part.atoms) == self.part
+        return seen & self.names == self.shown and remainder.restricted_to(self.part.atoms) == self.part
 
 
 class _Search:
-    """One call of ``failing_conditions``; sets of types are masks of its reasoner."""
+    """One call of ``failing_conditions``; sets of names are masks of its reasoner."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet) -> None:
         self._query = query
         self._set = constraint_set
-        self._reasoner = Reasoner(constraint_set)
+        self._outlook = Outlook(constraint_set)
+        self._reasoner = self._outlook.reasoner
         self._nothing = self._reasoner.goal(NOTHING)
-        self._known: dict[str, list[_Known]] = {}
+        self._events: dict[int, EventClass] = {}
+        self._known: dict[int, list[_Known]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
         """What ends partial matches at ``state``, among events that may come; no event does so twice."""
-        term = self._query.terms[state.term]
-        enabled = {
-            atom.type
-            for index, atom in enumerate(term.atoms)
-            if index not in state.bound and term.before[index] <= state.bound
-        }
         remainder = remainder_of(self._query, state)
         goal = self._reasoner.goal(remainder)
         found: dict[int, FailingCondition] = {}
@@ -130,32 +144,47 @@ class _Search:
             is_known = any(events & ~after == 0 for events in found)
             if is_known or not self._reasoner.is_alive(seen, goal) or self._reasoner.is_alive(after, goal):
                 continue
-            explanation = self._explain(state, remainder, seen, event)
-            found[event | self._reasoner.mask(explanation.earlier)] = FailingCondition(
-                state=state,
-                bound=tuple(term.atoms[index] for index in sorted(state.bound)),
-                explanation=explanation,
-                is_takable=explanation.event_type in enabled,
-            )
-        return sorted(found.values(), key=lambda item: (item.is_takable, item.event_type, item.explanation.earlier))
+            explanation = self._explain(remainder, after, event)
+            found[event | self._reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
+        return list(found.values())
 
-    def _explain(self, state: PatternState, remainder: Remainder, seen: int, event: int) -> Explanation:
-        before, after = self._reasoner.names(seen), self._reasoner.names(seen | event)
-        (event_type,) = after - before
-        known = self._known.setdefault(event_type, [])
+    def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
+        """The condition that an explanation stands for."""
+        term = self._query.terms[state.term]
+        return FailingCondition(
+            state=state,
+            bound=tuple(term.atoms[index] for index in sorted(state.bound)),
+            explanation=explanation,
+            is_takable=any(
+                atom.type == explanation.event_type and index not in state.bound and term.before[index] <= state.bound
+                for index, atom in enumerate(term.atoms)
+            ),
+        )
+
+    def _explain(self, remainder: Remainder, after: int, event: int) -> Explanation:
+        names = self._reasoner.names(after)
+        known = self._known.setdefault(event, [])
         for one in known:
-            if one.explains(after, remainder):
+            if one.explains(names, remainder):
                 return one.explanation
-        explanation = explain_ending(self._set, self._query, state, before, after, event_type)
-        types = ConstraintSet.of(explanation.constraints).types
-        known.append(_Known(explanation, remainder.restricted_to(explanation.atoms), types, after & types))
+        explanation = explain_clash(self._outlook, remainder, names, self._events[event])
+        assert explanation is not None, "asked only about what is dead"
+        named = frozenset(name for part in explanation.constraints for name in part.names)
+        known.append(_Known(explanation, remainder.restricted_to(explanation.atoms), named, names & named))
         return explanation
+
+    def _event(self, name: str) -> int:
+        """What an event shows that shows a name."""
+        shown = self._set.shown_with({name})
+        event = self._reasoner.mask(shown)
+        self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
+        return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
         """Those of the known steps that can find ``state`` occupied, with the least seen first."""
         bound = self._held(state).types
         return [
-            (self._reasoner.mask(seen), self._reasoner.mask((event,)))
+            (self._reasoner.mask(seen), self._event(event))
             for seen, event in sorted(steps, key=lambda step: (len(step[0]), sorted(step[0]), step[1]))
             if bound <= seen and event not in seen
         ]
@@ -163,13 +192,14 @@ class _Search:
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
         """For each group of events, one of them last: the least consistent prefix with the others and what is bound."""
         held, remainder = self._held(state), remainder_of(self._query, state)
-        holding, needed = self._reasoner.goal(held), self._reasoner.mask(remainder.types)
+        holding, needed = self._reasoner.goal(held), self._reasoner.goal(remainder).needed
         for names in groups:
-            group = self._reasoner.mask(names)
             for last in names:
-                event = self._reasoner.mask((last,))
-                seen = self._least_prefix(holding.needed | group & ~event, event, needed)
-                if not event & seen and self._may_come(seen, event, holding):
+                event, others = self._event(last), 0
+                for other in names:
+                    others |= 0 if other == last else self._event(other)
+                seen = self._least_prefix(holding.needed | others, event, needed)
+                if event & ~seen and self._may_come(seen, event, holding):
                     yield seen, event
 
     def _held(self, state: PatternState) -> Remainder:
@@ -177,9 +207,9 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """The types seen, with all that must have come by now.
+        """The names seen, with all that must have come by now.
 
-        That is whatever they, or the event, require and block, and whatever the needed types require and the seen
+        That is whatever they, or the event, require and block, and whatever the needed names require and the seen
         ones block.
         """
         closure, blocked = self._reasoner.closure, self._reasoner.blocked
@@ -187,7 +217,7 @@ class _Search:
         while missed:
             after, wanted = seen | event, seen | needed
             missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
-            seen |= missed
+            seen |= self._reasoner.shown_with(missed)
         return seen
 
     def _may_come(self, seen: int, event: int, held: Goal) -> bool:
@@ -204,13 +234,19 @@ class _Search:
 def _groups(constraint_set: ConstraintSet, most_pairs: int) -> list[tuple[str, ...]]:
     """Single events, then pairs that may do together what neither does alone, unless there are too many.
 
-    In such a pair one event leads into the body of a long clause, or both have obligations.
+    In such a pair one event leads into the body of a long clause, or both have obligations. Those that show least come
+    first.
     """
-    types = sorted(constraint_set.types)
-    closures = {name: constraint_set.horn_closure({name}) for name in types}
+    shown = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
+    names = sorted(shown, key=lambda name: (len(shown[name]), name))
+    closures = {name: constraint_set.horn_closure({name}) for name in names}
     in_bodies = frozenset[str]().union(*(clause.body for clause in constraint_set.clauses if clause.is_long))
-    leading = {name for name in types if closures[name] & in_bodies}
-    obliging = {name for name in types if len(closures[name]) > 1}
-    pairs = [pair for pair in combinations(types, 2) if leading.intersection(pair) or obliging.issuperset(pair)]
-    singles: list[tuple[str, ...]] = [(name,) for name in types]
+    leading = {name for name in names if closures[name] & in_bodies}
+    obliging = {name for name in names if closures[name] > shown[name]}
+    pairs = [pair for pair in combinations(names, 2) if leading.intersection(pair) or obliging.issuperset(pair)]
+    singles: list[tuple[str, ...]] = [(name,) for name in names]
     return [*singles, *pairs] if len(pairs) <= most_pairs else singles
+
+
+def _remembered(constraint_set: ConstraintSet) -> frozenset[str]:
+    return constraint_set.end_events.union(*(part.names for part in constraint_set.constraints))

@@ -1,8 +1,11 @@
 """The vocabulary of constraints, as frozen values, and what follows from a set of them.
 
 Two families (constraint-aware CEP, section 2): *order* constraints say what may follow what, *occurrence* constraints
-are Horn clauses over the types of the entire trace. An end event closes its trace: every type is ordered before it,
-also types that no constraint names.
+are Horn clauses over the names of the entire trace. An end event closes its trace: every type is ordered before it,
+also types that no constraint names. *Rules* say more than both; each is a small automaton.
+
+A constraint names event types, or *symbols*: events of a type that meet a condition (section 4.5). An event shows its
+type and every symbol whose condition it meets.
 """
 
 from __future__ import annotations
@@ -10,14 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from constraints.implication import Condition, implies
+from nfa import Atom, OnViolation, Prune, Symbol
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.ASCII | re.DOTALL)
 
 
 def quoted(name: str) -> str:
-    """An event type as it is printed: in backticks, doubled inside, unless it is a plain or dotted name."""
-    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    """A name as it is printed: in backticks, doubled inside, unless it is a plain or dotted name, or a symbol."""
+    return name if _PLAIN_NAME.fullmatch(name) or _SYMBOL_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def _printed(kind: str, names: Iterable[str]) -> str:
@@ -151,8 +158,62 @@ class End:
         return _printed(self.kind, self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What neither an order nor a Horn clause says, read over the finished trace.
+
+    Attributes:
+        kind: Its name in ``constraints.vocabulary``, such as ``response`` or ``existence``.
+        names: Event types and symbols, in the order of the printed form.
+        count: The number of ``existence``, ``absence`` and ``exactly``.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    count: int | None = None
+
+    def __str__(self) -> str:
+        amount = "" if self.count is None else f"{self.count}, "
+        return f"{self.kind}({amount}{', '.join(quoted(name) for name in self.names)})"
+
+
 Constraint: TypeAlias = Prior | Exclusive | Require | Clause
-Part: TypeAlias = Constraint | End
+Part: TypeAlias = Constraint | End | Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a constraint set is to be used.
+
+    Attributes:
+        prune: What is done with partial matches that can no longer complete.
+        on_violation: What is done with a trace that breaks a constraint.
+        unknown_types: Whether an event of a type outside ``types`` and the constraints breaks one too.
+        completion: Whether a trace is taken to go on until it has all that it requires; ``not_assumed`` is for streams
+            whose traces just stop, and leaves every clause with a head out of account.
+        types: Event types of the process besides those that constraints name.
+        frequencies: For names, the part of the traces that show them.
+        max_monitor_states: Most monitor states that are told apart.
+        beyond_cap: What is done where more would be needed: traces go on under bit tables, or constraints are left out
+            from the start until the rest fits, those first that save least.
+    """
+
+    prune: Prune = Prune.STATE
+    on_violation: OnViolation = OnViolation.REPORT
+    unknown_types: Literal["ignore", "deviate"] = "ignore"
+    completion: Literal["assumed", "not_assumed"] = "assumed"
+    types: frozenset[str] = frozenset()
+    frequencies: Mapping[str, float] = field(default_factory=dict, hash=False)
+    max_monitor_states: int = 65_536
+    beyond_cap: Literal["bit_tables", "leave_out"] = "bit_tables"
+
+
+def clause_of(constraint: Constraint, *, assumes_completion: bool = True) -> Clause | None:
+    """The Horn clause that a constraint stands for; None for an order, and for what unfinished traces need not keep."""
+    if isinstance(constraint, Prior):
+        return None
+    clause = constraint if isinstance(constraint, Clause) else constraint.clause
+    return clause if assumes_completion or clause.head is None else None
 
 
 def _everyday(constraint: Constraint) -> Constraint:
@@ -175,15 +236,26 @@ class ConstraintSet:
         constraints: In the order of the upload, without repetitions; a clause that says no more than ``Exclusive`` or
             ``Require`` is one.
         end_events: Types that end a trace.
-        clauses: The occurrence constraints as Horn clauses.
+        rules: In the order of the upload, without repetitions.
+        symbols: By name, those that some part names.
+        settings: How it is to be used.
+        clauses: The occurrence constraints as Horn clauses; those with a head only if traces are taken to complete.
         earlier: ``earlier[F]`` holds every E with ``prior(E, F)``; end events, which come after everything, are not
             in it.
+        implied: For each symbol what an event that shows it shows too: its type, and other symbols as far as that
+            is certain.
+        conditions: For each type its symbols, by name, with their conditions taken apart.
     """
 
     constraints: tuple[Constraint, ...] = ()
     end_events: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
+    symbols: Mapping[str, Symbol] = field(default_factory=dict, hash=False)
+    settings: Settings = Settings()
     clauses: tuple[Clause, ...] = field(init=False, repr=False, compare=False)
     earlier: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    implied: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    conditions: Mapping[str, Mapping[str, Condition]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         constraints = tuple(dict.fromkeys(_everyday(constraint) for constraint in self.constraints))
@@ -191,52 +263,102 @@ class ConstraintSet:
         for constraint in constraints:
             if isinstance(constraint, Prior):
                 earlier.setdefault(constraint.later, set()).add(constraint.earlier)
-        clauses = tuple(
-            constraint if isinstance(constraint, Clause) else constraint.clause
-            for constraint in constraints
-            if not isinstance(constraint, Prior)
-        )
+        assumes_completion = self.settings.completion == "assumed"
+        clauses = tuple(filter(None, (clause_of(one, assumes_completion=assumes_completion) for one in constraints)))
         object.__setattr__(self, "constraints", constraints)
+        object.__setattr__(self, "rules", tuple(dict.fromkeys(self.rules)))
         object.__setattr__(self, "clauses", clauses)
         object.__setattr__(self, "earlier", {later: frozenset(names) for later, names in earlier.items()})
+        named = self.names
+        symbols = {name: symbol for name, symbol in self.symbols.items() if name in named}
+        conditions: dict[str, dict[str, Condition]] = {}
+        for name, symbol in symbols.items():
+            conditions.setdefault(symbol.type, {})[name] = Condition(symbol.step)
+        object.__setattr__(self, "symbols", symbols)
+        object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "implied", _implied(conditions))
 
     @classmethod
-    def of(cls, parts: Iterable[Part]) -> ConstraintSet:
+    def of(
+        cls, parts: Iterable[Part], *, symbols: Mapping[str, Symbol] | None = None, settings: Settings | None = None
+    ) -> ConstraintSet:
         """The set of some parts."""
         listed = tuple(parts)
         return cls(
-            tuple(part for part in listed if not isinstance(part, End)),
+            tuple(part for part in listed if not isinstance(part, End | Rule)),
             frozenset(part.type for part in listed if isinstance(part, End)),
+            tuple(part for part in listed if isinstance(part, Rule)),
+            symbols or {},
+            settings or Settings(),
         )
+
+    def of_parts(self, parts: Iterable[Part]) -> ConstraintSet:
+        """Some of its parts, with the same symbols and settings."""
+        return ConstraintSet.of(parts, symbols=self.symbols, settings=self.settings)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """End events, sorted, then the constraints: all that an explanation can cite."""
-        return (*(End(name) for name in sorted(self.end_events)), *self.constraints)
+        """End events, sorted, then the constraints, then the rules: all that an explanation can cite."""
+        return (*(End(name) for name in sorted(self.end_events)), *self.constraints, *self.rules)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every type and symbol that some part names, end events included."""
+        return frozenset(name for part in self.parts for name in part.names)
 
     @property
     def types(self) -> frozenset[str]:
-        """Every type that some constraint names, end events included."""
-        return frozenset(name for part in self.parts for name in part.names)
+        """The event types of all names."""
+        return frozenset(map(self.type_of, self.names))
+
+    def type_of(self, name: str) -> str:
+        """The event type of a name, which is mostly the name itself."""
+        symbol = self.symbols.get(name)
+        return name if symbol is None else symbol.type
+
+    def shown_by(self, atom: Atom) -> frozenset[str]:
+        """What every event that a step takes shows: its type, and the symbols that the step's condition implies."""
+        if atom.is_any_type or len(atom.types) > 1:
+            return frozenset()
+        of_type = self.conditions.get(atom.type, {})
+        same = next((name for name, other in of_type.items() if other.atom == atom), None)
+        if same is not None:
+            return self.implied[same] | {same}
+        condition = Condition(atom)
+        return frozenset({atom.type}).union(name for name, other in of_type.items() if implies(condition, other))
 
     def comes_before(self, first: str, second: str) -> bool:
         """Whether no ``second`` may be followed by a ``first``."""
         return second in self.end_events or first in self.earlier.get(second, ())
 
     def blocks(self, seen: Iterable[str], name: str) -> bool:
-        """Whether ``name`` can no longer occur after the types ``seen``, by order alone."""
+        """Whether ``name`` can no longer occur after the names ``seen``, by order alone."""
         return any(self.comes_before(name, other) for other in seen)
 
+    def shown_with(self, names: Iterable[str]) -> frozenset[str]:
+        """``names``, and what the events that show them show too."""
+        return frozenset(names).union(*(self.implied.get(name, ()) for name in names))
+
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:
-        """The least superset of ``names`` that satisfies every clause with a head."""
-        closed = set(names)
+        """The least superset of ``names`` that satisfies every clause with a head, and holds what its symbols imply."""
+        closed = self.shown_with(frozenset(names))
         is_growing = True
         while is_growing:
             heads = {clause.head for clause in self.clauses if clause.head is not None and clause.body <= closed}
             is_growing = not heads <= closed
-            closed |= heads
-        return frozenset(closed)
+            closed = self.shown_with(closed | heads)
+        return closed
 
     def is_ruled_out(self, names: frozenset[str]) -> bool:
         """Whether some clause says that no trace holds all of ``names``."""
         return any(clause.head is None and clause.body <= names for clause in self.clauses)
+
+
+def _implied(conditions: Mapping[str, Mapping[str, Condition]]) -> dict[str, frozenset[str]]:
+    return {
+        name: frozenset({event_type}).union(
+            other for other, conclusion in of_type.items() if other != name and implies(premise, conclusion)
+        )
+        for event_type, of_type in conditions.items()
+        for name, premise in of_type.items()
+    }

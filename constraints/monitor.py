@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints.model import ConstraintSet
-from constraints.reasoner import Goal, Reasoner
-from constraints.remainder import NOTHING, remainder_of
-from nfa import Query, Seen
+from constraints.bit_tables import BitTables
+from constraints.model import Clause, ConstraintSet
+from constraints.outlook import MEMORY_LIMIT, Outlook
+from constraints.reasoner import Goal
+from constraints.remainder import Remainder, remainder_of
+from nfa import Atom, EventClass, MonitorState, Policy, Query, Symbol, Ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,78 +22,169 @@ class _Plan:
     """The states of one query, ready to be asked about.
 
     Attributes:
-        goals: What each state needs.
-        extensions: The states that bind one atom more; all are alive where the state is.
+        remainders: What each state needs.
+        goals: The same for the reasoner.
+        extensions: For each state those that bind one atom more, where they are alive whenever it is.
+        is_monotone: For each state whether it stays dead once it is.
     """
 
+    remainders: tuple[Remainder, ...]
     goals: tuple[Goal, ...]
     extensions: tuple[tuple[int, ...], ...]
+    is_monotone: NDArray[np.bool_]
 
 
 class Monitor:
     """Guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
-    A monitor state is the set of seen types that some constraint names. After an end event every further event
-    deviates. Answers are remembered; the memory is emptied when it holds ``memory_limit`` rows.
+    A trace deviates at the first event after which no conforming trace begins like it. Where there are symbols, rules
+    beside other constraints, or unordered events of one time, that may be noticed later, never too early; and a state
+    may be called live that is not. A type that nobody knows makes a trace deviate where the settings say so; that it
+    cannot come is not used to call states dead. Answers are remembered; the memory is emptied when it holds
+    ``memory_limit`` rows.
+
+    Args:
+        constraint_set: What traces keep to.
+        ties: What events of one time are.
+        watched: Longer clauses that traces beyond the cap of monitor states follow; None: all.
+        memory_limit: Most rows that are remembered.
     """
 
-    def __init__(self, constraint_set: ConstraintSet, *, memory_limit: int = 65_536) -> None:
-        self._types = constraint_set.types
-        self._end_events = constraint_set.end_events
-        self._reasoner = Reasoner(constraint_set)
-        self._nothing = self._reasoner.goal(NOTHING)
+    def __init__(
+        self,
+        constraint_set: ConstraintSet,
+        *,
+        ties: Ties = "log",
+        watched: Collection[Clause] | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        self._outlook = Outlook(constraint_set, ties)
+        settings = constraint_set.settings
+        self._types = constraint_set.types | (self._outlook.alphabet or frozenset())
+        self._symbols = tuple(constraint_set.symbols[name] for name in sorted(constraint_set.symbols))
+        self._policy = Policy(
+            prune=settings.prune,
+            on_violation=settings.on_violation,
+            max_monitor_states=settings.max_monitor_states,
+        )
+        self._watched = watched
         self._memory_limit = memory_limit
         self._plans: dict[Query, _Plan] = {}
-        self._rows: dict[tuple[Query, Seen], NDArray[np.bool_]] = {}
+        self._rows: dict[tuple[Query, MonitorState], NDArray[np.bool_]] = {}
+        self._came_from: dict[MonitorState, MonitorState] = {}
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor: those that some constraint names."""
+        """Event types that can move the monitor: those of all names, and those that the settings make known."""
         return self._types
 
-    def step(self, seen: Seen, event_type: str) -> Seen | None:
-        """The seen types with one more, or None if the trace deviates by it.
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Conditions on events that it distinguishes, by name."""
+        return self._symbols
 
-        It deviates if the type was blocked, or if no conforming trace begins like this any more.
-        """
-        if event_type not in self._types:
-            return None if seen & self._end_events else seen
-        before, event = self._reasoner.mask(seen), self._reasoner.mask((event_type,))
-        if event & self._reasoner.blocked(before):
+    @property
+    def policy(self) -> Policy:
+        """How it wants to be used."""
+        return self._policy
+
+    @property
+    def start(self) -> MonitorState:
+        """The state of a new trace."""
+        return self._outlook.start
+
+    @cached_property
+    def bits(self) -> BitTables | None:
+        """Bit tables, for traces beyond the cap of monitor states; None where events of one time are not ordered."""
+        outlook = self._outlook
+        return BitTables(outlook.constraint_set, watched=self._watched) if outlook.ties == "log" else None
+
+    def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+        """The state after one more event, or None if the trace deviates by it."""
+        outlook = self._outlook
+        if outlook.is_too_late(state, event) or outlook.is_unknown(event):
             return None
-        if event_type in seen:
-            return seen
-        return seen | {event_type} if self._reasoner.is_alive(before | event, self._nothing) else None
+        after = outlook.advance(state, event)
+        if after == state:
+            return state
+        if not outlook.is_consistent(after):
+            return None
+        if len(self._came_from) >= self._memory_limit:
+            self._came_from.clear()
+        self._came_from.setdefault(after, state)
+        return after
 
-    def live(self, seen: Seen, query: Query) -> NDArray[np.bool_]:
+    def can_occur(self, state: MonitorState, atom: Atom) -> bool:
+        """Whether some conforming continuation has an event that a step takes."""
+        outlook = self._outlook
+        if outlook.is_over(state):
+            return False
+        types: frozenset[str] = frozenset(atom.types)
+        if atom.is_any_type:
+            if outlook.alphabet is None:
+                return outlook.keeps_rules(state, _just(atom))
+            types = outlook.alphabet
+        return any(outlook.can_complete(state, _just(replace(atom, types=(name,)))) for name in sorted(types))
+
+    def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
         """Which of ``query.states`` some conforming continuation completes; read-only, as it is shared."""
-        row = self._rows.get((query, seen))
+        row = self._rows.get((query, state))
         if row is None:
             if len(self._rows) >= self._memory_limit:
                 self._rows.clear()
                 self._plans.clear()
-            row = self._rows[query, seen] = self._live(self._reasoner.mask(seen), self._plan(query))
+            row = self._rows[query, state] = self._live(state, query)
         return row
 
-    def _live(self, seen: int, plan: _Plan) -> NDArray[np.bool_]:
-        row = np.zeros(len(plan.goals), np.bool_)
+    def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
+        """Dead states stay dead, so only those are asked about that were live before, where that row is at hand."""
+        plan, outlook = self._plan(query), self._outlook
+        row = np.ones(len(plan.goals), np.bool_)
+        previous = self._rows.get((query, self._came_from.get(state, state)))
+        if previous is not None:
+            row = previous | ~plan.is_monotone
+        seen, settled = outlook.masks(state)
         for index in reversed(range(len(plan.goals))):
-            may_live = all(row[extension] for extension in plan.extensions[index])
-            row[index] = may_live and self._reasoner.is_alive(seen, plan.goals[index])
+            if row[index]:
+                row[index] = (
+                    all(row[extension] for extension in plan.extensions[index])
+                    and outlook.reasoner.is_alive(seen, plan.goals[index], settled)
+                    and outlook.keeps_rules(state, plan.remainders[index])
+                )
         row.flags.writeable = False
         return row
 
     def _plan(self, query: Query) -> _Plan:
         if query not in self._plans:
-            index_of = {(state.term, state.bound): index for index, state in enumerate(query.states)}
-            extensions = [
-                tuple(
-                    index_of[state.term, state.bound | {atom}]
-                    for atom in range(len(query.terms[state.term].atoms))
-                    if atom not in state.bound and (state.term, state.bound | {atom}) in index_of
-                )
-                for state in query.states
-            ]
-            goals = tuple(self._reasoner.goal(remainder_of(query, state)) for state in query.states)
-            self._plans[query] = _Plan(goals, tuple(extensions))
+            remainders = tuple(remainder_of(query, state) for state in query.states)
+            self._plans[query] = _Plan(
+                remainders,
+                tuple(map(self._outlook.reasoner.goal, remainders)),
+                tuple(self._extensions(query)),
+                np.array([self._is_monotone(query, state.term) for state in query.states], np.bool_),
+            )
         return self._plans[query]
+
+    def _is_monotone(self, query: Query, term: int) -> bool:
+        """Whether a state stays dead as the trace goes on, and those that bind less are dead too.
+
+        Not where something must not come: it may be over, or begin. Not where dead states are missed.
+        """
+        return self._outlook.is_exact and not query.terms[term].absences
+
+    def _extensions(self, query: Query) -> list[tuple[int, ...]]:
+        index_of = {(state.term, state.bound): index for index, state in enumerate(query.states)}
+        return [
+            tuple(
+                index_of[state.term, state.bound | {atom}]
+                for atom in range(len(query.terms[state.term].atoms))
+                if atom not in state.bound and (state.term, state.bound | {atom}) in index_of
+            )
+            if self._is_monotone(query, state.term)
+            else ()
+            for state in query.states
+        ]
+
+
+def _just(atom: Atom) -> Remainder:
+    return Remainder((atom,), (frozenset(),))

@@ -1,36 +1,69 @@
-"""What a pattern state still needs."""
+"""What a pattern state still needs, and what must not come meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from nfa import Atom, PatternState, Query
+from nfa import Absence, Atom, PatternState, Query, Symbol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A NOT: no event of ``type`` comes in it.
+
+    Attributes:
+        type: The event type.
+        since: It opens at the last of these atoms of the remainder; empty: it is open; None: it has been open since the
+            trace began.
+        until: It closes at the first of these atoms of the remainder; empty: it stays open until the trace ends.
+    """
+
+    type: str
+    since: frozenset[int] | None
+    until: frozenset[int]
+
+    @property
+    def edges(self) -> frozenset[int]:
+        """The atoms that open and close it; they may be of its type."""
+        return self.until | (self.since or frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """Atoms that are still to come, and their order.
+    """Atoms that are still to come, their order, and what must not come between them.
 
     Attributes:
         atoms: In the order of the text; an atom is named by its index here.
         before: ``before[i]`` holds the atoms that must come before atom ``i`` (transitively closed).
+        gaps: What must not come.
     """
 
     atoms: tuple[Atom, ...] = ()
     before: tuple[frozenset[int], ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def types(self) -> frozenset[str]:
         """Event types that must still come."""
         return frozenset(atom.type for atom in self.atoms)
 
+    @property
+    def positives(self) -> Remainder:
+        """The same with nothing forbidden."""
+        return replace(self, gaps=())
+
     def only(self, indices: frozenset[int]) -> Remainder:
-        """The part made of some atoms, which are numbered anew."""
+        """The part made of some atoms, which are numbered anew, and of the gaps that no other atom opens or closes.
+
+        Whatever completes the whole completes the part.
+        """
         kept = sorted(indices)
         place = {index: number for number, index in enumerate(kept)}
         return Remainder(
             tuple(self.atoms[index] for index in kept),
-            tuple(frozenset(place[other] for other in self.before[index] & indices) for index in kept),
+            tuple(_renumbered(self.before[index] & indices, place) for index in kept),
+            tuple(_moved(gap, place) for gap in self.gaps if gap.edges <= indices),
         )
 
     def restricted_to(self, atoms: tuple[Atom, ...]) -> Remainder:
@@ -42,12 +75,30 @@ NOTHING = Remainder()
 
 
 def remainder_of(query: Query, state: PatternState) -> Remainder:
-    """The atoms that ``state`` has not bound."""
+    """What ``state`` has not bound, with the gaps that are open or can still open."""
     term = query.terms[state.term]
+    unbound = frozenset(range(len(term.atoms))) - state.bound
+    place = {index: number for number, index in enumerate(sorted(unbound))}
+    gaps = [_gap(absence, state.bound, place) for absence in term.absences if not absence.before & state.bound]
     whole = Remainder(term.atoms, term.before)
-    return whole.only(frozenset(range(len(term.atoms))) - state.bound)
+    return replace(whole.only(unbound), gaps=tuple(dict.fromkeys(gaps)))
 
 
-def single(event_type: str) -> Remainder:
-    """Some event of one type, under the type's own name."""
-    return Remainder((Atom((event_type,), event_type),), (frozenset(),))
+def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
+    """Some event that shows a name: a symbol if it is among ``symbols``, else an event type."""
+    symbol = None if symbols is None else symbols.get(name)
+    return Remainder((Atom((name,), name) if symbol is None else symbol.step,), (frozenset(),))
+
+
+def _gap(absence: Absence, bound: frozenset[int], place: Mapping[int, int]) -> Gap:
+    since = _renumbered(absence.after - bound, place) if absence.after else None
+    return Gap(type=absence.atom.type, since=since, until=_renumbered(absence.before, place))
+
+
+def _moved(gap: Gap, place: Mapping[int, int]) -> Gap:
+    since = None if gap.since is None else _renumbered(gap.since, place)
+    return replace(gap, since=since, until=_renumbered(gap.until, place))
+
+
+def _renumbered(indices: frozenset[int], place: Mapping[int, int]) -> frozenset[int]:
+    return frozenset(place[index] for index in indices)

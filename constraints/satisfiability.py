@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from constraints.clash import Clash, find_clash
+from constraints.clash import find_clash
 from constraints.cycles import prior_cycles
 from constraints.errors import ContradictoryConstraints, UnsatisfiablePattern
 from constraints.model import ConstraintSet, Part, quoted
-from constraints.reasoner import Reasoner
-from constraints.remainder import Remainder, single
+from constraints.outlook import Outlook
+from constraints.reference import Verdict
+from constraints.remainder import NOTHING, Remainder, remainder_of, single
+from constraints.rule_clash import find_rule_clash
 from constraints.wording import listed_atoms, listed_parts, listed_types
-from nfa import Atom, Query
+from nfa import Atom, PatternState, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +28,14 @@ class DeadTerm:
         term: Its index in ``Query.terms``.
         atoms: A minimal set of its atoms in conflict.
         constraints: A minimal set of constraints that they clash with.
+        forbidden: Types that must not come, if the atoms alone would be possible; else empty.
         text: The reason as a sentence without full stop.
     """
 
     term: int
     atoms: tuple[Atom, ...]
     constraints: tuple[Part, ...]
+    forbidden: tuple[str, ...] = ()
     text: str
 
 
@@ -42,22 +46,28 @@ class QueryCheck:
     Attributes:
         dead: In the order of the terms.
         is_satisfiable: Whether some term is left.
+        asks_for_violation: Whether none is left, and some would be if the pattern did not say what must not come: it
+            looks for traces that break the constraints.
     """
 
     dead: tuple[DeadTerm, ...]
     is_satisfiable: bool
+    asks_for_violation: bool = False
 
     def require_satisfiable(self) -> None:
         """Refuse a pattern that cannot match.
 
         Raises:
-            UnsatisfiablePattern: No term is left; ``details`` has the atoms and constraints of each.
+            UnsatisfiablePattern: No term is left; ``details`` has the atoms and constraints of each, and whether the
+                pattern looks for a violation.
         """
         if self.is_satisfiable:
             return
-        reasons = list(dict.fromkeys(term.text for term in self.dead))
+        message = "the pattern can never match: " + "; ".join(dict.fromkeys(term.text for term in self.dead))
+        if self.asks_for_violation:
+            message += "; it looks for a violation of the constraints: to find it, register it with constraints: off"
         raise UnsatisfiablePattern(
-            "the pattern can never match: " + "; ".join(reasons),
+            message,
             terms=[
                 {
                     "atoms": [atom.alias for atom in term.atoms],
@@ -66,30 +76,90 @@ class QueryCheck:
                 }
                 for term in self.dead
             ],
+            **({"is_violation": True} if self.asks_for_violation else {}),
         )
 
 
 def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
-    """Find the terms that no conforming trace completes, each with a minimal reason; one without atoms is none."""
-    dead = []
-    for index, term in enumerate(query.terms):
-        clash = find_clash(constraint_set, remainder=Remainder(term.atoms, term.before)) if term.atoms else None
-        if clash is not None:
-            dead.append(
-                DeadTerm(
-                    term=index,
-                    atoms=clash.remainder.atoms,
-                    constraints=clash.constraints,
-                    text=_sentence(clash),
-                )
+    """Find the terms that no conforming trace completes, each with a minimal reason."""
+    search = _Search(Outlook(constraint_set))
+    reasons = {
+        index: reason
+        for index in range(len(query.terms))
+        if (reason := search.reason(remainder_of(query, PatternState(index, frozenset())))) is not None
+    }
+    terms = range(len(query.terms))
+    is_satisfiable = query.can_complete([index not in reasons for index in terms])
+    would_be = query.can_complete([index not in reasons or bool(reasons[index].forbidden) for index in terms])
+    return QueryCheck(
+        dead=tuple(
+            DeadTerm(
+                term=index,
+                atoms=reason.remainder.atoms,
+                constraints=reason.constraints,
+                forbidden=reason.forbidden,
+                text=_sentence(reason),
             )
-    return QueryCheck(dead=tuple(dead), is_satisfiable=len(dead) < len(query.terms))
+            for index, reason in reasons.items()
+        ),
+        is_satisfiable=is_satisfiable,
+        asks_for_violation=would_be and not is_satisfiable,
+    )
 
 
-def _sentence(clash: Clash) -> str:
-    atoms, parts = clash.remainder.atoms, listed_parts(clash.constraints)
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why no trace completes a remainder: a minimal part of it and minimal constraints."""
+
+    remainder: Remainder
+    constraints: tuple[Part, ...]
+    verdict: Verdict | None
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(gap.type for gap in self.remainder.gaps))
+
+
+class _Search:
+    """Reasons before the first event; a clash found once explains every remainder that has its part."""
+
+    def __init__(self, outlook: Outlook) -> None:
+        self._outlook = outlook
+        self._known: list[_Reason] = []
+
+    def reason(self, remainder: Remainder) -> _Reason | None:
+        if self._outlook.can_complete(self._outlook.start, remainder):
+            return None
+        return next((one for one in self._known if self._explains(one, remainder)), None) or self._found(remainder)
+
+    def _explains(self, known: _Reason, remainder: Remainder) -> bool:
+        return not known.forbidden and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
+
+    def _found(self, remainder: Remainder) -> _Reason | None:
+        outlook = self._outlook
+        clash = find_clash(outlook.constraint_set, remainder=remainder, reasoner=outlook.reasoner)
+        if clash is not None:
+            found = _Reason(clash.remainder, clash.constraints, clash.verdict)
+        else:
+            needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
+            broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
+            if broken is None:
+                return None
+            found = _Reason(broken.remainder, broken.constraints, None)
+        self._known.append(found)
+        return found
+
+
+def _sentence(reason: _Reason) -> str:
+    atoms, parts = reason.remainder.atoms, listed_parts(reason.constraints)
     verb = "clash" if len(atoms) > 1 else "clashes"
-    if clash.verdict.reason == "order":
+    if reason.verdict is None:
+        leave = "leaves" if len(reason.constraints) == 1 else "leave"
+        return f"{parts} {leave} no place for {listed_atoms(atoms)}"
+    if reason.forbidden:
+        missing = f"without {listed_types(reason.forbidden)} where the pattern forbids it"
+        return f"no trace has {listed_atoms(atoms)} {missing}, which clashes with {parts}"
+    if reason.verdict.reason == "order":
         return f"no trace has {listed_atoms(atoms)} in the order that the pattern asks for, which {verb} with {parts}"
     return f"{listed_atoms(atoms)} {verb} with {parts}"
 
@@ -121,29 +191,30 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.
     """
-    clash = find_clash(constraint_set)
-    if clash is not None:
-        parts = clash.constraints
+    search = _Search(Outlook(constraint_set))
+    contradiction = search.reason(NOTHING)
+    if contradiction is not None:
+        parts = contradiction.constraints
+        advice = "; leave out any one of them" if len(parts) > 1 else ""
+        together = " together" if len(parts) > 1 else ""
         raise ContradictoryConstraints(
-            f"no trace can keep {listed_parts(parts)} together; leave out any one of them",
+            f"no trace can keep {listed_parts(parts)}{together}{advice}",
             constraints=[str(part) for part in parts],
         )
-    return (*_impossible_types(constraint_set), *_cycles(constraint_set))
+    return (*_impossible_types(constraint_set, search), *_cycles(constraint_set))
 
 
-def _impossible_types(constraint_set: ConstraintSet) -> list[SetWarning]:
+def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[SetWarning]:
     found = []
-    reasoner = Reasoner(constraint_set)
-    for name in sorted(constraint_set.types):
-        is_possible = reasoner.is_alive(reasoner.mask(()), reasoner.goal(single(name)))
-        clash = None if is_possible else find_clash(constraint_set, remainder=single(name))
-        if clash is not None:
+    for name in sorted(constraint_set.names):
+        reason = search.reason(single(name, constraint_set.symbols))
+        if reason is not None:
             found.append(
                 SetWarning(
                     kind="impossible-type",
                     types=(name,),
-                    constraints=clash.constraints,
-                    text=f"{quoted(name)} can never occur, because of {listed_parts(clash.constraints)}",
+                    constraints=reason.constraints,
+                    text=f"{quoted(name)} can never occur, because of {listed_parts(reason.constraints)}",
                 )
             )
     return found

@@ -18,6 +18,9 @@ from constraints.errors import InvalidConstraints, Problem
 
 Path: TypeAlias = tuple["str | int", ...]
 
+MAX_DEPTH = 100
+
+_FAST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = {f"{_STANDARD}{name}" for name in ("str", "null", "bool", "int", "float", "timestamp", "value", "seq", "map")}
 
@@ -30,6 +33,10 @@ class Bare:
 
     def __str__(self) -> str:
         return self.written
+
+
+class _NestedTooDeeply(Exception):
+    """A YAML text has more than ``MAX_DEPTH`` levels."""
 
 
 def read_text(text: str) -> object:
@@ -49,7 +56,7 @@ def read_text(text: str) -> object:
             except ValueError:
                 pass  # YAML may begin with a bracket too
         return _read_yaml(text)
-    except RecursionError:
+    except (RecursionError, _NestedTooDeeply):
         raise InvalidConstraints((Problem(where="", message="the document is nested too deeply"),)) from None
 
 
@@ -63,9 +70,22 @@ def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
 def _composed(text: str) -> yaml.Node | None:
     """The nodes of a text that was read as JSON, as far as YAML can follow it: tabs, for instance, it does not like."""
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
+        return _compose(text)
+    except (yaml.YAMLError, RecursionError, _NestedTooDeeply):
         return None
+
+
+def _compose(text: str) -> yaml.Node | None:
+    """The nodes of a text, by the fast loader; what that refuses goes to the one whose messages say more."""
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=_FAST_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:  # the fast loader would go on until its stack is used up
+                raise _NestedTooDeeply
+        return yaml.compose(text, Loader=_FAST_LOADER)
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _lined(repetitions: tuple[Problem, ...], text: str) -> tuple[Problem, ...]:
@@ -97,7 +117,7 @@ def _repetition(key: str, line: int | None) -> Problem:
 
 def _read_yaml(text: str) -> object:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _compose(text)
     except yaml.YAMLError as error:
         raise InvalidConstraints((_syntax_problem(error),)) from error
     problems = tuple(_refusals(root, set()))

@@ -6,70 +6,213 @@ and what a partial match has bound. ``conforms`` and ``occurs_in`` go further ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations, product
-from typing import TypeAlias
+from random import Random
+from typing import Literal as OneOf
+from typing import NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
 from constraints.model import Clause, Constraint, ConstraintSet, Exclusive, Prior, Require
-from constraints.remainder import Remainder
-from nfa import Atom, Conjunction, Disjunction, Node, Pattern, PatternState, Query, build_query
+from constraints.remainder import Gap, Remainder
+from nfa import (
+    Atom,
+    Attribute,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Item,
+    Literal,
+    Node,
+    Pattern,
+    PatternState,
+    Query,
+    Symbol,
+    build_query,
+)
 from nfa import Sequence as Seq
 
 Tree: TypeAlias = "str | tuple[Tree, ...]"
+Sign: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
 
-_OPERATORS: dict[str, Callable[[tuple[Node, ...]], Node]] = {
-    "SEQ": lambda parts: Seq.of(*parts),
-    "AND": Conjunction,
-    "OR": Disjunction,
+SIGNS: tuple[Sign, ...] = ("=", "!=", "<", "<=", ">", ">=")
+
+_OPERATORS: dict[str, Callable[[tuple[Node, ...]], Node]] = {"AND": Conjunction, "OR": Disjunction}
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 
 def query_of(tree: Tree, name: str = "p") -> Query:
     """A query from nested tuples, such as ``("SEQ", "X", ("AND", "A q", "B"))``.
 
-    A step is ``"Type alias"``; without an alias it is named by its type, and numbered if that name is taken.
+    A step is ``"Type alias"``; without an alias it is named by its type, and numbered if that name is taken. In a SEQ,
+    ``"NOT Type"`` is one that must not come.
     """
     return build_query(Pattern(name=name, event=_node(tree, set())))
 
 
 def _node(tree: Tree, taken: set[str]) -> Node:
     if isinstance(tree, str):
-        event_type, _, alias = tree.partition(" ")
-        alias = alias or next(
-            free for free in (event_type, *(f"{event_type}{n}" for n in range(2, 99))) if free not in taken
+        return _atom(tree, taken)
+    word, *parts = tree
+    if word == "SEQ":
+        return Seq(tuple(_item(part, taken) for part in parts))
+    return _OPERATORS[str(word)](tuple(_node(part, taken) for part in parts))
+
+
+def _item(tree: Tree, taken: set[str]) -> Item:
+    if isinstance(tree, str) and tree.startswith("NOT "):
+        return Item(negated=_atom(tree.removeprefix("NOT "), taken))
+    return Item(of=_node(tree, taken))
+
+
+def _atom(text: str, taken: set[str]) -> Atom:
+    event_type, _, alias = text.partition(" ")
+    alias = alias or next(
+        free for free in (event_type, *(f"{event_type}{n}" for n in range(2, 99))) if free not in taken
+    )
+    taken.add(alias)
+    return Atom((event_type,), alias)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of event in a test: the names that it shows, its type among them, and the value of its attribute ``v``."""
+
+    type: str
+    shows: frozenset[str]
+    value: int | None = None
+
+    def serves(self, atom: Atom) -> bool:
+        """Whether a step takes it; the step has no condition, or one comparison of ``v`` with a whole number."""
+        if atom.type != self.type or not isinstance(atom.condition, Comparison):
+            return atom.type == self.type
+        assert isinstance(atom.condition.right, Literal)
+        constant = atom.condition.right.value
+        return (
+            self.value is not None
+            and isinstance(constant, int)
+            and _RELATIONS[atom.condition.operator](self.value, constant)
         )
-        taken.add(alias)
-        return Atom((event_type,), alias)
-    operator, *parts = tree
-    return _OPERATORS[str(operator)](tuple(_node(part, taken) for part in parts))
 
 
-def oracle_alive(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> bool:
-    """``alive`` by exhaustive search over continuations of every length."""
-    types = sorted(constraint_set.types | remainder.types)
-    start = (seen, frozenset[int]())
+def compared(event_type: str, sign: Sign, constant: int, alias: str = "s") -> Atom:
+    """The step ``event_type [v sign constant]``."""
+    return Atom((event_type,), alias, Comparison(sign, Attribute(("v",)), Literal(constant)))
+
+
+def shapes_of(
+    types: Iterable[str], constraint_set: ConstraintSet, values: Iterable[int | None] = (None,)
+) -> list[Shape]:
+    """Every kind of event of some types that constraints or steps can tell apart, for some values of ``v``."""
+    listed = list(values)
+    found = []
+    for name in sorted(types):
+        for value in listed:
+            plain = Shape(name, frozenset({name}), value)
+            symbols = {key for key, symbol in constraint_set.symbols.items() if plain.serves(symbol.step)}
+            found.append(Shape(name, plain.shows | symbols, value))
+    return found
+
+
+class _Moment(NamedTuple):
+    """Where a continuation stands.
+
+    Attributes:
+        shown: Names so far.
+        past: Names that block: those so far, or where events of one time are not ordered those before the newest time.
+        bound: Atoms so far.
+        fresh: Atoms bound at the newest time; always empty in the order of the log.
+        now: Event types at the newest time; always empty in the order of the log.
+        is_first: Whether the newest time is still that of the prefix.
+    """
+
+    shown: frozenset[str]
+    past: frozenset[str]
+    bound: frozenset[int] = frozenset()
+    fresh: frozenset[int] = frozenset()
+    now: frozenset[str] = frozenset()
+    is_first: bool = True
+
+
+def oracle_alive(
+    constraint_set: ConstraintSet,
+    seen: frozenset[str],
+    remainder: Remainder,
+    *,
+    settled: frozenset[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+) -> bool:
+    """``alive`` by exhaustive search over continuations of every length, and at one time of every number of events.
+
+    Of the prefix no more is known than what it shows, so whatever may have been bound at its newest time counts so.
+    """
+    events = shapes or shapes_of(constraint_set.types | remainder.types, constraint_set)
+    start = _Moment(seen, seen if settled is None else settled)
+    if any(gap.since is None and gap.type in start.past for gap in remainder.gaps):
+        return False
+    allowed: dict[frozenset[str], list[Shape]] = {}
     reached, waiting = {start}, [start]
     while waiting:
-        shown, bound = waiting.pop()
-        if len(bound) == len(remainder.atoms) and _keeps_clauses(constraint_set, shown):
+        moment = waiting.pop()
+        is_clear = _is_clear(remainder, moment)
+        if is_clear and len(moment.bound) == len(remainder.atoms) and _keeps_clauses(constraint_set, moment.shown):
             return True
-        for name in types:
-            if not constraint_set.blocks(shown, name):
-                for taken in _bindings(remainder, bound, name):
-                    state = (shown | {name}, taken)
-                    if state not in reached:
-                        reached.add(state)
-                        waiting.append(state)
+        if moment.past not in allowed:
+            allowed[moment.past] = [event for event in events if not _is_blocked(constraint_set, moment.past, event)]
+        following = [
+            after for event in allowed[moment.past] for after in _after(remainder, moment, event, settled is None)
+        ]
+        if settled is not None and is_clear:
+            following.append(_Moment(moment.shown, moment.shown, moment.bound, is_first=False))
+        waiting.extend(set(following) - reached)
+        reached.update(following)
     return False
 
 
-def _bindings(remainder: Remainder, bound: frozenset[int], name: str) -> Iterator[frozenset[int]]:
+def _is_blocked(constraint_set: ConstraintSet, past: frozenset[str], event: Shape) -> bool:
+    return any(constraint_set.blocks(past, name) for name in event.shows)
+
+
+def _after(remainder: Remainder, moment: _Moment, event: Shape, is_log: bool) -> Iterator[_Moment]:
+    shown = moment.shown | event.shows
+    for bound in _bindings(remainder, moment.bound, moment.fresh, event):
+        if not is_log:
+            fresh, now = moment.fresh | bound - moment.bound, moment.now | {event.type}
+            yield _Moment(shown, moment.past, bound, fresh, now, moment.is_first)
+        elif not any(
+            gap.type == event.type and (gap.since or frozenset()) <= moment.bound and not gap.until & bound
+            for gap in remainder.gaps
+        ):
+            yield _Moment(shown, shown, bound)
+
+
+def _is_clear(remainder: Remainder, moment: _Moment) -> bool:
+    """Whether no event of the newest time lies in a gap that was open before it and stays open."""
+    return not any(
+        gap.type in moment.now
+        and (gap.since or frozenset()) <= moment.bound - moment.fresh
+        and not gap.until & moment.bound
+        and not (moment.is_first and gap.since is not None and not gap.since)
+        for gap in remainder.gaps
+    )
+
+
+def _bindings(
+    remainder: Remainder, bound: frozenset[int], fresh: frozenset[int], event: Shape
+) -> Iterator[frozenset[int]]:
     yield bound
     for index, atom in enumerate(remainder.atoms):
-        if index not in bound and atom.type == name and remainder.before[index] <= bound:
+        if index not in bound and event.serves(atom) and remainder.before[index] <= bound - fresh:
             yield bound | {index}
 
 
@@ -86,11 +229,19 @@ def conforms(constraint_set: ConstraintSet, word: Sequence[str]) -> bool:
 
 
 def occurs_in(remainder: Remainder, word: Sequence[str]) -> bool:
-    """Whether distinct events of ``word`` serve all atoms in their order, by definition."""
+    """Whether distinct events of ``word`` serve all atoms in their order and keep the gaps free, by definition."""
     return any(
         all(
             word[place] == atom.type and all(places[other] < place for other in before)
             for place, atom, before in zip(places, remainder.atoms, remainder.before, strict=True)
+        )
+        and all(
+            word[place] != gap.type
+            for gap in remainder.gaps
+            for place in range(
+                max((places[index] for index in gap.since or ()), default=-1) + 1,
+                min((places[index] for index in gap.until), default=len(word)),
+            )
         )
         for places in permutations(range(len(word)), len(remainder.atoms))
     )
@@ -117,7 +268,9 @@ def occupied_states(query: Query, steps: Sequence[Step]) -> frozenset[PatternSta
             term = query.terms[state.term]
             whole = Remainder(term.atoms, term.before)
             if step.is_taken:
-                occupied.update(PatternState(state.term, bound) for bound in _bindings(whole, state.bound, step.type))
+                event = Shape(step.type, frozenset({step.type}))
+                bindings = _bindings(whole, state.bound, frozenset(), event)
+                occupied.update(PatternState(state.term, bound) for bound in bindings)
     return frozenset(occupied & set(query.states))
 
 
@@ -162,3 +315,70 @@ def queries(draw: st.DrawFn, types: Sequence[str], *, max_atoms: int = 4) -> Que
         place = draw(st.integers(0, len(trees) - 2))
         trees[place : place + 2] = [(draw(st.sampled_from(["SEQ", "AND", "OR"])), trees[place], trees[place + 1])]
     return query_of(trees[0])
+
+
+def random_set(random: Random, names: Sequence[str], size: int) -> ConstraintSet:
+    """Like ``constraint_sets``, without symbols; for seeded loops over many."""
+    found: list[Constraint] = []
+    for _ in range(size):
+        kind = random.random()
+        one, other = random.sample(names, 2)
+        if kind < 0.45:
+            found.append(Prior(one, random.choice(names)))
+        elif kind < 0.6:
+            found.append(Exclusive(one, other))
+        elif kind < 0.85:
+            found.append(Require(one, other))
+        elif kind < 0.9:
+            found.append(Clause(frozenset(), one))
+        else:
+            body = frozenset(random.sample(names, random.choice([2, 3])))
+            head = random.choice([None, *names])
+            found.append(Clause(body, None if head in body else head))
+    return ConstraintSet(tuple(found), frozenset(random.sample(names, random.choice([0, 0, 0, 1]))))
+
+
+def random_remainder(random: Random, types: Sequence[str], atoms: int, gaps: int) -> Remainder:
+    """Atoms in a random partial order with random gaps, some of them open or until the end of the trace."""
+    steps = tuple(Atom((random.choice(types),), f"a{index}") for index in range(atoms))
+    before: list[frozenset[int]] = []
+    for index in range(atoms):
+        direct = [other for other in range(index) if random.random() < 0.4]
+        before.append(frozenset(direct).union(*(before[other] for other in direct)))
+    found = []
+    for _ in range(gaps):
+        until = frozenset(index for index in range(atoms) if random.random() < 0.4)
+        earlier = frozenset[int]().union(*(before[index] for index in until)) if until else frozenset(range(atoms))
+        since = frozenset(index for index in earlier - until if random.random() < 0.7)
+        is_leading = bool(until) and not since and random.random() < 0.5
+        found.append(Gap(type=random.choice(types), since=None if is_leading else since, until=until))
+    return Remainder(steps, tuple(before), tuple(found))
+
+
+def random_symbols(random: Random, types: Sequence[str], count: int) -> dict[str, Symbol]:
+    """Symbols that compare ``v`` with 0, 1 or 2."""
+    steps = [compared(random.choice(types), random.choice(SIGNS), random.randrange(3)) for _ in range(count)]
+    return {symbol.name: symbol for symbol in map(Symbol, steps)}
+
+
+def with_conditions(random: Random, remainder: Remainder) -> Remainder:
+    """The same with random comparisons of ``v`` at some of its atoms."""
+    atoms = tuple(
+        atom if random.random() < 0.5 else compared(atom.type, random.choice(SIGNS), random.randrange(3), atom.alias)
+        for atom in remainder.atoms
+    )
+    return replace(remainder, atoms=atoms)
+
+
+def random_query(random: Random, types: Sequence[str], atoms: int, *, has_absence: bool = False) -> Query:
+    """A pattern of that many steps; perhaps with steps that must not come."""
+    trees: list[Tree] = [random.choice(types) for _ in range(atoms)]
+    while len(trees) > 1:
+        place = random.randrange(len(trees) - 1)
+        parts: list[Tree] = [trees[place], trees[place + 1]]
+        word = random.choice(["SEQ", "SEQ", "AND", "OR"])
+        if word == "SEQ" and has_absence and random.random() < 0.5:
+            parts.insert(random.choice([0, 1]), f"NOT {random.choice(types)}")
+        trees[place : place + 2] = [(word, *parts)]
+    is_trailing = has_absence and random.random() < 0.5
+    return query_of(("SEQ", trees[0], f"NOT {random.choice(types)}") if is_trailing else trees[0])

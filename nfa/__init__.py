@@ -6,19 +6,33 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
-from nfa.automata.query import PatternState, Query, Term
+from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
-from nfa.guards import Guard, Seen
+from nfa.guards import (
+    OTHER,
+    BitGoal,
+    BitGuard,
+    BitRules,
+    EventClass,
+    Guard,
+    MonitorState,
+    OnViolation,
+    Policy,
+    Prune,
+    Seen,
+    Symbol,
+)
 from nfa.kernel_digest import kernel_digest
 from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
 from nfa.language.parsing import parse_pattern, parse_patterns
+from nfa.language.steps import parse_step
 from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
-from nfa.results import Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, Timeout, match_order
+from nfa.results import Correction, Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, Timeout, match_order
 from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,
@@ -47,23 +61,31 @@ from nfa.syntax import (
     Repeat,
     Sequence,
     atoms_of,
+    operands_of,
 )
 
 __all__ = [
     "MATCH_LIMIT",
+    "OTHER",
+    "Absence",
     "After",
     "Arithmetic",
     "Atom",
     "Attribute",
+    "BitGoal",
+    "BitGuard",
+    "BitRules",
     "Both",
     "Call",
     "Column",
     "Comparison",
     "Conjunction",
+    "Correction",
     "Deviation",
     "Disjunction",
     "Either",
     "Ending",
+    "EventClass",
     "Expression",
     "Gap",
     "Guard",
@@ -76,22 +98,27 @@ __all__ = [
     "MatchOutput",
     "Matcher",
     "MatcherStats",
+    "MonitorState",
     "Negative",
     "Node",
     "Not",
     "Notice",
+    "OnViolation",
     "Overflow",
     "Pattern",
     "PatternError",
     "PatternRefused",
     "PatternState",
+    "Policy",
     "Position",
+    "Prune",
     "Query",
     "RegisteredPattern",
     "Repeat",
     "Seen",
     "Sequence",
     "StateFormatError",
+    "Symbol",
     "Term",
     "Ties",
     "Timeout",
@@ -105,8 +132,10 @@ __all__ = [
     "describe_pattern",
     "kernel_digest",
     "match_order",
+    "operands_of",
     "parse_pattern",
     "parse_patterns",
+    "parse_step",
     "pattern_from_json",
     "pattern_to_json",
     "warnings_of",

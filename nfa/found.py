@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.kernels import run_tables
 from nfa.runs.engine import FoundRuns
 from nfa.shared import Findings
+from nfa.traces import Visits
+
+DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
+
+DECIDED_BY: Mapping[int, DecidedBy | None] = {
+    run_tables.NOT_WAITED: None,
+    run_tables.BY_WINDOW: "window",
+    run_tables.BY_TRACE_END: "trace_end",
+    run_tables.BY_CONSTRAINT: "constraint",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +33,8 @@ class MatchTable:
         rows: int64 row of the batch at which it was told; -1: time told it.
         detected_us: int64 time at which its last condition was decided.
         ends: int64 place behind the last event of each.
+        how: int8 what decided it: a key of ``DECIDED_BY``.
+        traces: int32 trace number.
         aliases: int32 alias of each bound event, as its number in the pattern.
         sequences: int64 sequence number of each bound event, in binding order.
     """
@@ -30,6 +43,8 @@ class MatchTable:
     rows: NDArray[np.int64]
     detected_us: NDArray[np.int64]
     ends: NDArray[np.int64]
+    how: NDArray[np.int8]
+    traces: NDArray[np.int32]
     aliases: NDArray[np.int32]
     sequences: NDArray[np.int64]
 
@@ -50,12 +65,14 @@ class MatchTable:
             rows=self.rows[keep],
             detected_us=self.detected_us[keep],
             ends=np.cumsum(sizes[keep]),
+            how=self.how[keep],
+            traces=self.traces[keep],
             aliases=self.aliases[bound],
             sequences=self.sequences[bound],
         )
 
 
-def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
+def of_findings(found: Findings, visits: Visits, times_us: NDArray[np.int64]) -> MatchTable:
     """Matches of the shared-node engine: each is detected with the event that completes it."""
     rows = found.match_row.astype(np.int64)
     return MatchTable(
@@ -63,6 +80,8 @@ def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
         rows=rows,
         detected_us=times_us[rows],
         ends=found.match_end,
+        how=np.zeros(len(rows), np.int8),
+        traces=visits.traces[np.searchsorted(visits.rows, found.match_row)],
         aliases=found.bound_alias,
         sequences=found.bound_sequence,
     )
@@ -85,6 +104,8 @@ def of_runs(found: FoundRuns, numbers: Sequence[int], aliases: Sequence[Sequence
         rows=found.rows,
         detected_us=found.detected_us,
         ends=found.ends,
+        how=found.how,
+        traces=found.traces,
         aliases=table[owners, found.atoms] if len(owners) else found.atoms,
         sequences=found.sequences,
     )
@@ -121,6 +142,8 @@ def joined(tables: Sequence[MatchTable]) -> MatchTable:
         rows=column("rows", np.int64),
         detected_us=column("detected_us", np.int64),
         ends=np.concatenate([np.zeros(0, np.int64), *ends]),
+        how=column("how", np.int8),
+        traces=column("traces", np.int32),
         aliases=column("aliases", np.int32),
         sequences=column("sequences", np.int64),
     )

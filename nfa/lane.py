@@ -8,21 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.event_classes import classes_of, monitors_named
 from nfa.event_store import EventStore, events_of_batch
 from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
-from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guard_tables import GuardLayout, GuardTables, Interned
 from nfa.guards import Guard
-from nfa.kernels.traces import NIL, UNGUARDED, Columns
+from nfa.kernels.traces import NIL, NOTHING_ENDS, UNGUARDED, Columns
 from nfa.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.registered import RegisteredPattern
 from nfa.results import LaneOutput, MatcherStats
+from nfa.runs.columns import RunInput
 from nfa.runs.engine import FoundRuns, RunEngine, RunOutput, Ties
 from nfa.runs.program import needs_trace_end
+from nfa.shadow import ShadowLedger
 from nfa.shared import Findings, SharedEngine
-from nfa.traces import TraceTable, Visits
+from nfa.traces import TraceTable, Visits, is_deviant
 from streams import EventBatch
 
-_NO_SEEN: frozenset[str] = frozenset()
 _MANY_ROWS = 4_096  # from here on it pays to ask which of a batch's events are bound
 
 
@@ -43,6 +45,18 @@ class LaneOptions:
     may_be_guarded: bool
 
 
+_COUNTS = (
+    "timeouts",
+    "run_matches",
+    "run_endings",
+    "lost_matches",
+    "lost_runs",
+    "corrections",
+    "released",
+    "shadow_lost",
+)
+
+
 class _Room:
     """Arrays for the columns of a batch."""
 
@@ -60,12 +74,14 @@ class Lane:
         self.patterns: tuple[RegisteredPattern, ...] = ()
         self.guards = GuardTables({})
         self.guard_version: int | None = None
-        self.table = TraceTable()
+        self.loading: frozenset[int] = frozenset()  # guards that traces of saved state will follow
+        self.table = TraceTable(is_simultaneous=options.ties == "simultaneous")
+        self.shadow = ShadowLedger()
         self.shared = SharedEngine()
         self.runs = RunEngine(ties=options.ties, match_limit=options.match_limit)
         self.events = EventStore()
         self.sequence = 0
-        self.counts = {"timeouts": 0, "run_matches": 0, "run_endings": 0, "lost_matches": 0, "lost_runs": 0}
+        self.counts = dict.fromkeys(_COUNTS, 0)
         self._room = _Room(0)
         self._layout = lay_out((), frozenset(), options.end_events)
         self._compiled: dict[RegisteredPattern, CompiledPattern] = {}
@@ -82,6 +98,7 @@ class Lane:
         """Versions that open traces follow or new traces will."""
         states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
         versions = {state[0] for state in states if state is not None}
+        versions |= self.shadow.versions() | self.guards.bits.versions_in_use() | self.loading
         return frozenset(versions if self.guard_version is None else versions | {self.guard_version})
 
     def configure(self, patterns: Sequence[RegisteredPattern]) -> None:
@@ -93,7 +110,7 @@ class Lane:
             or compile_pattern(pattern.automaton, pattern.view, is_log_ordered=is_log_ordered)
             for pattern in patterns
         }
-        layout = lay_out(list(self._compiled.values()), self.guards.types, self.options.end_events)
+        layout = lay_out(list(self._compiled.values()), self.guards.guards.values(), self.options.end_events)
         codes = layout.codes
         sources = [next((n for n, old in enumerate(self.patterns) if old is one), NIL) for one in patterns]
         limit = self.options.match_limit
@@ -105,10 +122,19 @@ class Lane:
         )
         run_automata = [layout.patterns[number].automaton for number in layout.run_numbers]
         first_columns = [int(layout.state_range[number]) for number in layout.run_numbers]
-        self.runs.configure(run_automata, codes, layout.predicates, first_columns)
-        start = UNGUARDED if self.guard_version is None else self.guards.intern(self.guard_version, _NO_SEEN)
-        views = [pattern.view for pattern in patterns]
-        self.guards.compile(GuardLayout(types=layout.types, views=views, state_range=layout.state_range, start=start))
+        negations = [layout.negation_columns(number) for number in layout.run_numbers]
+        self.runs.configure(run_automata, codes, layout.predicates, first_columns, negations)
+        self.guards.compile(
+            GuardLayout(
+                types=layout.types,
+                views=[pattern.view if pattern.is_guarded else None for pattern in patterns],
+                state_range=layout.state_range,
+                negation_range=layout.negation_range,
+                start=self._start_of_trace(),
+                is_simultaneous=self.options.ties == "simultaneous",
+            )
+        )
+        self.table.set_monitors(*self.guards.restart_bits())
         self.table.configure(
             types=len(codes) + 1,
             wants=[*layout.wants(), *self.runs.wants(codes)],
@@ -121,19 +147,33 @@ class Lane:
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
+    def enter_bits(self, traces: NDArray[np.int32], states: Sequence[Interned]) -> None:
+        """Put open traces of saved state under bit tables again; unguarded, if their guard has none."""
+        bits = self.guards.bits
+        monitors = [
+            bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
+            for trace, (version, state) in zip(traces.tolist(), states, strict=True)
+        ]
+        self.table.set_monitors(traces, np.array(monitors, np.int32))
+
     def process(self, batch: EventBatch) -> LaneOutput:
         """Match one batch; rows are taken in their order."""
         first = self.sequence
         columns = self._columns(batch)
         visits = self.table.advance(columns, self.guards)
+        ending = np.unique(visits.traces[visits.kill != NOTHING_ENDS])
+        released = int(self.table.released[ending].sum())
         found = self.shared.process(
-            visits, columns, self.guards.tables, first_sequence=first, capacity=self.table.capacity
+            visits, columns, self.guards.tables, first_sequence=first, released=self.table.released
         )
         runs = self._run(batch, visits, columns)
+        self.counts["released"] += int(self.table.released[ending].sum()) - released
+        self.shadow.note(visits, first, self.guards)
         output = self._output(batch, visits, found, runs, columns.times)
+        self.shadow.forget(visits.traces[visits.ends])
         self.sequence += len(batch)
         self._remember(batch, columns.types, first)
-        self.table.release_closed()
+        self.table.release_closed(self.guards)
         if self.table.is_worth_sweeping:
             capacity = self.table.capacity
             held = self.shared.held_traces(capacity) | self.runs.held_traces(capacity)
@@ -156,6 +196,10 @@ class Lane:
             matches=shared.matches + counts["run_matches"],
             timeouts=counts["timeouts"],
             endings=shared.endings + counts["run_endings"],
+            corrections=counts["corrections"],
+            released=counts["released"],
+            shadow_lost=counts["shadow_lost"],
+            ignored_violations=traces["ignored"],
             deviations=traces["deviations"],
             overflow=shared.overflow + counts["lost_matches"],
             lost_runs=counts["lost_runs"],
@@ -168,7 +212,13 @@ class Lane:
             guard_steps=traces["guard_steps"],
             guard_builds=self.guards.builds,
             guard_refusals=self.guards.refused,
+            under_bits=self.guards.bits.entered,
         )
+
+    def restart_peak(self) -> None:
+        """Count ``peak_held`` from here on."""
+        self.shared.restart_peak()
+        self.runs.restart_peak()
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of bound events, ascending."""
@@ -185,7 +235,9 @@ class Lane:
         types[:] = lookup[batch.type_codes]
         keys[:] = batch.key_hashes
         times[:] = batch.time_us
-        return Columns(types=types, keys=keys, times=times, passed=self._layout.predicates.evaluate(batch))
+        passed = self._layout.predicates.evaluate(batch)
+        classes = classes_of(types, passed, self._layout, self.guards)
+        return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed)
 
     def _run(self, batch: EventBatch, visits: Visits, columns: Columns) -> list[RunOutput]:
         if not self._layout.run_numbers:
@@ -195,8 +247,16 @@ class Lane:
         def id_of(sequence: int) -> str:
             return str(ids[sequence - first].as_py()) if sequence >= first else self._id_of(sequence)
 
-        live = self.guards.tables.live
-        found = self.runs.process(batch, visits, columns.types, columns.passed, live, first, id_of)
+        given = RunInput(
+            batch=batch,
+            visits=visits,
+            types=columns.types,
+            passed=columns.passed,
+            guards=self.guards.tables,
+            released=self.table.released,
+            first_sequence=first,
+        )
+        found = self.runs.process(given, id_of)
         return [found, self.runs.pass_time(self.table.newest_us, id_of)]
 
     def _id_of(self, sequence: int) -> str:
@@ -207,49 +267,95 @@ class Lane:
     def _output(
         self, batch: EventBatch, visits: Visits, found: Findings, runs: Sequence[RunOutput], times: NDArray[np.int64]
     ) -> LaneOutput:
-        matches = [of_findings(found, times), *(self._table_of(run.matches) for run in runs)]
-        run_endings, run_lost, timeouts = self._of_runs(runs, matches[1:])
+        matches = joined([of_findings(found, visits, times), *(self._table_of(run.matches) for run in runs)])
+        run_endings, run_lost, timeouts = self._of_runs(runs)
         endings = np.concatenate([found.endings, run_endings])
         endings[:, 4] -= self._layout.state_range[endings[:, 1]]
-        deviating = visits.deviations()
-        deviations = np.column_stack([visits.rows[deviating], visits.before[deviating]]).astype(np.int64)
-        named = np.unique(np.concatenate([endings[:, 2], endings[:, 3], deviations[:, 1]])).tolist()
-        states = {number: self.guards.states[number] for number in named}
+        endings = endings[np.argsort(endings[:, 0], kind="stable")]
+        ending_visits = np.searchsorted(visits.rows, endings[:, 0])
+        broken = visits.deviations()
+        before, after, states = monitors_named(self.guards, visits, ending_visits, broken)
+        endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
+        columns = np.unique(np.concatenate([visits.column[ending_visits], visits.column[broken]])).tolist()
         dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
+        is_deviating, is_lost = self._of_deviating(matches, visits)
         return LaneOutput(
             patterns=self.patterns,
             batch=batch,
             first_sequence=self.sequence,
             stored=self.events.events,
-            matches=joined(matches),
+            matches=matches,
+            is_deviating=is_deviating,
+            is_lost=is_lost,
+            corrections=self._corrections(runs),
             timeouts=timeouts,
-            ending_rows=endings[np.argsort(endings[:, 0], kind="stable")],
-            deviation_rows=deviations,
+            ending_rows=np.column_stack([endings, visits.column[ending_visits]]).astype(np.int64),
+            deviation_rows=np.column_stack(
+                [
+                    visits.rows[broken],
+                    before[len(endings) :],
+                    visits.column[broken],
+                    self.table.released[visits.traces[broken]],
+                ]
+            ).astype(np.int64),
             lost_rows=np.concatenate([dropped, run_lost]),
-            monitors={number: state for number, state in states.items() if state is not None},
+            monitors=states,
+            classes={column: self.guards.event_class(column) for column in columns} if self.guards.guards else {},
             guards=self.guards.guards,
         )
 
+    def _of_deviating(self, matches: MatchTable, visits: Visits) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which matches are of traces that broke a constraint, and which of them eviction would have lost."""
+        is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
+        if not self.guards.guards or not len(matches):
+            return is_deviating, is_lost
+        is_told = matches.rows != NIL
+        places = np.searchsorted(visits.rows, matches.rows[is_told])
+        is_deviating[is_told] = is_deviant(visits.after[places])
+        waited = np.flatnonzero(~is_told)
+        if len(waited):
+            numbers, monitors = self.table.numbers(), self.table.monitors()
+            found = np.searchsorted(numbers, matches.traces[waited])
+            is_open = found < len(numbers)
+            is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
+            is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
+        starts = matches.starts
+        for place in np.flatnonzero(is_deviating).tolist() if len(self.shadow) else []:
+            events = slice(starts[place], matches.ends[place])
+            bound = list(zip(matches.aliases[events].tolist(), matches.sequences[events].tolist(), strict=True))
+            pattern, trace = self.patterns[int(matches.patterns[place])], int(matches.traces[place])
+            is_lost[place] = self.shadow.would_be_lost(pattern, trace, bound, self.guards.guards)
+        self.counts["shadow_lost"] += int(is_lost.sum())
+        return is_deviating, is_lost
+
+    def _corrections(self, runs: Sequence[RunOutput]) -> MatchTable:
+        found = joined([self._table_of(run.corrections) for run in runs])
+        self.counts["corrections"] += len(found)
+        return found
+
     def _output_of_time(self, run: RunOutput) -> LaneOutput:
         matches = self._table_of(run.matches)
-        endings, lost, timeouts = self._of_runs([run], [matches])
+        endings, lost, timeouts = self._of_runs([run])
+        is_deviating, is_lost = self._of_deviating(matches, self.table.no_visits)
         return LaneOutput(
             patterns=self.patterns,
             batch=EventBatch.from_events([]),
             first_sequence=self.sequence,
             stored=self.events.events,
             matches=matches,
+            is_deviating=is_deviating,
+            is_lost=is_lost,
+            corrections=self._corrections([run]),
             timeouts=timeouts,
-            ending_rows=endings,
-            deviation_rows=np.zeros((0, 2), np.int64),
+            ending_rows=np.zeros((len(endings), 6), np.int64),
+            deviation_rows=np.zeros((0, 4), np.int64),
             lost_rows=lost,
             monitors={},
+            classes={},
             guards={},
         )
 
-    def _of_runs(
-        self, runs: Sequence[RunOutput], matches: Sequence[MatchTable]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
+    def _of_runs(self, runs: Sequence[RunOutput]) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
         """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
         endings[:, 4] = self.runs.columns_of(endings[:, 4])
@@ -259,7 +365,7 @@ class Lane:
             rows[:, 1] = numbers[rows[:, 1]] if len(rows) else rows[:, 1]
         timeouts = joined([self._table_of(run.timeouts) for run in runs])
         self.counts["timeouts"] += len(timeouts)
-        self.counts["run_matches"] += sum(len(table) for table in matches)
+        self.counts["run_matches"] += sum(len(run.matches) for run in runs)
         self.counts["run_endings"] += len(endings)
         self.counts["lost_matches"] += int(lost[:, 2].sum())
         self.counts["lost_runs"] += int(lost[:, 3].sum())
@@ -283,11 +389,16 @@ class Lane:
         if self.events.is_worth_compacting(self.shared.stats.held + self.runs.held):
             self.events.compact(self.held_sequences())
 
+    def _start_of_trace(self) -> int:
+        """Monitor state of a new trace."""
+        version = self.guard_version
+        return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
+
     def _forget_unused_guards(self) -> None:
         """Monitor states and guard versions that neither an open trace nor a new one can be in are given up."""
         old = self.guards
         fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
-        fresh.builds, fresh.refused = old.builds, old.refused
+        fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
         numbers = np.arange(len(old.states), dtype=np.int32)
         for number in np.unique(self.table.monitors()).tolist():
             if (state := old.states[number]) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,10 @@ from nfa.automata.guard_view import GuardView
 from nfa.automata.pattern_automaton import PatternAutomaton, is_plain_next, is_shareable
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
+from nfa.guards import Guard
 from nfa.runs.program import atoms_to_test
 from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
+from nfa.syntax import Atom
 from nfa.traces import Want
 
 
@@ -34,14 +36,16 @@ class Layout:
         patterns: The index is the pattern's number in all tables.
         types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
             every other type.
-        predicates: The distinct unary step conditions.
+        predicates: The distinct unary conditions of steps and of what guards tell apart.
         state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
+        negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
     """
 
     patterns: tuple[CompiledPattern, ...]
     types: tuple[str, ...]
     predicates: PredicateTable
     state_range: NDArray[np.int32]
+    negation_range: NDArray[np.int32]
 
     @property
     def codes(self) -> dict[str, int]:
@@ -61,6 +65,7 @@ class Layout:
         automaton = compiled.automaton
         return SharedPattern(
             states=len(automaton.states),
+            terms=compiled.view.terms_of_state.tolist(),
             depth=automaton.depths,
             transitions=self._shared_transitions(automaton),
             within_us=automaton.pattern.within_us or 0,
@@ -68,6 +73,11 @@ class Layout:
             limit=match_limit,
             may_repeat=automaton.may_repeat,
         )
+
+    def negation_columns(self, number: int) -> dict[Atom, int]:
+        """Columns of a guard's tables for the NOTs that a pattern ends with."""
+        first = int(self.negation_range[number])
+        return {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
 
     def wants(self) -> list[Want]:
         """Rows that the shared-node engine has to see."""
@@ -106,20 +116,29 @@ def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_orde
     return CompiledPattern(automaton=automaton, view=view, is_shared=is_shared)
 
 
-def lay_out(patterns: Sequence[CompiledPattern], extra_types: frozenset[str], end_events: frozenset[str]) -> Layout:
+def lay_out(
+    patterns: Sequence[CompiledPattern],
+    guards: Iterable[Guard],
+    end_events: frozenset[str],
+) -> Layout:
     """Number types and states through.
 
     Args:
         patterns: In the order of their numbers.
-        extra_types: Types that a guard listens to.
+        guards: Whose types and symbols matter too.
         end_events: Types that end a trace.
     """
+    listening = list(guards)
+    extra_types = frozenset[str]().union(*(guard.types for guard in listening))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
+    steps = [symbol.step for guard in listening for symbol in guard.symbols]
     named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
-    counts = [len(pattern.automaton.states) for pattern in patterns]
+    state_range = np.cumsum([0, *(len(pattern.automaton.states) for pattern in patterns)]).astype(np.int32)
+    negations = [len(pattern.view.negations) for pattern in patterns]
     return Layout(
         patterns=tuple(patterns),
         types=tuple(sorted(named | extra_types | end_events)),
-        predicates=PredicateTable.of(atoms),
-        state_range=np.cumsum([0, *counts]).astype(np.int32),
+        predicates=PredicateTable.of([*atoms, *steps]),
+        state_range=state_range,
+        negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),
     )

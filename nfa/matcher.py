@@ -19,6 +19,7 @@ from streams import EventBatch
 
 MATCH_LIMIT = 10_000
 
+_SUMMED = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
 _STREAM_KEY: tuple[Path, ...] = ()
 
 
@@ -63,13 +64,19 @@ class Matcher:
         """The registered patterns by name."""
         return MappingProxyType(self._patterns)
 
-    def add_pattern(self, text: str, *, version: int = 1) -> Query:
+    def add_pattern(self, text: str, *, version: int = 1, is_guarded: bool = True) -> Query:
         """Register a pattern from here on; one of the same name is replaced and its partial matches go.
+
+        Args:
+            text: The pattern.
+            version: Of the pattern.
+            is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
+                knows is not to be.
 
         Raises:
             PatternRefused: The text is refused.
         """
-        pattern = registered(text, version)
+        pattern = registered(text, version, is_guarded=is_guarded)
         self._patterns.pop(pattern.name, None)
         self._patterns[pattern.name] = pattern
         self._is_stale = True
@@ -109,9 +116,15 @@ class Matcher:
         self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
         summed = {name: getattr(main, name) for name in MatcherStats.__dataclass_fields__}
-        for name in ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes"):
+        for name in _SUMMED:
             summed[name] += sum(getattr(other, name) for other in others)
         return MatcherStats(**summed)
+
+    def restart_peak(self) -> None:
+        """Count ``MatcherStats.peak_held`` from here on."""
+        self._compile()
+        for lane in self._lanes.values():
+            lane.restart_peak()
 
     def process(self, batch: EventBatch) -> MatchOutput:
         """Match one batch; rows are taken in their order.
@@ -158,7 +171,7 @@ class Matcher:
             ties=options.ties,
             key_paths=sorted(list(path) for path in self._key_paths),
             may_be_guarded=options.may_be_guarded,
-            patterns=[(pattern.name, pattern.version, pattern.text) for pattern in self._patterns.values()],
+            patterns=[(one.name, one.version, one.text, one.is_guarded) for one in self._patterns.values()],
             lanes=[],
         )
         return snapshot.dump(header, self._lanes)
@@ -183,8 +196,8 @@ class Matcher:
             may_be_guarded=header.may_be_guarded,
         )
         try:
-            for _, version, text in header.patterns:
-                matcher.add_pattern(text, version=version)
+            for _, version, text, is_guarded in header.patterns:
+                matcher.add_pattern(text, version=version, is_guarded=is_guarded)
         except PatternRefused as error:
             raise StateFormatError(f"saved state holds a pattern that is refused now: {error.message}") from error
         matcher._is_stale = False

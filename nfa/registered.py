@@ -14,11 +14,22 @@ from nfa.syntax import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegisteredPattern:
-    """A pattern that the matcher runs; ``text`` is what was registered."""
+    """A pattern that the matcher runs.
+
+    Attributes:
+        name: Also in the text.
+        version: Of the pattern.
+        text: What was registered.
+        is_guarded: Whether guards may end its partial matches.
+        query: What a guard reasons about.
+        automaton: What the engines run.
+        view: How its states look to a guard.
+    """
 
     name: str
     version: int
     text: str
+    is_guarded: bool
     query: Query
     automaton: PatternAutomaton = field(repr=False)
     view: GuardView = field(repr=False)
@@ -29,7 +40,7 @@ class RegisteredPattern:
         return self.query.pattern.keys
 
 
-def registered(text: str, version: int) -> RegisteredPattern:
+def registered(text: str, version: int, *, is_guarded: bool = True) -> RegisteredPattern:
     """A pattern from its text.
 
     Raises:
@@ -41,6 +52,7 @@ def registered(text: str, version: int) -> RegisteredPattern:
         name=pattern.name,
         version=version,
         text=text,
+        is_guarded=is_guarded,
         query=query,
         automaton=automaton,
         view=guard_view(automaton, query),

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from nfa.automata.query import PatternState
 from nfa.conditions.projection import project
 from nfa.event_store import StoredEvents, events_of_batch, joined
-from nfa.found import MatchTable
-from nfa.guards import Guard, Seen
-from nfa.kernels.traces import DEVIANT, NIL
+from nfa.found import DECIDED_BY, DecidedBy, MatchTable
+from nfa.guard_tables import Interned
+from nfa.guards import EventClass, Guard, MonitorState
+from nfa.kernels.traces import NIL
 from nfa.registered import RegisteredPattern
 from streams import Event, EventBatch
 
@@ -33,6 +34,10 @@ class Match:
         start_us: Time of the earliest bound event.
         end_us: Time of the latest.
         detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
+        decided_by: What decided that what must not follow does not: the window, the end of the trace, or a constraint
+            by which it can no longer come; None where nothing was waited for.
+        deviating: Whether the trace had broken a constraint when the match was told.
+        would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
         returns: Values of the columns of RETURN.
     """
 
@@ -43,6 +48,9 @@ class Match:
     start_us: int
     end_us: int
     detected_us: int
+    decided_by: DecidedBy | None = None
+    deviating: bool = False
+    would_be_lost: bool = False
     returns: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,6 +96,7 @@ class Ending:
         guard_version: The guard that knows why.
         before: Monitor state before the event.
         after: Monitor state after it.
+        event: What the guard was told of it.
         state: The furthest partial match that it ended.
     """
 
@@ -98,14 +107,17 @@ class Ending:
     event_type: str
     time_us: int
     guard_version: int
-    before: Seen
-    after: Seen
+    before: MonitorState
+    after: MonitorState
+    event: EventClass
     state: PatternState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """The first event of a trace that its guard did not allow; from here on the trace is not pruned.
+    """The first event of a trace that its guard did not allow.
+
+    From here on the trace is not pruned, or nothing is looked for in it any more, as the guard's policy says.
 
     Attributes:
         key: Correlation key of the trace.
@@ -114,6 +126,9 @@ class Deviation:
         time_us: Its time.
         guard_version: The guard that did not allow it.
         before: Monitor state before the event.
+        event: What the guard was told of it.
+        released: Events that patterns had bound in the trace, and that had been given up because of the guard: matches
+            that need one of them are lost.
     """
 
     key: str
@@ -121,7 +136,32 @@ class Deviation:
     event_type: str
     time_us: int
     guard_version: int
-    before: Seen
+    before: MonitorState
+    event: EventClass
+    released: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """An event that a match told early must not have: the trace broke the constraint that had ruled it out.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        bindings: Of the match that was told.
+        event_id: The event that came nevertheless.
+        event_type: Its type.
+        time_us: Its time.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    bindings: Mapping[str, tuple[str, ...]]
+    event_id: str
+    event_type: str
+    time_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +199,10 @@ class MatcherStats:
         timeouts: Partial matches reported.
         endings: (trace, pattern) pairs that a guard ended.
         deviations: Traces that deviated from their guard.
+        ignored_violations: Events that broke a constraint whose guard says to ignore it.
+        corrections: Matches told early that a later event contradicts.
+        released: Bound events that were given up because of a guard.
+        shadow_lost: Matches that eviction would have lost, where a guard only watches.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
         lost_runs: Partial matches beyond the limit of runs.
         out_of_order: Events older than the newest before them.
@@ -169,7 +213,8 @@ class MatcherStats:
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
         guard_builds: Rows that a guard was asked for.
-        guard_refusals: Monitor states beyond the cap: their traces go on unguarded.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces go on unguarded.
+        under_bits: Traces that went on under bit tables, beyond the cap.
     """
 
     events: int
@@ -177,6 +222,10 @@ class MatcherStats:
     timeouts: int
     endings: int
     deviations: int
+    ignored_violations: int
+    corrections: int
+    released: int
+    shadow_lost: int
     overflow: int
     lost_runs: int
     out_of_order: int
@@ -188,6 +237,7 @@ class MatcherStats:
     guard_steps: int
     guard_builds: int
     guard_refusals: int
+    under_bits: int
 
 
 @dataclass(frozen=True)
@@ -200,11 +250,16 @@ class LaneOutput:
         first_sequence: Sequence number of its first row.
         stored: The bound events that came before the batch.
         matches: Complete matches.
+        is_deviating: Which of them are of traces that broke a constraint.
+        is_lost: Which of them eviction would have lost.
+        corrections: Matches told early that the event of their row contradicts.
         timeouts: Partial matches that WITHIN ended.
-        ending_rows: int64 (endings, 5): row, pattern, monitor before and after, state of the pattern's automaton.
-        deviation_rows: int64 (deviations, 2): row, monitor before.
+        ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
+            of the event.
+        deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
         lost_rows: int64 (losses, 4): row, pattern, matches, runs.
-        monitors: (guard version, seen) by monitor number, for the numbers in the rows.
+        monitors: (guard version, state) by monitor number, for the numbers in the rows.
+        classes: What guards were told of an event, by the class numbers in the rows.
         guards: Guards by version.
     """
 
@@ -213,11 +268,15 @@ class LaneOutput:
     first_sequence: int
     stored: StoredEvents
     matches: MatchTable
+    is_deviating: NDArray[np.bool_]
+    is_lost: NDArray[np.bool_]
+    corrections: MatchTable
     timeouts: MatchTable
     ending_rows: NDArray[np.int64]
     deviation_rows: NDArray[np.int64]
     lost_rows: NDArray[np.int64]
-    monitors: Mapping[int, tuple[int, Seen]]
+    monitors: Mapping[int, Interned]
+    classes: Mapping[int, EventClass]
     guards: Mapping[int, Guard]
 
     def values_of_matches(self) -> Iterator[Match]:
@@ -235,7 +294,23 @@ class LaneOutput:
                 start_us=min(times),
                 end_us=max(times),
                 detected_us=int(self.matches.detected_us[number]),
+                decided_by=DECIDED_BY[int(self.matches.how[number])],
+                deviating=bool(self.is_deviating[number]),
+                would_be_lost=bool(self.is_lost[number]),
                 returns=project(returns, self._whole(bindings, events)) if returns else {},
+            )
+
+    def values_of_corrections(self) -> Iterator[Correction]:
+        """The corrections as values."""
+        events = self._events_of(self.corrections)
+        for number, bound in self._bound(self.corrections):
+            pattern = self._pattern(self.corrections, number)
+            key, bindings, _ = _binding(pattern, bound, events)
+            yield Correction(
+                pattern=pattern.name,
+                version=pattern.version,
+                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
+                **{**self._event(int(self.corrections.rows[number])), "key": key},
             )
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
@@ -256,17 +331,19 @@ class LaneOutput:
 
     def values_of_endings(self) -> Iterator[Ending]:
         """The ended (trace, pattern) pairs as values."""
-        for row, number, before, after, state in self.ending_rows.tolist():
+        for row, number, before, after, state, event in self.ending_rows.tolist():
             pattern = self.patterns[number]
-            guard_version, seen = self.monitors[before]
+            guard_version, known = self.monitors[before]
+            following = self.monitors[after][1]
             yield Ending(
                 pattern=pattern.name,
                 version=pattern.version,
                 **self._event(row),
                 guard_version=guard_version,
-                before=seen,
-                after=self.monitors[after][1],
-                state=self._ended_state(pattern, state, guard_version, seen),
+                before=known,
+                after=following,
+                event=self.classes[event],
+                state=self._ended_state(pattern, state, self.guards[guard_version], known, following),
             )
 
     def values_of_overflows(self) -> Iterator[Overflow]:
@@ -279,15 +356,18 @@ class LaneOutput:
 
     def values_of_deviations(self) -> Iterator[Deviation]:
         """The deviating traces as values."""
-        for row, before in self.deviation_rows.tolist():
-            version, seen = self.monitors[before]
-            yield Deviation(**self._event(row), guard_version=version, before=seen)
+        for row, before, event, released in self.deviation_rows.tolist():
+            version, known = self.monitors[before]
+            yield Deviation(
+                **self._event(row), guard_version=version, before=known, event=self.classes[event], released=released
+            )
 
-    def _ended_state(self, pattern: RegisteredPattern, state: int, guard_version: int, seen: Seen) -> PatternState:
-        """The first pattern state behind an automaton's state that could still complete before the event."""
+    def _ended_state(
+        self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
+    ) -> PatternState:
+        """The first pattern state behind an automaton's state that died by the event."""
         query = pattern.view.query
-        is_live = dict(zip(query.states, self.guards[guard_version].live(seen, query).tolist(), strict=True))
-        return next(found for found in pattern.view.pattern_states[state] if is_live[found])
+        return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
     def _pattern(self, table: MatchTable, number: int) -> RegisteredPattern:
         return self.patterns[int(table.patterns[number])]
@@ -390,12 +470,10 @@ class MatchOutput:
         """Where matches were dropped; several rows of one event and pattern add up."""
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
+    def corrections(self) -> list[Correction]:
+        """Matches told early that a later event contradicts."""
+        return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
+
     def deviations(self) -> list[Deviation]:
         """The deviating traces as values."""
         return [deviation for lane in self.lanes for deviation in lane.values_of_deviations()]
-
-
-def is_deviation(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Where a trace leaves its guard."""
-    found: NDArray[np.bool_] = (after == DEVIANT) & (before != DEVIANT)
-    return found

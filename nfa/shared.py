@@ -62,6 +62,7 @@ class SharedPattern:
 
     Attributes:
         states: Number of states, state 0 included.
+        terms: By state, the alternatives that a partial match there can become, as bits.
         depth: By state, how far it is: an ending names the farthest of the states that died.
         transitions: In any order; one that can be taken by several types stands once per type.
         within_us: Clause WITHIN, exclusive; 0: none.
@@ -71,6 +72,7 @@ class SharedPattern:
     """
 
     states: int
+    terms: Sequence[int]
     depth: Sequence[int]
     transitions: Sequence[SharedTransition]
     within_us: int = 0
@@ -188,7 +190,7 @@ class SharedEngine:
         self._output = _new_output(int(np.diff(self._program.listen).max(initial=1)))
 
     def process(
-        self, visits: Visits, columns: Columns, guards: Guards, *, first_sequence: int, capacity: int
+        self, visits: Visits, columns: Columns, guards: Guards, *, first_sequence: int, released: NDArray[np.int32]
     ) -> Findings:
         """Match the visited rows of a batch; traces that end are given back at their end.
 
@@ -197,21 +199,23 @@ class SharedEngine:
             columns: The batch.
             guards: The guard's tables, complete for the batch.
             first_sequence: Sequence number of the batch's first row.
-            capacity: ``TraceTable.capacity``.
+            released: ``TraceTable.released``: gains what is given up because of a guard.
         """
-        if capacity > len(self._state.trace_first):
-            self._state = self._state._replace(trace_first=grown(self._state.trace_first, capacity, NIL))
+        if len(released) > len(self._state.trace_first):
+            self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
         visited = Visited(
             rows=visits.rows,
             traces=visits.traces,
             before=visits.before,
             after=visits.after,
+            kill=visits.kill,
             ends=visits.ends,
             types=columns.types,
             times=columns.times,
             passed=columns.passed,
+            released=released,
         )
-        tables = Tables(live=guards.live, kill_from=guards.kill_from, kill_to=guards.kill_to, kills=guards.kills)
+        tables = Tables(*(getattr(guards, name) for name in Tables._fields))
         self._output.filled[:4] = 0
         visit: kernel.Int = 0
         transition: kernel.Int = NIL
@@ -242,6 +246,10 @@ class SharedEngine:
         pairs = np.zeros((int(self._state.counters[kernel.PAIRS]), 2), np.int32)
         packing.list_pairs(self._state.trace_first, self._state.blocks, pairs)
         return pairs
+
+    def restart_peak(self) -> None:
+        """Count ``peak_held`` from here on."""
+        self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]
 
     def expire(self, now_us: int) -> None:
         """Give back what expires at or before a time; matching does so by itself in the long run."""
@@ -277,6 +285,7 @@ class SharedEngine:
         packed = Packed(
             pair_trace=np.empty(pairs, np.int32),
             pair_pattern=np.empty(pairs, np.int32),
+            pair_matched=np.empty(pairs, np.int32),
             heads=np.empty(packing.count_heads(self._program, self._state), np.int32),
             links=np.empty((nodes, 3), np.int32),
             words=np.empty((nodes, 2), np.int64),
@@ -288,6 +297,7 @@ class SharedEngine:
             "shared_counters": counters[list(_SAVED)],
             "shared_pair_trace": packed.pair_trace,
             "shared_pair_pattern": packed.pair_pattern,
+            "shared_pair_matched": packed.pair_matched,
             "shared_heads": packed.heads,
             "shared_links": packed.links.reshape(-1),
             "shared_words": packed.words.reshape(-1),
@@ -420,10 +430,11 @@ def _program_of(patterns: Sequence[SharedPattern | None], state_range: NDArray[n
     )
     table = np.array(rows, np.int32).reshape(len(rows), 8)
     groups = table[:, 0].astype(np.int64) * (len(patterns) + 1) + table[:, 1]
-    depth = np.zeros(int(state_range[-1]), np.int32)
+    depth, terms = np.zeros(int(state_range[-1]), np.int32), np.zeros(int(state_range[-1]), np.uint32)
     for number, pattern in enumerate(patterns):
         if pattern is not None:
             depth[state_range[number] : state_range[number + 1]] = pattern.depth
+            terms[state_range[number] : state_range[number + 1]] = pattern.terms
     columns = [np.ascontiguousarray(table[:, place]) for place in range(8)]
     return Program(
         listen=np.searchsorted(columns[0], np.arange(types + 1)).astype(np.int32),
@@ -437,6 +448,7 @@ def _program_of(patterns: Sequence[SharedPattern | None], state_range: NDArray[n
         goes_on=columns[7] != 0,
         state_range=np.ascontiguousarray(state_range, np.int32),
         state_pattern=np.repeat(np.arange(len(patterns), dtype=np.int32), np.diff(state_range)),
+        state_terms=terms,
         depth=depth,
         is_shared=np.array([pattern is not None for pattern in patterns], np.bool_),
         within=np.array([pattern.within_us if pattern else 0 for pattern in patterns], np.int64),
@@ -491,6 +503,7 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
     packed = Packed(
         pair_trace=traces,
         pair_pattern=checked(arrays, "shared_pair_pattern", np.int32, len(traces)),
+        pair_matched=checked(arrays, "shared_pair_matched", np.int32, len(traces)),
         heads=checked(arrays, "shared_heads", np.int32),
         links=checked(arrays, "shared_links", np.int32, 3 * nodes).reshape(nodes, 3),
         words=checked(arrays, "shared_words", np.int64, 2 * nodes).reshape(nodes, 2),

@@ -21,18 +21,20 @@ from numpy.typing import NDArray
 
 from nfa.errors import StateFormatError
 from nfa.event_store import FIELDS, EventStore, StoredEvents
-from nfa.guard_tables import GuardTables
-from nfa.guards import Guard
-from nfa.kernels.traces import DEVIANT, UNGUARDED
+from nfa.guard_tables import GuardTables, Interned
+from nfa.guards import Guard, MonitorState
+from nfa.kernels.traces import RESERVED, UNGUARDED
 from nfa.lane import Lane
 from nfa.registered import RegisteredPattern
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
 
 MAGIC = b"FSTM"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 Arrays = dict[str, NDArray[Any]]
+SavedMonitor = tuple[int, list[str], list[str] | None, list[int]]
+"""Guard version, and the parts of a ``MonitorState``."""
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
@@ -47,7 +49,9 @@ class LaneHeader:
     sequence: int
     counts: dict[str, int]
     guard_version: int | None
-    monitors: list[tuple[int, list[str]]]
+    monitors: list[SavedMonitor]
+    bit_monitors: list[SavedMonitor]
+    shadow_monitors: list[SavedMonitor]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +63,7 @@ class Header:
     ties: Ties
     key_paths: list[list[str]]
     may_be_guarded: bool
-    patterns: list[tuple[str, int, str]]
+    patterns: list[tuple[str, int, str, bool]]
     lanes: list[LaneHeader]
 
 
@@ -136,12 +140,9 @@ def restore(
 def _packed(keys: tuple[Path, ...], lane: Lane) -> tuple[Arrays, LaneHeader]:
     lane.events.compact(lane.held_sequences())
     traces, numbers = lane.table.dump_arrays()
-    arrays: Arrays = {**traces, **lane.shared.dump_arrays(numbers), **lane.runs.dump_arrays(numbers)}
-    used = sorted(set(np.unique(traces["trace_monitor"]).tolist()) - {DEVIANT, UNGUARDED})
-    dense = np.arange(max([*used, UNGUARDED]) + 1, dtype=np.int32)
-    dense[used] = np.arange(UNGUARDED + 1, UNGUARDED + 1 + len(used), dtype=np.int32)
-    arrays["trace_monitor"] = dense[traces["trace_monitor"].astype(np.int64)]
-    named = [lane.guards.states[number] for number in used]
+    shadow, shadow_states = lane.shadow.dump_arrays(numbers)
+    arrays: Arrays = {**traces, **shadow, **lane.shared.dump_arrays(numbers), **lane.runs.dump_arrays(numbers)}
+    arrays["trace_monitor"], monitors, bit_monitors = _saved_monitors(lane, traces["trace_monitor"])
     events = lane.events.events
     arrays["event_sequences"], arrays["event_times_us"] = events.sequences, events.times_us
     for name in FIELDS:
@@ -151,26 +152,75 @@ def _packed(keys: tuple[Path, ...], lane: Lane) -> tuple[Arrays, LaneHeader]:
         sequence=lane.sequence,
         counts=lane.counts,
         guard_version=lane.guard_version,
-        monitors=[(found[0], sorted(found[1])) for found in named if found is not None],
+        monitors=[_saved(found) for found in monitors],
+        bit_monitors=[_saved(found) for found in bit_monitors],
+        shadow_monitors=[_saved(found) for found in shadow_states],
     )
+
+
+def _saved_monitors(
+    lane: Lane, monitors: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], list[Interned], list[Interned]]:
+    """Monitor states of the open traces as numbers from ``RESERVED`` on, and what they stand for.
+
+    First come those of the tables, then those of traces under bit tables.
+    """
+    used = [number for number in np.unique(monitors).tolist() if number >= RESERVED]
+    states = {number: known for number in used if (known := lane.guards.states[number]) is not None}
+    dense = {number: place for place, number in enumerate(states, RESERVED)}
+    found = np.array([dense.get(number, number) for number in range(max([*used, RESERVED - 1]) + 1)], np.int32)[
+        monitors
+    ]
+    under_bits: dict[Interned, int] = {}
+    for place, trace in enumerate(lane.table.numbers().tolist()):
+        known = lane.guards.bits.state_of(trace)
+        if known is not None:
+            found[place] = under_bits.setdefault(known, RESERVED + len(states) + len(under_bits))
+    return found, list(states.values()), list(under_bits)
+
+
+def _saved(known: Interned) -> SavedMonitor:
+    version, state = known
+    settled = None if state.settled is None else sorted(state.settled)
+    return version, sorted(state.seen), settled, list(state.places)
+
+
+def _restored(saved: SavedMonitor) -> Interned:
+    version, seen, settled, places = saved
+    known = MonitorState(
+        seen=frozenset(seen), settled=None if settled is None else frozenset(settled), places=tuple(places)
+    )
+    if not isinstance(version, int) or not all(isinstance(place, int) for place in places):
+        raise ValueError(f"a monitor state is {saved!r}")
+    return version, known
 
 
 def _unpack(
     lane: Lane, header: LaneHeader, arrays: Arrays, patterns: Sequence[RegisteredPattern], guards: Mapping[int, Guard]
 ) -> None:
-    needed = {version for version, _ in header.monitors} | ({header.guard_version} - {None})
+    monitors = [_restored(saved) for saved in header.monitors]
+    under_bits = [_restored(saved) for saved in header.bit_monitors]
+    watched = [_restored(saved) for saved in header.shadow_monitors]
+    needed = {version for version, _ in [*monitors, *under_bits, *watched]} | ({header.guard_version} - {None})
     if missing := sorted(str(version) for version in needed - guards.keys()):
         raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not at hand")
     if header.sequence < 0 or header.counts.keys() != lane.counts.keys():
         raise StateFormatError("saved state: a counter is no count")
     lane.guards = GuardTables({version: guards[version] for version in needed if version is not None})
     lane.guard_version, lane.sequence, lane.counts = header.guard_version, header.sequence, header.counts
-    for version, seen in header.monitors:
-        lane.guards.intern(version, frozenset(seen))
-    monitors = UNGUARDED + 1 + len(header.monitors)
-    lane.table.load_arrays(arrays, monitors=monitors)
-    lane.configure(patterns)
+    for version, state in monitors:
+        lane.guards.intern(version, state)
+    found = arrays["trace_monitor"].astype(np.int64)
+    places = np.flatnonzero(found >= RESERVED + len(monitors)).astype(np.int32)
+    entering = [under_bits[number] for number in (found[places] - RESERVED - len(monitors)).tolist()]
+    plain = np.where(found >= RESERVED + len(monitors), UNGUARDED, found).astype(np.int32)
+    lane.table.load_arrays({**arrays, "trace_monitor": plain}, monitors=RESERVED + len(monitors))
     traces = lane.table.counters["open"]
+    lane.shadow.load_arrays(arrays, watched, traces=traces)
+    lane.loading = frozenset(version for version, _ in under_bits)
+    lane.configure(patterns)
+    lane.enter_bits(places, entering)
+    lane.loading = frozenset()
     lane.shared.load_arrays(arrays, traces=traces, sequences=header.sequence)
     lane.runs.load_arrays(arrays, traces=traces, sequences=header.sequence)
     lane.events = EventStore(_read_events(arrays))

@@ -13,7 +13,7 @@ from nfa.arena import grown, power_above
 from nfa.errors import StateFormatError
 from nfa.guard_tables import GuardTables
 from nfa.kernels import traces as kernel
-from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns, TraceState, VisitColumns, Wants
+from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Columns, TraceState, VisitColumns, Wants
 
 _LEAST_SLOTS = 256
 _LEAST_SWEEP = 4_096
@@ -25,6 +25,7 @@ SAVED_COUNTERS = (
     kernel.DEVIATIONS,
     kernel.GUARD_STEPS,
     kernel.OUT_OF_ORDER,
+    kernel.VIOLATIONS_IGNORED,
     kernel.NEWEST,
     kernel.SWEEP_AT,
 )
@@ -56,6 +57,8 @@ class Visits:
         traces: int32 trace numbers, the same from batch to batch while the trace is open.
         before: int32 monitor state before the event; ``UNGUARDED`` where there is no guard.
         after: int32 monitor state after it.
+        kill: int32 number of the list of kills: what can no longer complete after it.
+        column: int32 column of the event in the guard's tables.
         ends: Whether the trace ends with the event (which still belongs to it).
     """
 
@@ -63,6 +66,8 @@ class Visits:
     traces: NDArray[np.int32]
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    kill: NDArray[np.int32]
+    column: NDArray[np.int32]
     ends: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -70,22 +75,31 @@ class Visits:
 
     def deviations(self) -> NDArray[np.intp]:
         """Places of the visits by which a trace deviates from its guard."""
-        return np.flatnonzero((self.after == DEVIANT) & (self.before != DEVIANT))
+        return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
+
+
+def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether a trace in each of some monitor states broke a constraint."""
+    found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
+    return found
 
 
 class TraceTable:
-    """Open traces by key. Numbers are below ``capacity`` and are given out again after ``release_closed``."""
+    """Open traces by key. Numbers are below ``capacity`` and are given out again after ``release_closed``.
 
-    def __init__(self) -> None:
+    Args:
+        is_simultaneous: Whether events of one time are not ordered; then the newest time of each trace is kept.
+    """
+
+    def __init__(self, *, is_simultaneous: bool = False) -> None:
         counters = np.zeros(kernel.N_COUNTERS, np.int64)
         counters[kernel.NEWEST] = EARLIEST
         counters[kernel.SWEEP_AT] = _LEAST_SWEEP
-        self._state = TraceState(
-            slots=np.zeros((_LEAST_SLOTS, 2), np.uint64), free=np.zeros(_LEAST_SLOTS, np.int32), counters=counters
-        )
+        self._is_simultaneous = is_simultaneous
+        self._state = self._empty(_LEAST_SLOTS, counters)
         self._wants = _wants_of([], 1, frozenset(), tracks_all=False)
         self._tracks_all = False
-        self._visits = _visit_columns(0)
+        self._visits = _visit_columns(0, is_simultaneous=is_simultaneous)
         self._closed = np.zeros(0, np.int32)
 
     def configure(self, *, types: int, wants: Iterable[Want], end_types: Iterable[int], tracks_all: bool) -> None:
@@ -108,12 +122,15 @@ class TraceTable:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """``open``, ``deviations``, ``guard_steps``, ``out_of_order`` (events older than the shard's newest)."""
+        """``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations), ``out_of_order`` (events older than the
+        shard's newest).
+        """
         counters = self._state.counters
         return {
             "open": int(counters[kernel.TRACES]),
             "deviations": int(counters[kernel.DEVIATIONS]),
             "guard_steps": int(counters[kernel.GUARD_STEPS]),
+            "ignored": int(counters[kernel.VIOLATIONS_IGNORED]),
             "out_of_order": int(counters[kernel.OUT_OF_ORDER]),
         }
 
@@ -123,9 +140,20 @@ class TraceTable:
         return int(self._state.counters[kernel.NEWEST])
 
     @property
+    def released(self) -> NDArray[np.int32]:
+        """By trace number, the bound events that engines gave up because of a guard; they count here themselves."""
+        return self._state.released
+
+    @property
+    def no_visits(self) -> Visits:
+        """What ``advance`` finds in a batch without rows."""
+        return Visits(**{name: getattr(self._visits, name)[:0] for name in Visits.__slots__})
+
+    @property
     def used_bytes(self) -> int:
-        """Bytes of the index and the free list, free room included."""
-        return self._state.slots.nbytes + self._state.free.nbytes
+        """Bytes of the index and what is kept by trace number, free room included."""
+        state = self._state
+        return state.slots.nbytes + state.free.nbytes + state.released.nbytes + state.newest.nbytes
 
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
         """Find the traces of a batch; monitors move on, ends close their traces.
@@ -136,24 +164,35 @@ class TraceTable:
             raise RuntimeError("release_closed() was not called after the last batch")
         rows = len(columns.types)
         if len(self._visits.rows) < rows:
-            self._visits = _visit_columns(rows)
+            self._visits = _visit_columns(rows, is_simultaneous=self._is_simultaneous)
         self._visits.filled[0] = 0
+        guards.bits.begin(rows, self.capacity)
         row: kernel.Int = 0
         while True:
-            status, row = kernel.advance_batch(self._wants, guards.tables, self._state, columns, self._visits, row)
+            status, row = kernel.advance_batch(
+                self._wants, guards.tables, guards.fallback, self._state, columns, self._visits, row
+            )
             if status == kernel.DONE:
                 break
             if status == kernel.MISSING_GUARD:
-                guards.build(int(self._state.counters[kernel.STOP_MONITOR]), int(columns.types[row]))
-            else:
+                counters = self._state.counters
+                guards.build(int(counters[kernel.STOP_MONITOR]), int(counters[kernel.STOP_CLASS]))
+            elif status == kernel.TRACES_FULL:
                 self._grow()
+                guards.bits.arena.reach(self.capacity)
+            else:
+                guards.bits.resolve(int(status), guards)
         filled = int(self._visits.filled[0])
-        visits = Visits(**{name: getattr(self._visits, name)[:filled] for name in Visits.__slots__})
+        found = {name: getattr(self._visits, name)[:filled] for name in Visits.__slots__}
+        if not self._is_simultaneous:
+            found["column"] = columns.classes[found["rows"]] if guards.guards else found["after"]
+        visits = Visits(**found)
         self._closed = visits.traces[visits.ends]
         return visits
 
-    def release_closed(self) -> None:
-        """Give the numbers of traces that ended in the last batch back."""
+    def release_closed(self, guards: GuardTables) -> None:
+        """Give the numbers of traces that ended in the last batch back, and what the guards keep of them."""
+        guards.bits.arena.release(self._closed)
         self._release(self._closed)
         self._closed = np.zeros(0, np.int32)
 
@@ -172,6 +211,15 @@ class TraceTable:
         used = np.flatnonzero(index[:, 1])
         monitors = numbers[(index[used, 1] >> _HIGH).astype(np.int64)].astype(np.uint64)
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
+
+    def set_monitors(self, traces: NDArray[np.int32], monitors: NDArray[np.int32]) -> None:
+        """Put open traces into monitor states."""
+        index = self._state.slots
+        used = np.flatnonzero(index[:, 1])
+        place_of = np.full(self.capacity, NIL, np.int64)
+        place_of[(index[used, 1] & _LOW).astype(np.int64) - 1] = used
+        places = place_of[traces]
+        index[places, 1] = (index[places, 1] & _LOW) | (monitors.astype(np.uint64) << _HIGH)
 
     @property
     def is_worth_sweeping(self) -> bool:
@@ -199,7 +247,8 @@ class TraceTable:
 
         Returns:
             (arrays, numbers): ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller
-            makes them stable), ``trace_counters`` int64; and the new number by old number, ``NIL`` for none.
+            makes them stable), ``trace_released`` int32, ``trace_newest`` int64, ``trace_counters`` int64; and the new
+            number by old number, ``NIL`` for none.
         """
         keys, numbers, monitors = self._open()
         order = np.argsort(numbers)
@@ -208,6 +257,8 @@ class TraceTable:
         arrays: dict[str, NDArray[Any]] = {
             "trace_key": keys[order],
             "trace_monitor": monitors[order],
+            "trace_released": self._state.released[numbers[order]],
+            "trace_newest": self._state.newest[numbers[order]] if self._is_simultaneous else self._state.newest,
             "trace_counters": self._state.counters[list(SAVED_COUNTERS)],
         }
         return arrays, dense
@@ -216,7 +267,7 @@ class TraceTable:
         """Take the state that ``dump_arrays`` gave.
 
         Args:
-            arrays: The three arrays.
+            arrays: The arrays.
             monitors: Number of monitor states at hand.
 
         Raises:
@@ -224,10 +275,12 @@ class TraceTable:
         """
         keys = checked(arrays, "trace_key", np.uint64)
         found = checked(arrays, "trace_monitor", np.int32, len(keys))
+        released = checked(arrays, "trace_released", np.int32, len(keys))
+        newest = checked(arrays, "trace_newest", np.int64, len(keys) if self._is_simultaneous else 0)
         saved = checked(arrays, "trace_counters", np.int64, len(SAVED_COUNTERS))
         if len(found) and (found.min() < 0 or found.max() >= monitors):
             raise StateFormatError(f"saved state: trace_monitor leads outside 0 to {monitors - 1}")
-        if np.any(saved[:3] < 0) or saved[4] < 1:
+        if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
             raise StateFormatError("saved state: a counter of the traces is no count")
         size = power_above(2 * len(keys), _LEAST_SLOTS)
         counters = np.zeros(kernel.N_COUNTERS, np.int64)
@@ -237,8 +290,20 @@ class TraceTable:
         values = (found.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
         if not kernel.fill_index(index, keys, values):
             raise StateFormatError("saved state: trace_key holds a key twice")
-        self._state = TraceState(slots=index, free=np.zeros(size, np.int32), counters=counters)
+        self._state = self._empty(size, counters)._replace(slots=index)
+        self._state.released[: len(keys)] = released
+        self._state.newest[: len(newest)] = newest
         self._closed = np.zeros(0, np.int32)
+
+    def _empty(self, size: int, counters: NDArray[np.int64]) -> TraceState:
+        """State without traces, with room for ``size`` numbers."""
+        return TraceState(
+            slots=np.zeros((size, 2), np.uint64),
+            free=np.zeros(size, np.int32),
+            released=np.zeros(size, np.int32),
+            newest=np.zeros(size if self._is_simultaneous else 0, np.int64),
+            counters=counters,
+        )
 
     def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
         """Keys, numbers and monitors of the open traces, in the order of the index."""
@@ -262,7 +327,12 @@ class TraceTable:
             kernel.fill_index(larger, entries[:, 0].copy(), entries[:, 1].copy())
             self._state = state._replace(slots=larger)
         else:
-            self._state = state._replace(free=grown(state.free, 2 * len(state.free)))
+            size = 2 * len(state.free)
+            self._state = state._replace(
+                free=grown(state.free, size),
+                released=grown(state.released, size),
+                newest=grown(state.newest, size) if self._is_simultaneous else state.newest,
+            )
 
 
 def checked(
@@ -300,15 +370,17 @@ def _wants_of(wants: Sequence[Want], types: int, end_types: frozenset[int], *, t
     )
 
 
-def _visit_columns(rows: int) -> VisitColumns:
+def _visit_columns(rows: int, *, is_simultaneous: bool) -> VisitColumns:
     return VisitColumns(
         rows=np.empty(rows, np.int32),
         traces=np.empty(rows, np.int32),
         before=np.empty(rows, np.int32),
         after=np.empty(rows, np.int32),
+        kill=np.empty(rows, np.int32),
+        column=np.empty(rows if is_simultaneous else 0, np.int32),
         ends=np.empty(rows, np.bool_),
         filled=np.zeros(1, np.int64),
     )
 
 
-__all__ = ["DEVIANT", "UNGUARDED", "Columns", "TraceTable", "Visits", "Want"]
+__all__ = ["DEVIANT", "FAILED", "UNGUARDED", "Columns", "TraceTable", "Visits", "Want"]

@@ -1,4 +1,4 @@
-"""What leaves a shard: alerts, timeouts, early endings, deviations and dead letters, as rows with deterministic ids.
+"""What leaves a shard, from alerts to dead letters, as rows with deterministic ids.
 
 The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
 restart give the same ids, so whoever stores rows by id stores each once.
@@ -27,6 +27,7 @@ class RowKind(StrEnum):
     TIMEOUT = "timeout"
     ENDING = "ending"
     DEVIATION = "deviation"
+    CORRECTION = "correction"
     DEAD_LETTER = "dead-letter"
 
 
@@ -57,7 +58,10 @@ def row_id(kind: RowKind, *parts: Any) -> str:
 
 
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
-    """Id of the alert for one match of a pattern version: which events are bound to which alias decides."""
+    """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
+
+    How and when it became certain does not: an alert that is told early is the one that would have been told late.
+    """
     return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
 
 

@@ -1,19 +1,28 @@
 """One constraint document as the matcher and the explanations need it; read once per process.
 
 Reading some hundred constraints and asking them about pattern states takes longer than matching a small batch, and the
-answers depend on the document only. So shards of one process, and states loaded again and again, share them.
+answers depend only on the document and on what ties of time mean. So shards of one process, and states loaded again and
+again, share them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from constraints import ConstraintSet, Explanation, Monitor, explain_ending, parse_constraints
-from nfa import Ending, PatternState, Query, Seen
+from constraints import (
+    ConstraintSet,
+    DeviationReason,
+    Explanation,
+    Monitor,
+    explain_deviation,
+    explain_ending,
+    parse_constraints,
+)
+from nfa import Deviation, Ending, EventClass, MonitorState, PatternState, Query, Ties
 
 _DOCUMENTS_KEPT = 64
 _EXPLANATIONS_KEPT = 10_000
@@ -25,40 +34,75 @@ class _Question:
 
     query: Query
     state: PatternState
-    before: Seen
-    after: Seen
-    event_type: str
+    before: MonitorState
+    after: MonitorState
+    event: EventClass
 
 
 class Rules:
-    """A constraint set, its monitor, and the explanations given so far."""
+    """A constraint set, its monitor, and the explanations given so far.
 
-    def __init__(self, constraint_set: ConstraintSet) -> None:
+    Args:
+        constraint_set: What traces keep to.
+        ties: What events of one time are.
+    """
+
+    def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
         self._constraint_set = constraint_set
-        self._explanations: dict[_Question, Explanation] = {}
-        self.monitor = Monitor(constraint_set)
+        self._ties = ties
+        self._endings: dict[_Question, Explanation] = {}
+        self._deviations: dict[tuple[MonitorState, EventClass], DeviationReason] = {}
+        self.monitor = Monitor(constraint_set, ties=ties)
 
     def explain(self, query: Query, ending: Ending) -> Explanation:
         """Why the matcher ended the partial matches of ``query``."""
-        question = _Question(query, ending.state, ending.before, ending.after, ending.event_type)
-        if question not in self._explanations:
-            if len(self._explanations) >= _EXPLANATIONS_KEPT:
-                self._explanations.clear()
-            self._explanations[question] = explain_ending(
-                self._constraint_set, query, ending.state, ending.before, ending.after, ending.event_type
-            )
-        return self._explanations[question]
+        event = _named(ending.event, ending.event_type)
+        question = _Question(query, ending.state, ending.before, ending.after, event)
+        if question not in self._endings:
+            _make_room(self._endings)
+            self._endings[question] = self._explain(question)
+        return self._endings[question]
+
+    def explain_deviation(self, deviation: Deviation) -> DeviationReason:
+        """Which constraints an event breaks."""
+        question = deviation.before, _named(deviation.event, deviation.event_type)
+        if question not in self._deviations:
+            _make_room(self._deviations)
+            self._deviations[question] = explain_deviation(self._constraint_set, *question, ties=self._ties)
+        return self._deviations[question]
+
+    def _explain(self, asked: _Question) -> Explanation:
+        """The explanation; tables may end a partial match later than they could, and then it is one from the start."""
+        parts = (self._constraint_set, asked.query, asked.state)
+        try:
+            return explain_ending(*parts, asked.before, asked.after, asked.event)
+        except ValueError:
+            return explain_ending(*parts, self.monitor.start, asked.after, asked.event)
 
 
-def rules_of(document: Any) -> Rules:
+def _named(event: EventClass, event_type: str) -> EventClass:
+    """The event with its own type, which the matcher does not tell of types that nobody names."""
+    return replace(event, type=event_type)
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    if len(kept) >= _EXPLANATIONS_KEPT:
+        kept.clear()
+
+
+def rules_of(document: Any, ties: Ties = "log") -> Rules:
     """The rules of an uploaded document; equal documents share one value.
+
+    Args:
+        document: In the form of ``constraints.to_document``.
+        ties: What events of one time are in the stream.
 
     Raises:
         InvalidConstraints: The document is refused.
     """
-    return _rules_of_text(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+    return _rules_of_text(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), ties)
 
 
 @lru_cache(maxsize=_DOCUMENTS_KEPT)
-def _rules_of_text(text: bytes) -> Rules:
-    return Rules(parse_constraints(orjson.loads(text)).constraint_set)
+def _rules_of_text(text: bytes, ties: Ties) -> Rules:
+    return Rules(parse_constraints(orjson.loads(text)).constraint_set, ties)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from nfa import (
     MATCH_LIMIT,
+    Correction,
     Deviation,
     Ending,
     Match,
@@ -121,7 +122,7 @@ class StreamState:
         named = parse_pattern(record.text).name
         if named != record.name:
             raise ControlRecordError(f"pattern-on record: pattern {record.name!r} calls itself {named!r} in its text")
-        self._matcher.add_pattern(record.text, version=record.version)
+        self._matcher.add_pattern(record.text, version=record.version, is_guarded=record.is_guarded)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -136,7 +137,7 @@ class StreamState:
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
                 "is another document"
             )
-        rules = rules_of(record.document)
+        rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
@@ -155,6 +156,7 @@ class StreamState:
         yield from map(self._timeout, output.timeouts())
         yield from map(self._ending, output.endings())
         yield from map(self._deviation, output.deviations())
+        yield from map(self._correction, output.corrections())
         for overflow in _summed(output.overflows()):
             for loss in self._losses(overflow):
                 yield self._loss(shard, entry, overflow, loss)
@@ -179,19 +181,21 @@ class StreamState:
         Raises:
             ForestallError: A part cannot be read.
         """
+        declaration = StreamDeclaration.from_json(head["declaration"])
         versions = {
             saved["version"]: _Version(
-                name=saved["name"], document=saved["document"], rules=rules_of(saved["document"])
+                name=saved["name"], document=saved["document"], rules=rules_of(saved["document"], declaration.ties)
             )
             for saved in head["constraints"]
         }
         monitors = {number: version.rules.monitor for number, version in versions.items()}
-        return cls(StreamDeclaration.from_json(head["declaration"]), Matcher.load(matcher, monitors), versions)
+        return cls(declaration, Matcher.load(matcher, monitors), versions)
 
     def _alert(self, match: Match) -> Finding:
         name = self._declaration.name
         identity = alert_id(name, match.pattern, match.version, match.key, match.bindings)
         body = {
+            "type": RowKind.ALERT.value,
             "id": identity,
             "stream": name,
             "pattern": match.pattern,
@@ -203,8 +207,32 @@ class StreamState:
             "bindings": match.bindings,
             "returns": match.returns,
             "why": _why(self._query(match.pattern).pattern, match.bindings),
+            **({} if match.decided_by is None else {"decided_by": match.decided_by}),
+            **({"deviating": True} if match.deviating else {}),
+            **({"would_be_lost": True} if match.would_be_lost else {}),
         }
         return RowKind.ALERT, identity, body
+
+    def _correction(self, correction: Correction) -> Finding:
+        name = self._declaration.name
+        bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
+        alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
+        identity = row_id(RowKind.CORRECTION, alert, correction.event_id)
+        body = {
+            "type": RowKind.CORRECTION.value,
+            "id": identity,
+            "stream": name,
+            "pattern": correction.pattern,
+            "version": correction.version,
+            "key": correction.key,
+            "alert": alert,
+            "bindings": bindings,
+            "event": correction.event_id,
+            "event_type": correction.event_type,
+            "time": format_time(correction.time_us),
+            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
+        }
+        return RowKind.CORRECTION, identity, body
 
     def _timeout(self, timeout: Timeout) -> Finding:
         name = self._declaration.name
@@ -239,7 +267,7 @@ class StreamState:
             "time": format_time(ending.time_us),
             "form": why.form,
             "constraints": [str(constraint) for constraint in why.constraints],
-            "atom": describe_atom(why.atom),
+            "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
             "reason": why.text,
         }
         return RowKind.ENDING, identity, body
@@ -247,8 +275,9 @@ class StreamState:
     def _deviation(self, deviation: Deviation) -> Finding:
         name = self._declaration.name
         identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
-        seen = ", ".join(sorted(deviation.before)) or "nothing that a constraint names"
+        why = self._versions[deviation.guard_version].rules.explain_deviation(deviation)
         body = {
+            "type": RowKind.DEVIATION.value,
             "id": identity,
             "stream": name,
             "key": deviation.key,
@@ -256,7 +285,11 @@ class StreamState:
             "event_type": deviation.event_type,
             "time": format_time(deviation.time_us),
             "version": deviation.guard_version,
-            "reason": f"no trace that keeps to the constraints has {deviation.event_type} after {seen}",
+            "kind": why.kind,
+            "constraints": [str(part) for part in why.constraints],
+            "symbols": sorted(deviation.event.symbols),
+            "released": deviation.released,
+            "reason": why.text,
         }
         return RowKind.DEVIATION, identity, body
 

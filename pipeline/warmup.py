@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from constraints import ConstraintSet, Exclusive, Monitor
+from constraints import ConstraintSet, Exclusive, Monitor, Prior, Settings
 from nfa import Matcher
 from streams import Event, EventBatch
 
@@ -21,6 +21,8 @@ _TRACES = (  # one ends, one outlives the window, one is open at the end
     (("A", 4), ("B", 5), ("X", 20), ("Y", 21)),
     (("A", 22), ("B", 23), ("X", 24)),
 )
+_CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
+_SETTINGS = (Settings(), Settings(max_monitor_states=1))  # the second leaves nearly everything to bit tables
 
 
 def warm_up(session: SparkSession) -> None:
@@ -34,12 +36,15 @@ def warm_up(session: SparkSession) -> None:
 
 
 def exercise() -> int:
-    """Call every kernel that the pipeline needs: both engines, a guard, time that passes, state saved and loaded.
+    """Call every kernel that the pipeline needs: both engines, guards, time that passes, state saved and loaded.
 
     Returns:
-        The number of matches, one per trace and pattern.
+        The number of matches, one per guard, trace and pattern.
     """
-    guard = Monitor(ConstraintSet.of([Exclusive("B", "L")]))
+    return sum(_run(Monitor(ConstraintSet.of(_CONSTRAINTS, settings=settings))) for settings in _SETTINGS)
+
+
+def _run(guard: Monitor) -> int:
     matcher = Matcher(end_events=("End",))
     for text in _PATTERNS:
         matcher.add_pattern(text)

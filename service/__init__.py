@@ -35,11 +35,13 @@ from service.errors import (
     UnknownWebhook,
     WebhookRefused,
 )
+from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
 from service.logs import configure_logs
 from service.process import run_process
 from service.readiness import missing_parts
-from service.registration import ConstraintReport, PatternReport, Registration
+from service.registration import Registration
+from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, Settings, WebhookSettings, load_settings
 from service.sink import AlertSink
@@ -62,6 +64,7 @@ __all__ = [
     "Limits",
     "NoServerBinary",
     "NotFound",
+    "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
@@ -71,6 +74,7 @@ __all__ = [
     "RejectedEvent",
     "RequestRefused",
     "ServiceError",
+    "SetInspection",
     "Settings",
     "SettingsInvalid",
     "StoreUnavailable",
@@ -91,4 +95,5 @@ __all__ = [
     "missing_parts",
     "open_stores",
     "run_process",
+    "set_document",
 ]

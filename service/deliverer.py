@@ -29,7 +29,7 @@ _SECOND_US = 1_000_000
 
 
 class Deliverer:
-    """Delivers alerts.
+    """Delivers alerts, corrections and deviations.
 
     Args:
         stores: The queue, the alerts and the webhooks.
@@ -116,7 +116,7 @@ class Deliverer:
         nobody = Outcome(verdict="dropped", at_us=self._clock.now_us())
         try:
             webhook = await asyncio.to_thread(self._stores.webhooks.get, delivery.webhook)
-            body = await asyncio.to_thread(self._stores.alerts.body, delivery.alert)
+            body = await self._body(delivery)
         except NotFound:
             return nobody
         if not webhook.is_enabled:
@@ -125,6 +125,12 @@ class Deliverer:
         if reply.status == _GONE:
             await asyncio.to_thread(self._stores.webhooks.disable, webhook)
         return self._outcome(delivery, reply)
+
+    async def _body(self, delivery: Delivery) -> bytes:
+        """What is delivered: it is in the delivery itself, or in the alert log."""
+        if delivery.body is not None:
+            return delivery.body.encode()
+        return await asyncio.to_thread(self._stores.alerts.body, delivery.alert)
 
     async def _send(
         self, client: httpx.AsyncClient, webhook: RegisteredWebhook, delivery: Delivery, body: bytes

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from constraints import ConstraintSet, to_document
-from nfa import parse_pattern
+from nfa import Prune, parse_pattern
 from nfa.reference import reference_matches
 from service.client import ForestallClient
 from service.matching import MatchOptions, match_document, match_events
@@ -154,7 +154,7 @@ class Demo:
         found = [_identity(alert) for alert in alerts]
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         pruned = match_events(patterns, events, self.constraint_set)
-        unpruned = match_events(patterns, events, self.constraint_set, MatchOptions(is_pruning=False))
+        unpruned = match_events(patterns, events, self.constraint_set, MatchOptions(prune=Prune.OFF))
         return DemoResult(
             events=len(events),
             alerts=Counter(alert["pattern"] for alert in alerts),

@@ -7,16 +7,21 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from constraints import ConstraintSet, Monitor, explain_ending
+from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending
 from nfa import (
+    Correction,
     Deviation,
     Ending,
+    EventClass,
     Match,
     Matcher,
     MatcherStats,
     MatchOutput,
+    MonitorState,
     Overflow,
     Pattern,
+    PatternState,
+    Prune,
     Timeout,
     match_order,
 )
@@ -25,9 +30,9 @@ from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Ties, format_time
 BATCH_ROWS = 20_000
 _GUARD_VERSION = 1
 
-Section: TypeAlias = Literal["matches", "timeouts", "ended"]
-SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended")
-USUAL_SECTIONS: tuple[Section, ...] = ("matches", "ended")
+Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
+SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended", "deviations", "corrections")
+USUAL_SECTIONS: tuple[Section, ...] = ("matches", "ended", "deviations", "corrections")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +40,21 @@ class MatchOptions:
     """How patterns are run.
 
     Attributes:
-        sections: What is listed of the result; everything is counted in any case.
+        sections: What is listed of the result; everything is counted in any case. Deviations and corrections are always
+            in the report.
         key_paths: Paths that mean the events' key, besides ``key``.
         ties: What events of one time are: ordered as they come, or not ordered at all.
         is_open: Whether the events are the beginning of something: traces go on after the last one, and time has come
             as far as the newest. Otherwise every trace ends, and time has passed.
-        is_pruning: Whether doomed runs are ended early; the matches are the same on traces that keep the constraints.
+        prune: What is done with partial matches that can no longer complete; None: what the constraint set says. The
+            matches are the same on traces that keep the constraints.
     """
 
     sections: Collection[Section] = USUAL_SECTIONS
     key_paths: tuple[tuple[str, ...], ...] = ()
     ties: Ties = "log"
     is_open: bool = False
-    is_pruning: bool = True
+    prune: Prune | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,14 @@ class EndedPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviatingTrace:
+    """The event by which a trace broke its constraints, and which ones."""
+
+    deviation: Deviation
+    reason: DeviationReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchReport:
     """Everything that was found in some events.
 
@@ -68,6 +83,7 @@ class MatchReport:
         timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
         ended: In the order of the events; one per pattern and trace.
         deviations: Traces that broke a constraint, in the order of the events.
+        corrections: Matches told early that do not hold, in the order of the events.
         overflow: What was beyond a limit and is not listed, in the order of the events.
         stats: Counts.
         with_returns: Names of the patterns that have RETURN.
@@ -76,7 +92,8 @@ class MatchReport:
     matches: tuple[Match, ...]
     timeouts: tuple[Timeout, ...]
     ended: tuple[EndedPair, ...]
-    deviations: tuple[Deviation, ...]
+    deviations: tuple[DeviatingTrace, ...]
+    corrections: tuple[Correction, ...]
     overflow: tuple[Overflow, ...]
     stats: MatcherStats
     with_returns: frozenset[str]
@@ -98,10 +115,8 @@ class MatchReport:
                 }
                 for pair in self.ended
             ],
-            "deviations": [
-                {"key": deviation.key, "event": deviation.event_id, "type": deviation.event_type}
-                for deviation in self.deviations
-            ],
+            "deviations": [_deviation_document(trace) for trace in self.deviations],
+            "corrections": [_correction_document(correction) for correction in self.corrections],
             "overflow": [
                 {
                     "pattern": overflow.pattern,
@@ -126,6 +141,9 @@ def match_document(match: Match) -> dict[str, Any]:
         "start": format_time(match.start_us),
         "end": format_time(match.end_us),
         "detected": shown_time(match.detected_us),
+        **({} if match.decided_by is None else {"decided_by": match.decided_by}),
+        **({"deviating": True} if match.deviating else {}),
+        **({"would_be_lost": True} if match.would_be_lost else {}),
     }
 
 
@@ -138,6 +156,32 @@ def timeout_document(timeout: Timeout) -> dict[str, Any]:
         "missing": list(timeout.missing),
         "start": format_time(timeout.start_us),
         "due": shown_time(timeout.due_us),
+    }
+
+
+def _deviation_document(trace: DeviatingTrace) -> dict[str, Any]:
+    deviation, reason = trace.deviation, trace.reason
+    return {
+        "key": deviation.key,
+        "event": deviation.event_id,
+        "type": deviation.event_type,
+        "time": shown_time(deviation.time_us),
+        "kind": reason.kind,
+        "constraints": [str(part) for part in reason.constraints],
+        "symbols": sorted(deviation.event.symbols),
+        "released": deviation.released,
+        "reason": reason.text,
+    }
+
+
+def _correction_document(correction: Correction) -> dict[str, Any]:
+    return {
+        "pattern": correction.pattern,
+        "key": correction.key,
+        "bindings": {alias: list(ids) for alias, ids in correction.bindings.items()},
+        "event": correction.event_id,
+        "type": correction.event_type,
+        "time": shown_time(correction.time_us),
     }
 
 
@@ -158,7 +202,7 @@ def match_events(
     Args:
         patterns: With distinct names and their texts.
         events: In the order in which they are to be seen.
-        constraint_set: What the traces keep to; its end events end a trace.
+        constraint_set: What the traces keep to, and how that is used; its end events end a trace.
         options: See ``MatchOptions``.
         progress: Told the number of events done after each batch.
 
@@ -166,17 +210,17 @@ def match_events(
         PatternRefused: A text is refused.
     """
     chosen = options or MatchOptions()
-    is_guarded = constraint_set is not None and chosen.is_pruning
+    used = None if constraint_set is None else _with_prune(constraint_set, chosen.prune)
     matcher = Matcher(
-        end_events=constraint_set.end_events if constraint_set else frozenset(),
+        end_events=used.end_events if used else frozenset(),
         ties=chosen.ties,
         key_paths=chosen.key_paths,
-        may_be_guarded=is_guarded,
+        may_be_guarded=used is not None,
     )
     for pattern in patterns:
         matcher.add_pattern(pattern.text)
-    if constraint_set is not None and is_guarded:
-        matcher.set_guard(_GUARD_VERSION, Monitor(constraint_set))
+    if used is not None:
+        matcher.set_guard(_GUARD_VERSION, Monitor(used, ties=chosen.ties))
     found = _Found(frozenset(chosen.sections))
     for start in range(0, len(events), BATCH_ROWS):
         found.take(matcher.process(EventBatch.from_events(events[start : start + BATCH_ROWS])))
@@ -184,7 +228,13 @@ def match_events(
             progress(min(start + BATCH_ROWS, len(events)))
     if not chosen.is_open:
         found.take(matcher.finish())
-    return found.report(matcher, constraint_set)
+    return found.report(matcher, used, chosen.ties)
+
+
+def _with_prune(constraint_set: ConstraintSet, prune: Prune | None) -> ConstraintSet:
+    if prune is None:
+        return constraint_set
+    return replace(constraint_set, settings=replace(constraint_set.settings, prune=prune))
 
 
 @dataclass(slots=True)
@@ -196,6 +246,7 @@ class _Found:
     timeouts: list[Timeout] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
+    corrections: list[Correction] = field(default_factory=list)
     overflows: dict[Overflow, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, output: MatchOutput) -> None:
@@ -207,19 +258,21 @@ class _Found:
         if "ended" in self.sections:
             self.endings += output.endings()
         self.deviations += output.deviations()
+        self.corrections += output.corrections()
         for overflow in output.overflows():
             place = replace(overflow, dropped=0, runs=0)
             dropped, runs = self.overflows.get(place, (0, 0))
             self.overflows[place] = dropped + overflow.dropped, runs + overflow.runs
 
-    def report(self, matcher: Matcher, constraint_set: ConstraintSet | None) -> MatchReport:
+    def report(self, matcher: Matcher, constraint_set: ConstraintSet | None, ties: Ties) -> MatchReport:
         """All of it, sorted and explained."""
         patterns = matcher.patterns.values()
         return MatchReport(
             matches=tuple(sorted(self.matches, key=match_order)),
             timeouts=tuple(sorted(self.timeouts, key=_timeout_order)),
-            ended=_explained(self.endings, matcher, constraint_set) if constraint_set else (),
-            deviations=tuple(self.deviations),
+            ended=_explained(self.endings, matcher, constraint_set, ties) if constraint_set else (),
+            deviations=_deviating(self.deviations, constraint_set, ties) if constraint_set else (),
+            corrections=tuple(self.corrections),
             overflow=tuple(
                 replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in self.overflows.items()
             ),
@@ -232,18 +285,47 @@ def _timeout_order(timeout: Timeout) -> tuple[Any, ...]:
     return timeout.due_us, timeout.start_us, sorted(timeout.bindings.items()), timeout.pattern, timeout.key
 
 
-def _explained(endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet) -> tuple[EndedPair, ...]:
+def _explained(
+    endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet, ties: Ties
+) -> tuple[EndedPair, ...]:
     """Reasons for endings; traces that ended the same way share one."""
+    start = Monitor(constraint_set, ties=ties).start
 
     @cache
-    def reason(pattern: str, *circumstances: Any) -> Mapping[str, str]:
-        explanation = explain_ending(constraint_set, matcher.patterns[pattern].query, *circumstances)
+    def reason(pattern: str, state: PatternState, before: MonitorState, *circumstances: Any) -> Mapping[str, str]:
+        parts = constraint_set, matcher.patterns[pattern].query, state
+        try:
+            explanation = explain_ending(*parts, before, *circumstances)
+        except (
+            ValueError
+        ):  # tables may end a partial match later than they could: then the reason is one from the start
+            explanation = explain_ending(*parts, start, *circumstances)
         return {"form": explanation.form, "reason": explanation.text}
 
     return tuple(
         EndedPair(
             ending=ending,
-            **reason(ending.pattern, ending.state, ending.before, ending.after, ending.event_type),
+            **reason(ending.pattern, ending.state, ending.before, ending.after, _named(ending)),
         )
         for ending in endings
     )
+
+
+def _deviating(
+    deviations: Sequence[Deviation], constraint_set: ConstraintSet, ties: Ties
+) -> tuple[DeviatingTrace, ...]:
+    """Reasons for deviations; traces that deviated the same way share one."""
+
+    @cache
+    def reason(before: MonitorState, event: EventClass) -> DeviationReason:
+        return explain_deviation(constraint_set, before, event, ties=ties)
+
+    return tuple(
+        DeviatingTrace(deviation=deviation, reason=reason(deviation.before, _named(deviation)))
+        for deviation in deviations
+    )
+
+
+def _named(found: Ending | Deviation) -> EventClass:
+    """The event with its own type, which the matcher does not tell of types that nobody names."""
+    return replace(found.event, type=found.event_type)

@@ -11,6 +11,7 @@ from service.settings import Settings
 from service.stores import (
     AlertStore,
     Client,
+    CorrectionStore,
     DeadLetterStore,
     DeliveryStore,
     DeviationStore,
@@ -40,6 +41,7 @@ class Stores:
     timeouts: TimeoutStore
     endings: EndingStore
     deviations: DeviationStore
+    corrections: CorrectionStore
     dead_letters: DeadLetterStore
     deliveries: DeliveryStore
     webhooks: WebhookStore
@@ -59,6 +61,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),
+        corrections=CorrectionStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),
         deliveries=DeliveryStore(client, dead_kept=kept),
         webhooks=WebhookStore(client),

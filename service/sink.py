@@ -1,4 +1,4 @@
-"""Where the pipeline's rows go: alerts, timeouts, early endings, deviations and dead letters into their stores."""
+"""Where the pipeline's rows go: each kind into its store, and what webhooks want into the queue of deliveries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from streams import Clock
 if TYPE_CHECKING:
     from pipeline import OutputRow  # brings Spark, which the API does without
 
+_DELIVERED = {"alert", "correction", "deviation"}
+
 
 class AlertSink:
     """Writes the rows of a micro-batch; writing them again changes nothing.
 
     Args:
         stores: Where they go.
-        clock: Tells when the deliveries of new alerts are due: now.
+        clock: Tells when new deliveries are due: now.
     """
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
@@ -36,14 +38,16 @@ class AlertSink:
         by_kind: defaultdict[str, list[OutputRow]] = defaultdict(list)
         for row in rows:
             by_kind[row.kind].append(row)
-        alerts = by_kind.pop("alert", [])
-        if alerts:
-            self._stores.alerts.append(alerts, self._stores.webhooks.all(), self._clock.now_us())
+        webhooks = self._stores.webhooks.all() if by_kind.keys() & _DELIVERED else []
+        now_us = self._clock.now_us()
+        if alerts := by_kind.pop("alert", []):
+            self._stores.alerts.append(alerts, webhooks, now_us)
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
             "deviation": self._stores.deviations,
+            "correction": self._stores.corrections,
             "dead-letter": self._stores.dead_letters,
         }
         for kind, listed in by_kind.items():
-            recent[kind].append(listed, epoch_id)
+            recent[kind].append(listed, epoch_id, webhooks, now_us)

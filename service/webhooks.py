@@ -1,7 +1,7 @@
-"""One attempt to deliver an alert, as Standard Webhooks has it: signed, without redirects, to a permitted address.
+"""One attempt to deliver, as Standard Webhooks has it: signed, without redirects, to a permitted address.
 
-Delivery is at-least-once. The header ``webhook-id`` is the alert's id, the same over all attempts; receivers that must
-act once keep the ids that they have seen.
+Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation that is sent, the
+same over all attempts; receivers that must act once keep the ids that they have seen.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Message:
     """What one attempt sends.
 
     Attributes:
-        id: The alert's id.
+        id: Of the alert, correction or deviation.
         url: Where to.
         secret: What it is signed with.
-        body: The alert as JSON.
+        body: What is sent, as JSON.
         sent_us: When, microseconds UTC.
     """
 

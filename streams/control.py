@@ -18,6 +18,8 @@ from streams.records import RecordKind
 
 FORMAT_VERSION = 1
 
+_SWITCH = "constraints"
+
 
 @dataclass(frozen=True, slots=True)
 class StreamOn:
@@ -34,11 +36,13 @@ class PatternOn:
         name: Also in the text.
         version: Counts from 1 for each name and never repeats.
         text: As posted.
+        is_guarded: Whether the stream's constraints end its partial matches early.
     """
 
     name: str
     version: int
     text: str
+    is_guarded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,17 @@ KINDS: Mapping[type[ControlRecord], RecordKind] = {
 
 def encode_control(record: ControlRecord) -> bytes:
     """The body that stands for a record in the log; its kind is ``KINDS[type(record)]``."""
-    fields = {"declaration": record.declaration.to_json()} if isinstance(record, StreamOn) else asdict(record)
-    return orjson.dumps({"format": FORMAT_VERSION, **fields})
+    return orjson.dumps({"format": FORMAT_VERSION, **_fields(record)})
+
+
+def _fields(record: ControlRecord) -> dict[str, Any]:
+    """The members of a body; ``constraints`` is there only where it is ``off``."""
+    if isinstance(record, StreamOn):
+        return {"declaration": record.declaration.to_json()}
+    fields = asdict(record)
+    if isinstance(record, PatternOn) and not fields.pop("is_guarded"):
+        fields[_SWITCH] = "off"
+    return fields
 
 
 def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
@@ -92,7 +105,10 @@ def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
             return StreamOn(StreamDeclaration.from_json(found.get("declaration")))
         case RecordKind.PATTERN_ON:
             return PatternOn(
-                name=_text(kind, found, "name"), version=_version(kind, found), text=_text(kind, found, "text")
+                name=_text(kind, found, "name"),
+                version=_version(kind, found),
+                text=_text(kind, found, "text"),
+                is_guarded=_switch(kind, found),
             )
         case RecordKind.PATTERN_OFF:
             return PatternOff(_text(kind, found, "name"))
@@ -132,3 +148,10 @@ def _version(kind: RecordKind, found: Mapping[str, Any]) -> int:
             f"{kind.value} record: version is {value!r}; a number from 1 is wanted", field="version"
         )
     return value
+
+
+def _switch(kind: RecordKind, found: Mapping[str, Any]) -> bool:
+    value = found.get(_SWITCH, "on")
+    if value not in ("on", "off"):
+        raise ControlRecordError(f"{kind.value} record: {_SWITCH} is {value!r}; 'on' or 'off' is wanted", field=_SWITCH)
+    return bool(value == "on")

@@ -13,7 +13,7 @@ from api.services import Served
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
-@router.get("", summary="List alerts")
+@router.get("", summary="List alerts", response_model_exclude_unset=True)
 def list_alerts(
     services: Served,
     stream: StreamFilter,
@@ -26,7 +26,7 @@ def list_alerts(
     return AlertList.from_domain(page, limit)
 
 
-@router.get("/{alert_id}", summary="Look up an alert")
+@router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)
 def get_alert(alert_id: str, services: Served) -> AlertModel:
     """One alert."""
     return AlertModel.from_domain(services.stores.alerts.get(alert_id))

@@ -8,7 +8,14 @@ from fastapi import APIRouter, Query, Response, status
 
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
-from api.schemas.constraints import EXAMPLE, YAML_EXAMPLE, ConstraintsList, ConstraintsModel, ConstraintsSummary
+from api.schemas.constraints import (
+    EXAMPLE,
+    YAML_EXAMPLE,
+    ConstraintsList,
+    ConstraintsModel,
+    ConstraintsSummary,
+    ConstraintsVersions,
+)
 from api.services import Served
 
 router = APIRouter(prefix="/constraints", tags=["constraints"])
@@ -62,3 +69,9 @@ def list_constraints(services: Served) -> ConstraintsList:
 def get_constraints(stream: str, services: Served) -> ConstraintsModel:
     """The constraints in words, with warnings and notices."""
     return ConstraintsModel.from_domain(services.registration.constraints(stream))
+
+
+@router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
+def list_constraint_versions(stream: str, services: Served) -> ConstraintsVersions:
+    """All versions with their settings, the newest first; a transaction follows the version that was there first."""
+    return ConstraintsVersions.from_records(services.registration.constraint_versions(stream))

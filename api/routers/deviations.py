@@ -19,6 +19,6 @@ def list_deviations(
     stream: StreamFilter,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeviationList:
-    """Events that break their stream's constraints, newest first, and counters by event type."""
+    """Events that break their stream's constraints, newest first, and counters by event type and kind."""
     store = services.stores.deviations
     return DeviationList.from_domain(store.recent(limit, stream=stream), store.counts())

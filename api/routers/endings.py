@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api.filters import StreamFilter
-from api.schemas.endings import EndingList
+from api.schemas.endings import EndingList, EndingSummaries
 from api.services import Served
 
 router = APIRouter(prefix="/endings", tags=["endings"])
@@ -25,3 +25,10 @@ def list_endings(
     """
     store = services.stores.endings
     return EndingList.from_domain(store.recent(limit, stream=stream), store.counts())
+
+
+@router.get("/summary", summary="Count early endings by pattern and reason")
+def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
+    """In how many transactions each pattern could no longer match, and why, since the service began."""
+    chosen = {} if stream is None else {"stream": stream}
+    return EndingSummaries.from_domain(services.stores.endings.counts(**chosen))

@@ -23,12 +23,14 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
     """Match a pattern from this place of the log on; another text under the same name is its next version.
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
-    constraints make impossible is refused with the reason.
+    constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
+    registered with ``constraints: off``.
     """
+    is_guarded = pattern.constraints == "on"
     if pattern.text is not None:
-        report = services.registration.register_pattern(pattern.stream, pattern.text)
+        report = services.registration.register_pattern(pattern.stream, pattern.text, is_guarded=is_guarded)
     else:
-        report = services.registration.register_definition(pattern.stream, pattern.definition)
+        report = services.registration.register_definition(pattern.stream, pattern.definition, is_guarded=is_guarded)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)
@@ -43,8 +45,10 @@ def list_patterns(services: Served, stream: StreamFilter) -> PatternList:
 
 @router.get("/{name:path}", summary="Look up a pattern")
 def get_pattern(name: str, services: Served) -> PatternDetail:
-    """The pattern, and in words the events that end its partial matches under the stream's constraints."""
-    return PatternDetail.of(*services.registration.pattern(name))
+    """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
+    report, found = services.registration.pattern(name)
+    endings = services.stores.endings.counts(stream=report.pattern.stream, pattern=report.pattern.name)
+    return PatternDetail.of(report, found, endings)
 
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")

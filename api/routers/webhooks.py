@@ -15,13 +15,19 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"])
     "", status_code=status.HTTP_201_CREATED, summary="Register a webhook", dependencies=[Depends(require_json)]
 )
 def register_webhook(webhook: NewWebhook, services: Served) -> CreatedWebhook:
-    """Send alerts that are found from now on to an address, signed as Standard Webhooks has it.
+    """Send what is found from now on to an address, signed as Standard Webhooks has it.
 
-    Delivery is at-least-once; the header ``webhook-id`` is the alert's id, so a receiver can tell repetitions. The
-    secret is told in this answer only.
+    A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
+    ``/v1/deviations`` show; its ``type`` says which. A correction takes an early alert back and may arrive before it.
+    Delivery is at-least-once; the header ``webhook-id`` is the id of what is sent, so a receiver can tell repetitions.
+    The secret is told in this answer only.
     """
     created = services.registration.register_webhook(
-        webhook.url, secret=webhook.secret, stream=webhook.stream, pattern=webhook.pattern
+        webhook.url,
+        secret=webhook.secret,
+        stream=webhook.stream,
+        pattern=webhook.pattern,
+        kinds=tuple(dict.fromkeys(webhook.kinds)),
     )
     return CreatedWebhook.of(created)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -11,6 +11,7 @@ from api.wire import WireModel
 from service.stores import AlertPage
 
 EXAMPLE: dict[str, Any] = {
+    "type": "alert",
     "id": "5d41402abc4b2a76b9719d911017c592",
     "stream": "orders",
     "pattern": "expensive_cancelled",
@@ -30,6 +31,7 @@ class AlertModel(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
+    type: Literal["alert"] = Field("alert", description="Tells alerts from corrections and deviations.")
     id: str = Field(description="The same for the same match, however often it is found; the webhook-id.")
     stream: str
     pattern: str
@@ -43,6 +45,13 @@ class AlertModel(WireModel):
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str
+    decided_by: Literal["constraint", "window", "trace_end"] | None = Field(
+        None,
+        description="Where something must not follow: what decided it. 'constraint': nothing of the kind can come any "
+        "more, so that the alert is early.",
+    )
+    deviating: bool = Field(False, description="The transaction had broken a constraint before.")
+    would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
 
     @classmethod
     def from_domain(cls, alert: Mapping[str, Any]) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from api.wire import WireModel
 class DeviationModel(WireModel):
     """An event that breaks the constraint set that its transaction follows."""
 
+    type: Literal["deviation"] = Field("deviation", description="Tells deviations from alerts and corrections.")
     id: str
     stream: str
     key: str = Field(description="The transaction.")
@@ -20,24 +21,36 @@ class DeviationModel(WireModel):
     event_type: str
     time: str
     version: int = Field(description="Version of the constraint set.")
+    kind: str | None = Field(
+        None,
+        description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
+        "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
+        "rule is broken; unknown-type: the process has no such event. Null in those of earlier releases.",
+    )
+    constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
+    symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")
+    released: int = Field(
+        0, description="Events that partial matches of the transaction had let go; matches with them may be missing."
+    )
     reason: str
 
     @classmethod
     def from_domain(cls, deviation: Mapping[str, Any]) -> Self:
         """The wire form of a stored deviation."""
-        return cls.model_validate({name: deviation[name] for name in cls.model_fields})
+        return cls.model_validate({name: deviation[name] for name in cls.model_fields if name in deviation})
 
 
 class DeviationCount(WireModel):
-    """How often events of one type deviated."""
+    """How often events of one type deviated in one way."""
 
     stream: str
     event_type: str
+    kind: str
     count: int
 
 
 class DeviationList(WireModel):
-    """Recent deviations, newest first, and all that there were, counted by event type."""
+    """Recent deviations, newest first, and all that there were, counted by event type and kind."""
 
     items: list[DeviationModel]
     counts: list[DeviationCount]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Self
 
 from pydantic import Field
@@ -21,9 +24,9 @@ class EndingModel(WireModel):
     event: str = Field(description="Id of the event.")
     event_type: str
     time: str
-    form: str = Field(description="Form of the reason: p1 to p5, or end for the transaction's own end event.")
+    form: str = Field(description="Form of the reason: p1 to p5, rule, or end for the transaction's own end event.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
-    atom: str | None = Field(description="The step that became impossible.")
+    atom: str | None = Field(description="The step that became impossible; NOT, where it has to come and must not.")
     reason: str
 
     @classmethod
@@ -41,6 +44,58 @@ class EndingCount(WireModel):
     constraints: str = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int
+
+
+class EndingReason(WireModel):
+    """How often a pattern ended for one reason."""
+
+    form: str = Field(description="Form of the reason: p1 to p5, rule, or end for the transaction's own end event.")
+    constraints: str = Field(description="The constraints of the chain, separated by commas.")
+    atom: str
+    count: int
+
+    @classmethod
+    def from_domain(cls, count: Mapping[str, Any]) -> Self:
+        """The wire form of a counter."""
+        return cls.model_validate({name: count[name] for name in cls.model_fields})
+
+
+class EndingSummary(WireModel):
+    """In how many transactions a pattern could no longer match, and why."""
+
+    stream: str
+    pattern: str
+    total: int
+    by_form: dict[str, int]
+    reasons: list[EndingReason] = Field(description="The most frequent first.")
+
+    @classmethod
+    def from_domain(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of the counters of one pattern."""
+        by_form: Counter[str] = Counter()
+        for count in counts:
+            by_form[count["form"]] += count["count"]
+        return cls(
+            stream=stream,
+            pattern=pattern,
+            total=by_form.total(),
+            by_form=dict(sorted(by_form.items())),
+            reasons=[
+                EndingReason.from_domain(count) for count in sorted(counts, key=lambda one: one["count"], reverse=True)
+            ],
+        )
+
+
+class EndingSummaries(WireModel):
+    """Endings of all patterns, by stream and pattern."""
+
+    items: list[EndingSummary]
+
+    @classmethod
+    def from_domain(cls, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of all counters, sorted by stream and pattern."""
+        groups = groupby(counts, key=itemgetter("stream", "pattern"))
+        return cls(items=[EndingSummary.from_domain(stream, pattern, list(own)) for (stream, pattern), own in groups])
 
 
 class EndingList(WireModel):

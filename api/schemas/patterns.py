@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
+from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
+from api.schemas.endings import EndingSummary
 from api.wire import WireModel
-from constraints import FailingCondition
-from nfa import describe_atom, pattern_to_json
-from service import PatternReport
+from nfa import pattern_to_json
+from service import PatternInspection, PatternReport
 from service.stores import RegisteredPattern
 from streams import format_time
+
+Switch: TypeAlias = Literal["on", "off"]
 
 
 class NewPattern(WireModel):
@@ -42,6 +46,11 @@ class NewPattern(WireModel):
     )
 
     stream: str
+    constraints: Switch = Field(
+        "on",
+        description="With 'off' the stream's constraints do not end its partial matches: for patterns that look for "
+        "what breaks the constraints.",
+    )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -59,8 +68,9 @@ class PatternModel(WireModel):
 
     name: str
     stream: str
-    version: int = Field(description="Counts from 1 for each name; another text is the next version.")
+    version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
+    constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
     registered_at: str
 
     @classmethod
@@ -71,6 +81,7 @@ class PatternModel(WireModel):
             stream=pattern.stream,
             version=pattern.version,
             text=pattern.text,
+            constraints="on" if pattern.is_guarded else "off",
             registered_at=format_time(pattern.registered_us),
         )
 
@@ -94,35 +105,34 @@ class FailingConditionModel(WireModel):
 
     event: str = Field(description="Type of the event.")
     bound: list[str] = Field(description="The steps that are bound before it.")
-    form: str = Field(description="Form of the reason: p1 to p5, or end.")
+    symbols: list[str] = Field(description="Conditions of the constraint set that the event has to meet.")
+    after: list[str] = Field(description="What has to come before it.")
+    form: str = Field(description="Form of the reason: p1 to p5, rule, or end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atoms: list[str] = Field(description="The steps that it makes impossible.")
+    forbidden: list[str] = Field(description="Types that must not come and then have to.")
+    is_takable: bool = Field(description="Whether a partial match could have bound it; the extended one lives on.")
     text: str = Field(description="The condition as a sentence.")
-
-    @classmethod
-    def from_domain(cls, condition: FailingCondition) -> Self:
-        """The wire form of a failing condition."""
-        return cls(
-            event=condition.event_type,
-            bound=[describe_atom(atom) for atom in condition.bound],
-            form=condition.explanation.form,
-            constraints=[str(part) for part in condition.explanation.constraints],
-            atoms=[describe_atom(atom) for atom in condition.explanation.atoms],
-            text=condition.text,
-        )
 
 
 class PatternDetail(CheckedPattern):
-    """A registered pattern with its failing conditions."""
+    """A registered pattern, what the constraints mean for it, and how it fared."""
 
+    dead_alternatives: list[DeadAlternativeModel]
     failing_conditions: list[FailingConditionModel]
+    redundant_steps: list[RedundantStepModel]
+    states: list[StateModel] = Field(description="What is to be expected of partial matches, state by state.")
+    endings: EndingSummary = Field(description="In how many transactions it could no longer match so far, and why.")
 
     @classmethod
-    def of(cls, report: PatternReport, conditions: tuple[FailingCondition, ...]) -> Self:
-        """The wire form of a pattern and its failing conditions."""
-        return cls(
-            **CheckedPattern.from_report(report).model_dump(),
-            failing_conditions=[FailingConditionModel.from_domain(condition) for condition in conditions],
+    def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a pattern, what is known of it, and the counters of its endings."""
+        return cls.model_validate(
+            {
+                **CheckedPattern.from_report(report).model_dump(),
+                **found.to_document(),
+                "endings": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
+            }
         )
 
 

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from service.stores import DeliveryStats, RegisteredWebhook
+from service.stores import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook
 from streams import format_time
 
 
@@ -20,8 +20,11 @@ class NewWebhook(WireModel):
 
     url: str = Field(description="http or https; private addresses only where the service allows them.")
     secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
-    stream: str | None = Field(None, description="Only alerts of this stream.")
-    pattern: str | None = Field(None, description="Only alerts of this pattern.")
+    stream: str | None = Field(None, description="Only what is of this stream.")
+    pattern: str | None = Field(None, description="Only what is of this pattern; deviations are of none.")
+    kinds: list[DeliveredKind] = Field(
+        list(USUAL_KINDS), min_length=1, description="What is sent; the member 'type' of a body says which it is."
+    )
 
 
 class WebhookModel(WireModel):
@@ -31,6 +34,7 @@ class WebhookModel(WireModel):
     url: str
     stream: str | None
     pattern: str | None
+    kinds: list[DeliveredKind] = Field(description="What is sent.")
     enabled: bool = Field(description="False once the receiver answered 410 Gone.")
     registered_at: str
 
@@ -42,6 +46,7 @@ class WebhookModel(WireModel):
             url=webhook.url,
             stream=webhook.stream,
             pattern=webhook.pattern,
+            kinds=list(webhook.kinds),
             enabled=webhook.is_enabled,
             registered_at=format_time(webhook.registered_us),
         )
@@ -63,7 +68,7 @@ class WebhookDetail(WebhookModel):
 
     delivered: int
     failed_attempts: int
-    dead: int = Field(description="Alerts that were given up after all attempts.")
+    dead: int = Field(description="What was given up after all attempts.")
     last_status: int | None
     last_error: str | None
     last_attempt_at: str | None

@@ -1,26 +1,51 @@
 """A guard's answers about a pattern's terms, read as answers about the states of its automaton.
 
 A state of the automaton stands for pattern states of one or more terms: those alternatives that are still open, with
-the atoms that it has bound of what each must have. It can complete if one of them can.
+the atoms that it has bound of what each must have. It can complete if one of them can. Where the pattern has partitions
+in place of terms, it can complete if every partition that it is in the middle of can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.automata.partitions import partition_progress
 from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.automata.progress import Outline, Progress
 from nfa.automata.query import AtomKey, PatternState, Query
-from nfa.syntax import Atom, Conjunction, Disjunction, Repeat, Sequence
+from nfa.syntax import Atom, Conjunction, Disjunction, Repeat
+from nfa.syntax import Sequence as SequenceNode
 
 _ROOT = 0
+_LAST_BIT = 30
 Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 """Atoms of one alternative of a part, and those of them that are bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What a state of the automaton still needs of a partition; nothing at all where both are empty.
+
+    Attributes:
+        state: The pattern state that has to be able to complete; None if the partition's own atoms are all bound.
+        choices: For each of its ORs the alternatives one of which has to be able to, too.
+    """
+
+    state: PatternState | None
+    choices: tuple[tuple[Remaining, ...], ...]
+
+    def states(self) -> Iterator[PatternState]:
+        """Every pattern state in it, its own first."""
+        if self.state is not None:
+            yield self.state
+        for choice in self.choices:
+            for one in choice:
+                yield from one.states()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,42 +54,147 @@ class GuardView:
 
     Attributes:
         query: What guards are asked about.
-        pattern_states: For each state of the automaton the pattern states that it stands for.
-        is_free: Whether nothing more is needed in some alternative, so that no guard can rule the state out.
+        pattern_states: For each state of the automaton the pattern states that it stands for: a complete one where
+            something must not come any more.
+        free_terms: For each state of the automaton the terms of which it needs nothing more, and which nothing can
+            undo that a guard knows of.
+        remaining: Where the query has partitions, what each state of the automaton needs of them; otherwise empty.
+        negations: The steps that must not follow a match, with and without condition and limit, in the order of the
+            text; equal ones once.
+        terms_of_state: (states,) uint32, the terms that each state of the automaton belongs to: term ``n`` is bit
+            ``n``, and all from the 30th on share a bit. Partitions are one term.
     """
 
     query: Query
     pattern_states: tuple[tuple[PatternState, ...], ...]
-    is_free: tuple[bool, ...]
+    free_terms: tuple[tuple[int, ...], ...]
+    remaining: tuple[Remaining, ...] = ()
+    negations: tuple[Atom, ...] = ()
+    terms_of_state: NDArray[np.uint32] = field(init=False, repr=False, compare=False)
+    _places: dict[PatternState, int] = field(init=False, repr=False, compare=False)
+    _columns: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    _bits: NDArray[np.uint32] = field(init=False, repr=False, compare=False)
+    _starts: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places = {state: place for place, state in enumerate(self.query.states)}
+        columns: list[int] = []
+        bits: list[int] = []
+        starts: list[int] = []
+        for states, free in zip(self.pattern_states, self.free_terms, strict=True):
+            starts.append(len(columns))
+            columns.append(len(places))  # always true
+            bits.append(int(np.bitwise_or.reduce([0, *map(_bit, free)])))
+            columns += [places[state] for state in states]
+            bits += [1 if self.query.partitions else _bit(state.term) for state in states]
+        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_columns", np.array(columns, np.intp))
+        object.__setattr__(self, "_bits", np.array(bits, np.uint32))
+        object.__setattr__(self, "_starts", np.array(starts, np.intp))
+        object.__setattr__(self, "terms_of_state", np.bitwise_or.reduceat(self._bits, self._starts))
+
+    @property
+    def is_free(self) -> tuple[bool, ...]:
+        """For each state of the automaton whether no guard can rule it out."""
+        return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which states can still complete, from a guard's answers in the order of ``query.states``."""
-        places = {state: place for place, state in enumerate(self.query.states)}
-        found = [
-            is_free or any(of_query[places[state]] for state in states)
-            for is_free, states in zip(self.is_free, self.pattern_states, strict=True)
-        ]
-        return np.array(found, np.bool_)
+        return np.not_equal(self.live_terms(of_query), 0)
+
+    def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """For each state the terms in which it can still complete, as the bits of ``terms_of_state``."""
+        if self.remaining:
+            found = [
+                bool(free) or self._can_complete(one, of_query)
+                for free, one in zip(self.free_terms, self.remaining, strict=True)
+            ]
+            return np.array(found, np.uint32)
+        is_live = np.append(of_query, np.True_)[self._columns]
+        return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
+
+    def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
+        """The first pattern state behind a state that died, that could complete before and cannot after.
+
+        Where it died late, as bit tables may notice less than a guard knows, none could complete before: then the first
+        that cannot after.
+
+        Args:
+            state: Of the automaton; it does not live, or lives less, with the answers ``after``.
+            before: A guard's answers in the order of ``query.states``.
+            after: The same one event later.
+        """
+        dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
+        return next((one for one in dead if before[self._places[one]]), dead[0])
+
+    def _can_complete(self, remaining: Remaining, of_query: NDArray[np.bool_]) -> bool:
+        if remaining.state is not None and not of_query[self._places[remaining.state]]:
+            return False
+        return all(any(self._can_complete(one, of_query) for one in choice) for choice in remaining.choices)
 
 
 def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
     """How the states of an automaton look to a guard."""
+    if query.partitions:
+        return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
     pattern_states = []
-    is_free = []
+    free_terms = []
     for progress in automaton.states:
         found: dict[PatternState, None] = {}
-        is_complete = False
+        free: dict[int, None] = {}
         for keys, bound in _parts(automaton.outline, _ROOT, progress, ()):
             term = terms[keys]
-            if bound == keys:
-                is_complete = True
+            if bound == keys and not query.terms[term].is_trailing:
+                free[term] = None
             else:
                 found[PatternState(term, frozenset(places[term][key] for key in bound))] = None
         pattern_states.append(tuple(found))
-        is_free.append(is_complete)
-    return GuardView(query, tuple(pattern_states), tuple(is_free))
+        free_terms.append(tuple(free))
+    return GuardView(
+        query=query,
+        pattern_states=tuple(pattern_states),
+        free_terms=tuple(free_terms),
+        negations=_negations(automaton),
+    )
+
+
+def _of_partitions(automaton: PatternAutomaton, query: Query) -> GuardView:
+    remaining = []
+    for progress in automaton.states:
+        found = partition_progress(automaton.pattern, progress)
+        remaining.append(_remaining(query, 0, found.bound, found.closed))
+    return GuardView(
+        query=query,
+        pattern_states=tuple(tuple(one.states()) for one in remaining),
+        free_terms=tuple(() if one.state or one.choices else (0,) for one in remaining),
+        remaining=tuple(remaining),
+        negations=_negations(automaton),
+    )
+
+
+def _remaining(query: Query, number: int, bound: frozenset[AtomKey], closed: frozenset[int]) -> Remaining:
+    term, partition = query.terms[number], query.partitions[number]
+    held = frozenset(place for place, key in enumerate(term.keys) if key in bound)
+    choices = []
+    for choice in partition.choices:
+        open_ones = [_remaining(query, child, bound, closed) for child in choice if child not in closed]
+        if not any(one.state is None and not one.choices for one in open_ones):
+            choices.append(tuple(open_ones))
+    is_needed = not partition.own <= held
+    return Remaining(PatternState(number, held) if is_needed else None, tuple(choices))
+
+
+def _negations(automaton: PatternAutomaton) -> tuple[Atom, ...]:
+    numbers = {
+        negation.number for finishes in automaton.finishes for finish in finishes for negation in finish.negations
+    }
+    return tuple(dict.fromkeys(automaton.outline.negated[number] for number in sorted(numbers)))
+
+
+def _bit(term: int) -> int:
+    return 1 << min(term, _LAST_BIT)
 
 
 def _parts(outline: Outline, number: int, progress: Progress, iterations: tuple[int, ...]) -> Iterator[Part]:
@@ -77,7 +207,7 @@ def _parts(outline: Outline, number: int, progress: Progress, iterations: tuple[
             for place, child in enumerate(children):
                 if progress is None or progress[0] == place:
                     yield from _parts(outline, child, None if progress is None else progress[1], iterations)
-        case Sequence():
+        case SequenceNode():
             place, inner = (-1, None) if progress is None else progress
             several = [
                 _finished(outline, child, iterations)

@@ -2,58 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeAlias
 
-from nfa.automata.query import AtomKey, PatternState, Query, Term
-from nfa.errors import PatternRefused
-from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, Sequence, atoms_of
+from nfa.automata.partitions import build_partitions
+from nfa.automata.query import Absence, AtomKey, PatternState, Query, Term
+from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repeat, Sequence, atoms_of
 
 MAX_TERMS = 1_024
 MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Terms and states of a pattern.
+    """Terms and states of a pattern, or its partitions where those are too many.
 
     Args:
         pattern: A pattern whose scopes were checked.
-        max_terms: Most alternatives that are accepted.
-        max_states: Most states of all terms together that are accepted; ``b`` parallel branches of length ``l`` have
-            ``(l + 1) ** b``.
+        max_terms: Most alternatives; beyond them there are partitions.
+        max_states: Most states of all terms together; beyond them there are partitions. ``b`` parallel branches of
+            length ``l`` have ``(l + 1) ** b``.
 
     Raises:
-        PatternRefused: ``too-large``, with the count that was exceeded.
+        PatternRefused: ``too-large``: a single partition has more states.
     """
-    first = next(atoms_of(pattern.event))
-    if (count := _count_terms(pattern.event)) > max_terms:
-        raise PatternRefused("too-large", f"its ORs make {count} alternatives; at most {max_terms}", first.position)
-    terms = tuple(_expand(pattern.event, _Place(_numbers(pattern.event), ())))
+    if _count_terms(pattern.event) > max_terms:
+        return build_partitions(pattern, max_states=max_states)
+    place = _Place({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))}, ())
+    terms = tuple(_whole(piece, pattern) for piece in _expand(pattern.event, place))
     states: list[PatternState] = []
     for index, term in enumerate(terms):
         states += _states(index, term, max_states - len(states))
         if len(states) > max_states:
-            advice = f"its alternatives and parallel branches make more than {max_states} states; split the pattern"
-            raise PatternRefused("too-large", advice, first.position)
+            return build_partitions(pattern, max_states=max_states)
     return Query(pattern=pattern, terms=terms, states=tuple(states))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Numbers of the atoms by identity, and the iterations that a part is in."""
-
-    numbers: dict[int, int]
-    iterations: tuple[int, ...]
-
-    def inside(self, iteration: int) -> _Place:
-        return _Place(self.numbers, (*self.iterations, iteration))
-
-
-def _numbers(event: Node) -> dict[int, int]:
-    return {id(atom): number for number, atom in enumerate(atoms_of(event))}
-
-
 def _count_terms(node: Node) -> int:
+    """Number of alternatives of a part; repetitions of more than 64 iterations count as 64."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))
@@ -68,55 +55,164 @@ def _count_terms(node: Node) -> int:
             return total
 
 
-def _expand(node: Node, place: _Place) -> list[Term]:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Numbers of the atoms by identity, and the iterations that a part is in."""
+
+    numbers: dict[int, int]
+    iterations: tuple[int, ...]
+
+    def inside(self, iteration: int) -> _Place:
+        return _Place(self.numbers, (*self.iterations, iteration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """One alternative of a part.
+
+    Attributes:
+        term: Its atoms, and the absences between them.
+        first: Atoms the first of which is the part's first event; None where that may be some other event.
+        last: Atoms the last of which is the part's last event; None where that may be some other event.
+        leading: NOTs in force on the gap before it.
+        trailing: NOTs in force on the gap behind it.
+    """
+
+    term: Term
+    first: frozenset[int] | None = None
+    last: frozenset[int] | None = None
+    leading: tuple[Atom, ...] = ()
+    trailing: tuple[Atom, ...] = ()
+
+
+_Step: TypeAlias = _Piece | tuple[Atom, ...]
+"""A part of a sequence, or what a NOT between parts forbids."""
+
+_NOTHING = _Piece(term=Term(atoms=(), before=()))
+
+
+def _whole(piece: _Piece, pattern: Pattern) -> Term:
+    """The term of a whole pattern, with what its outer NOTs forbid; within a window they do not reach far enough."""
+    outer: list[Absence] = []
+    if pattern.within_us is None and piece.first is not None:
+        outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
+    if pattern.within_us is None and piece.last is not None:
+        outer += [Absence(atom=atom, after=piece.last, before=frozenset()) for atom in piece.trailing]
+    return replace(piece.term, absences=tuple(dict.fromkeys((*piece.term.absences, *outer))))
+
+
+def _expand(node: Node, place: _Place) -> list[_Piece]:
     match node:
         case Atom():
-            return _atom_terms(node, place)
+            return _of_atom(node, place)
         case Repeat():
             iterations = [_expand(node.of, place.inside(number)) for number in range(node.min)]
-            return [_joined(parts, is_ordered=True) for parts in product(*iterations)]
+            pieces = [_in_order(parts) for parts in product(*iterations)]
+            return pieces if node.max == node.min else [replace(piece, last=None, trailing=()) for piece in pieces]
         case Disjunction():
-            return [term for part in node.parts for term in _expand(part, place)]
-        case Sequence() | Conjunction():
-            alternatives = [_expand(part, place) for part in node.parts]
-            return [_joined(parts, is_ordered=isinstance(node, Sequence)) for parts in product(*alternatives)]
+            return [piece for part in node.parts for piece in _expand(part, place)]
+        case Sequence():
+            steps: list[list[_Step]] = [
+                [_forbidden(item)] if item.of is None else [*_expand(item.of, place)] for item in node.items
+            ]
+            return [_in_order(chosen) for chosen in product(*steps)]
+        case Conjunction():
+            return [_side_by_side(parts) for parts in product(*(_expand(part, place) for part in node.parts))]
 
 
-def _atom_terms(atom: Atom, place: _Place) -> list[Term]:
+def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
     if atom.is_any_type:  # some event always can be
-        return [Term(atoms=(), before=())]
-    number = place.numbers[id(atom)]
+        return [_NOTHING]
+    number, own = place.numbers[id(atom)], frozenset({0})
     found = []
     for name in dict.fromkeys(atom.types):
         key: AtomKey = (number, place.iterations, name)
-        found.append(Term(atoms=(replace(atom, types=(name,)),), before=(frozenset(),), keys=(key,)))
+        term = Term(atoms=(replace(atom, types=(name,)),), before=(frozenset(),), keys=(key,))
+        found.append(_Piece(term=term, first=own, last=own))
     return found
 
 
-def _joined(parts: tuple[Term, ...], *, is_ordered: bool) -> Term:
-    """The union of terms, one after the other or side by side."""
-    atoms: list[Atom] = []
-    before: list[frozenset[int]] = []
-    keys: list[AtomKey] = []
+def _forbidden(item: Item) -> tuple[Atom, ...]:
+    """What a NOT forbids in the whole gap around it, one type each; nothing where that depends on more than types."""
+    atom = item.negated
+    if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
+        return ()
+    return tuple(replace(atom, types=(name,)) for name in dict.fromkeys(atom.types))
+
+
+def _in_order(steps: Iterable[_Step]) -> _Piece:
+    """Parts, and NOTs between them, one after the other."""
+    whole, is_begun = _NOTHING, False
+    pending: tuple[Atom, ...] = ()
+    for step in steps:
+        if isinstance(step, tuple):
+            pending = (*pending, *step)
+            continue
+        part = _shifted(step, len(whole.term.atoms))
+        gap, pending = (*pending, *part.leading), part.trailing
+        if is_begun:
+            whole = replace(whole, term=_joined(whole, part, gap), last=part.last)
+        else:
+            whole, is_begun = replace(part, leading=gap, trailing=()), True
+    return replace(whole, trailing=pending)
+
+
+def _joined(whole: _Piece, part: _Piece, gap: tuple[Atom, ...]) -> Term:
+    absences: tuple[Absence, ...] = ()
+    if whole.last is not None and part.first is not None:
+        absences = tuple(Absence(atom=atom, after=whole.last, before=part.first) for atom in gap)
+    earlier = frozenset(range(len(whole.term.atoms)))
+    return Term(
+        atoms=whole.term.atoms + part.term.atoms,
+        before=whole.term.before + tuple(earlier | needed for needed in part.term.before),
+        keys=whole.term.keys + part.term.keys,
+        absences=whole.term.absences + absences + part.term.absences,
+    )
+
+
+def _side_by_side(parts: tuple[_Piece, ...]) -> _Piece:
+    moved: list[_Piece] = []
     for part in parts:
-        offset = len(atoms)
-        earlier = frozenset(range(offset)) if is_ordered else frozenset()
-        atoms.extend(part.atoms)
-        keys.extend(part.keys)
-        before.extend(earlier | {offset + atom for atom in needed} for needed in part.before)
-    return Term(atoms=tuple(atoms), before=tuple(before), keys=tuple(keys))
+        moved.append(_shifted(part, sum(len(one.term.atoms) for one in moved)))
+    firsts = [part.first for part in moved if part.first is not None]
+    lasts = [part.last for part in moved if part.last is not None]
+    return _Piece(
+        term=Term(
+            atoms=tuple(atom for part in moved for atom in part.term.atoms),
+            before=tuple(needed for part in moved for needed in part.term.before),
+            keys=tuple(key for part in moved for key in part.term.keys),
+            absences=tuple(absence for part in moved for absence in part.term.absences),
+        ),
+        first=frozenset[int]().union(*firsts) if len(firsts) == len(moved) else None,
+        last=frozenset[int]().union(*lasts) if len(lasts) == len(moved) else None,
+    )
+
+
+def _shifted(piece: _Piece, offset: int) -> _Piece:
+    """The piece with its atoms numbered from ``offset`` on."""
+
+    def moved(atoms: frozenset[int]) -> frozenset[int]:
+        return frozenset(atom + offset for atom in atoms)
+
+    term = replace(
+        piece.term,
+        before=tuple(moved(needed) for needed in piece.term.before),
+        absences=tuple(replace(one, after=moved(one.after), before=moved(one.before)) for one in piece.term.absences),
+    )
+    return replace(
+        piece,
+        term=term,
+        first=None if piece.first is None else moved(piece.first),
+        last=None if piece.last is None else moved(piece.last),
+    )
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
-    """Every down-closed proper subset of the term's atoms, small ones first; stops soon after ``room`` of them."""
-    atoms = range(len(term.atoms))
-    level: set[frozenset[int]] = {frozenset()}
+    """The states of a term that a guard is asked about; stops soon after ``room`` of them."""
     found: list[PatternState] = []
-    for _ in atoms:
-        found.extend(PatternState(index, bound) for bound in sorted(level, key=sorted))
+    for bound in term.down_closed():
+        if len(bound) < len(term.atoms) or term.is_trailing:
+            found.append(PatternState(index, bound))
         if len(found) > room:
             break
-        level = {
-            bound | {atom} for bound in level for atom in atoms if atom not in bound and term.before[atom] <= bound
-        }
     return found

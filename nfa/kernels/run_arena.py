@@ -54,6 +54,7 @@ def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
     s.pair_count[pair] = 0
     s.pair_due[pair] = LATEST
     s.pair_finished[pair] = False
+    s.pair_told[pair] = 0
     s.pair_leads[pair] = EARLIEST
     s.pair_next[pair] = s.trace_pairs[trace]
     s.trace_pairs[trace] = pair
@@ -153,6 +154,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
     s.run_kind[run] = kind
     s.run_finish[run] = 0
     s.run_muted[run] = False
+    s.run_how[run] = 0
     s.run_bits[run] = NOTHING
     s.run_bits_order[run] = s.now[ORDER]
     s.run_due[run] = LATEST

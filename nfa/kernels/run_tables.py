@@ -23,10 +23,17 @@ ONE = np.uint64(1)
 NOTHING = np.uint64(0)
 
 # What the kernel returns.
-DONE, NO_ROOM, FLUSH, CLOSE = range(4)
+DONE, NO_ROOM, FLUSH, CLOSE, FAIL = range(5)
 
-# Kinds of a run: growing; complete, with trailing conditions open; to be told; kept for timeouts.
-ACTIVE, PENDING, DECIDED, SPENT = np.arange(4)
+# Kinds of a run: growing; complete, with trailing conditions open; to be told; kept for timeouts; told before its
+# deadlines, as what it waited for could no longer come.
+ACTIVE, PENDING, DECIDED, SPENT, TOLD = np.arange(5)
+
+# What decided a match: it waited for nothing; time, or the next event under STRICT; the trace's end; a guard.
+NOT_WAITED, BY_WINDOW, BY_TRACE_END, BY_CONSTRAINT = range(4)
+
+# Values of RunState.pair_told: nobody asks; it matters, and nothing was told yet; something was.
+UNASKED, UNTOLD_YET, HAS_TOLD = range(3)
 
 # Pattern flags.
 ORDERED = 1  # matches of one detection time are ranked before they are told
@@ -39,12 +46,12 @@ N_BITS = 11
 
 # Indices of RunState.counters.
 NODE_FREE, EVENT_FREE, RUN_FREE, PAIR_FREE, NODES, EVENTS, RUNS, PAIRS = range(8)
-PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED = range(8, 13)
-N_COUNTERS = 13
+PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK = range(8, 15)
+N_COUNTERS = 15
 
 # Indices of RunState.now: the event at hand.
-ROW, EVENT, TIME, ORDER, TRACE, PATTERN, MONITOR, FRESH, WRITTEN, UNTOLD, LOST, BUDGET = range(12)
-N_NOW = 12
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET = range(13)
+N_NOW = 13
 
 
 class RunProgram(NamedTuple):
@@ -67,6 +74,8 @@ class RunProgram(NamedTuple):
     step_from: NDArray[np.int32]  # by state
     accepts: NDArray[np.bool_]  # by state
     column: NDArray[np.int32]  # by state: column of live
+    pattern_at: NDArray[np.int32]  # by column of live: pattern of a state; NIL: none of this engine's
+    waits_at: NDArray[np.int32]  # by column of live: pattern that ends with that NOT
     until: NDArray[np.uint64]  # by state: repetitions under way
     watch_from: NDArray[np.int32]  # by state: NOTs in force in gaps
     watch_slot: NDArray[np.uint64]  # bit
@@ -78,6 +87,7 @@ class RunProgram(NamedTuple):
     trail_symbol: NDArray[np.int32]
     trail_condition: NDArray[np.int32]
     trail_within: NDArray[np.int64]
+    trail_column: NDArray[np.int32]  # of live; NIL: nobody knows whether what it takes can still come
     finish_from: NDArray[np.int32]  # by state: alternatives of a complete match
     finish_slots: NDArray[np.uint64]  # slots of GREEDY repetitions in force behind it
     source: NDArray[np.int32]  # by step
@@ -110,11 +120,13 @@ class RunState(NamedTuple):
     node_step: NDArray[np.int32]
     node_direct: NDArray[np.bool_]  # nothing lies between the beginning of its gap and its event; where NOTs ask
     node_references: NDArray[np.int32]
+    node_mark: NDArray[np.int64]  # counters[MARK] when it was last walked over
     event_next: NDArray[np.int32]  # free list
     event_sequence: NDArray[np.int64]
     event_time: NDArray[np.int64]
     event_order: NDArray[np.int64]
     event_references: NDArray[np.int32]
+    event_mark: NDArray[np.int64]
     event_kinds: NDArray[np.uint8]  # (events, columns)
     event_values: NDArray[np.int64]
     run_next: NDArray[np.int32]
@@ -123,9 +135,10 @@ class RunState(NamedTuple):
     run_kind: NDArray[np.int32]
     run_finish: NDArray[np.int32]  # of a complete one: which of its state's finishes it waits for
     run_muted: NDArray[np.bool_]  # ruled out by an after-match rule
+    run_how: NDArray[np.int8]  # of a decided one: what decided it
     run_start: NDArray[np.int64]
     run_lead: NDArray[np.int64]  # newest event that a leading NOT takes, before the start
-    run_due: NDArray[np.int64]  # pending: when its last deadline passes; decided: when that was
+    run_due: NDArray[np.int64]  # pending: when its last deadline passes; decided: when that was; told: until when
     run_bits: NDArray[np.uint64]  # (runs, N_BITS)
     run_bits_order: NDArray[np.int64]
     pair_next: NDArray[np.int32]  # next pair of the trace; free list
@@ -135,12 +148,25 @@ class RunState(NamedTuple):
     pair_count: NDArray[np.int32]
     pair_due: NDArray[np.int64]  # nothing has to be done before
     pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
+    pair_told: NDArray[np.int8]  # whether a match was told, where a guard lets that save the rest
     pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
     pair_slots: NDArray[np.int32]  # hash index
     trace_pairs: NDArray[np.int32]  # first pair by trace
     counters: NDArray[np.int64]
     now: NDArray[np.int64]
     scratch: NDArray[np.int64]
+
+
+class Gates(NamedTuple):
+    """What a guard allows: the tables of ``kernels.traces.Guards`` that this engine reads, and what it counts."""
+
+    gate: NDArray[np.int32]
+    truth: NDArray[np.int32]
+    policy: NDArray[np.uint8]
+    live: NDArray[np.uint32]
+    kill_from: NDArray[np.int32]
+    kills: NDArray[np.int32]
+    released: NDArray[np.int32]  # by trace: bound events given up because of the guard
 
 
 class RunBatch(NamedTuple):
@@ -153,12 +179,13 @@ class RunBatch(NamedTuple):
     traces: NDArray[np.int32]
     before: NDArray[np.int32]  # monitors
     after: NDArray[np.int32]
+    kill: NDArray[np.int32]  # list of kills
     ends: NDArray[np.bool_]
     taken: NDArray[np.bool_]  # (symbols, visits)
     kinds: NDArray[np.uint8]  # (visits, columns)
     values: NDArray[np.int64]
-    live: NDArray[np.bool_]  # (monitors, columns)
     is_simultaneous: NDArray[np.bool_]  # one value
+    gates: Gates
 
 
 class Conditions(NamedTuple):
@@ -197,3 +224,5 @@ class Found(NamedTuple):
     row: NDArray[np.int64]  # visit; NIL: time passed
     trace: NDArray[np.int32]
     detected: NDArray[np.int64]
+    how: NDArray[np.int8]
+    is_correction: NDArray[np.bool_]  # it was told, and the row's event contradicts it

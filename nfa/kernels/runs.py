@@ -31,17 +31,18 @@ from nfa.kernels.run_gaps import (
 )
 from nfa.kernels.run_tables import (
     ACTIVE,
+    AFTER,
+    BEFORE,
     BUDGET,
     DECIDED,
     EARLIEST,
     EVENT,
-    FILLED,
     FRESH,
     GREEDY,
+    HAS_TOLD,
     LATEST,
     LOST,
     MODE,
-    MONITOR,
     NEXT,
     NIL,
     NODE_FREE,
@@ -54,14 +55,12 @@ from nfa.kernels.run_tables import (
     PATTERN,
     PENDING,
     ROW,
+    SPENT,
     STRICT,
     TIME,
     TIMEOUTS,
-    TRACE,
     UNTIL,
-    UNTOLD,
     VETO,
-    WRITTEN,
     Conditions,
     Found,
     Int,
@@ -69,45 +68,22 @@ from nfa.kernels.run_tables import (
     RunProgram,
     RunState,
 )
+from nfa.kernels.run_waits import (
+    decide,
+    hand_out,
+    hasten,
+    is_decided,
+    is_in_reach,
+    is_refuted,
+    may_complete,
+    open_deadline,
+    tell,
+)
+from nfa.kernels.traces import BY_QUERY, FAILED
 
 # What a step makes of an event: nothing, or it takes it but the gap, a limit or UNTIL forbids it, or it is not after
 # the beginning of the gap, or it may be bound.
 PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
-
-
-@njit(cache=True, nogil=True)
-def tell(s: RunState, found: Found, node: Int, detected: Int, limit: Int) -> None:
-    """Hand a complete match out; its chain stays referenced until the wrapper has unrolled it."""
-    if limit != LATEST:  # what time decides is bounded by the runs that waited for it
-        if s.now[WRITTEN] >= limit:
-            s.now[UNTOLD] += 1
-            return
-        s.now[WRITTEN] += 1
-    place = s.counters[FILLED]
-    s.counters[FILLED] += 1
-    s.node_references[node] += 1
-    found.node[place] = node
-    found.pattern[place] = s.now[PATTERN]
-    found.row[place] = s.now[ROW]
-    found.trace[place] = s.now[TRACE]
-    found.detected[place] = detected
-
-
-@njit(cache=True, nogil=True)
-def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """When the last of a complete match's trailing conditions is decided; those without deadline are at ``at_end``."""
-    within = p.within[s.now[PATTERN]]
-    whole = LATEST if within == LATEST else s.run_start[run] + within
-    latest = np.int64(EARLIEST)
-    if greedy != NOTHING:
-        latest = np.int64(at_end if whole == LATEST else whole)
-    end = s.event_time[s.node_event[s.run_node[run]]]
-    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
-    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
-        own = min(own, whole)
-        latest = max(latest, np.int64(at_end if own == LATEST else own))
-    return latest
 
 
 @njit(cache=True, nogil=True)
@@ -157,8 +133,10 @@ def complete(
     for finish in range(p.finish_from[state], p.finish_from[state + 1]):
         has_trail = p.trail_from[finish] != p.trail_from[finish + 1]
         greedy = p.finish_slots[finish]
+        if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
+            continue  # what must not follow still has to come
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
-            tell(s, found, node, s.now[TIME], limit)
+            tell(s, found, node, limit)
         elif s.now[BUDGET] <= 0:
             s.now[LOST] += 1
         elif not has_trail and greedy == NOTHING:
@@ -170,7 +148,7 @@ def complete(
             waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
             s.run_bits[waiting, GREEDY] = greedy
             s.run_finish[waiting] = finish - p.finish_from[state]
-            s.run_due[waiting] = deadline(p, s, waiting, greedy, LATEST)
+            hasten(p, s, x, found, waiting)
 
 
 @njit(cache=True, nogil=True)
@@ -188,7 +166,7 @@ def bind(
 ) -> None:
     """Let the event at hand take a step of a run, or begin a run (NIL)."""
     target = p.target[step]
-    goes_on = p.step_from[target] < p.step_from[target + 1] and x.live[s.now[MONITOR], p.column[target]]
+    goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
         return
     node = np.int32(s.counters[NODE_FREE])
@@ -293,32 +271,14 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 
 @njit(cache=True, nogil=True)
-def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a trailing NOT of a complete run takes the event at hand."""
-    head = s.run_node[run]
-    end = s.event_time[s.node_event[head]]
-    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
-    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        if p.trail_within[trail] != LATEST and s.now[TIME] - end >= p.trail_within[trail]:
-            continue
-        is_taken = x.taken[p.trail_symbol[trail], s.now[ROW]]
-        if is_taken and holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Let a complete run meet the event at hand; False: a trailing condition is broken."""
-    state, head = s.run_state[run], s.run_node[run]
-    within = p.within[s.now[PATTERN]]
-    is_within = within == LATEST or s.now[TIME] - s.run_start[run] < within
-    if s.now[ORDER] <= s.event_order[s.node_event[head]] or not is_within:
+    if not is_in_reach(p, s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
         return True
     if is_refuted(p, s, x, c, run):
         return False
-    slots, decided = s.run_bits[run, GREEDY], NOTHING
+    state, slots, decided = s.run_state[run], s.run_bits[run, GREEDY], NOTHING
     for step in range(p.step_from[state], p.step_from[state + 1]):
         if (p.slot[step] & slots) == NOTHING or not p.is_greedy[step]:
             continue
@@ -331,7 +291,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
             s.run_bits[run, MODE + 1] |= p.slot[step]
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
     if slots != NOTHING and (slots & ~decided) == NOTHING and s.run_lead[run] == EARLIEST:
-        rest = deadline(p, s, run, NOTHING, LATEST)
+        rest = open_deadline(p, s, x, run, NOTHING)
         s.run_due[run] = max(rest, s.now[TIME])
         if rest <= s.now[TIME]:
             s.run_lead[run] = s.now[TIME]
@@ -339,27 +299,42 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 
 @njit(cache=True, nogil=True)
-def is_decided(p: RunProgram, s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
-    """Whether all trailing conditions of a complete run are decided at a time.
+def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+    """Let a complete run meet the event at hand; False: it is told for good, or refuted."""
+    if s.run_kind[run] == PENDING:
+        is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
+        settle(s, run)
+        if not is_decided(s, run, s.now[TIME], is_later):
+            return wait(p, s, x, c, run)
+        if not decide(p, s, found, run):
+            return False
+    return meet_told(p, s, x, c, found, run)
 
-    A deadline is, once it is reached. A gap that a STRICT event closed is when no event of that time can come.
-    """
-    if s.run_lead[run] != EARLIEST:
-        return bool(time > s.run_due[run] or is_later)
-    return bool(time >= s.run_due[run])
+
+@njit(cache=True, nogil=True)
+def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+    """Correct a match that was told too early, or drop it if it was not told yet; False: nothing of it is kept."""
+    kind = s.run_kind[run]
+    if kind == DECIDED:
+        return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
+    is_over = s.now[TIME] >= s.run_due[run]
+    if not is_over and is_in_reach(p, s, run) and is_refuted(p, s, x, c, run):
+        hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), np.bool_(True))
+        s.run_due[run] = EARLIEST
+        is_over = True
+    return kind == SPENT or not is_over
 
 
 @njit(cache=True, nogil=True)
 def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let every run of a pair meet the event at hand."""
     pattern = s.now[PATTERN]
-    within, is_told = p.within[pattern], p.flags[pattern] == 0
+    within = p.within[pattern]
     keeps = (p.flags[pattern] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        is_kept = True
         if x.is_simultaneous[0] and is_vetoed(p, s, x, c, run):
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
@@ -368,17 +343,8 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
                 is_kept = keeps
             else:
                 is_kept = advance(p, s, x, c, found, run, limit) or keeps
-        elif s.run_kind[run] == PENDING:
-            is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
-            settle(s, run)
-            if is_decided(p, s, run, s.now[TIME], is_later):
-                if is_told:
-                    tell(s, found, s.run_node[run], s.run_due[run], np.int64(LATEST))
-                    is_kept = False
-                else:
-                    s.run_kind[run] = DECIDED
-            else:
-                is_kept = wait(p, s, x, c, run)
+        else:
+            is_kept = meet_waiting(p, s, x, c, found, run)
         if is_kept:
             before = run
         else:
@@ -417,8 +383,31 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 
 
 @njit(cache=True, nogil=True)
+def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
+    """Whether a match that the event at hand begins could complete, or may begin anyway.
+
+    An event that breaks a constraint is the first of a trace that is no longer pruned. Where a guard gives up whole
+    patterns only, matches begin as long as anything held could complete, or something was told.
+    """
+    monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
+    start, gates = p.column[p.state_from[pattern]], x.gates
+    if gates.policy[monitor] != BY_QUERY:
+        return bool(gates.live[gates.gate[monitor], start] != 0)
+    truth = gates.truth[monitor]
+    is_alive = gates.live[truth, start] != 0
+    if pair != NIL and not is_alive:
+        is_alive = s.pair_told[pair] == HAS_TOLD
+        run = s.pair_runs[pair]
+        while run != NIL and not is_alive:
+            is_waiting = s.run_kind[run] == ACTIVE or s.run_kind[run] == PENDING
+            is_alive = is_waiting and gates.live[truth, p.column[s.run_state[run]]] != 0
+            run = s.run_next[run]
+    return bool(is_alive)
+
+
+@njit(cache=True, nogil=True)
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let the event at hand begin matches, note leading NOTs, and take the fresh runs into the pair's list."""
+    """Let the event at hand begin matches."""
     pattern = s.now[PATTERN]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -431,7 +420,11 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
         lead = newest_lead(p, s, x, pair, step)
         if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
             bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
-    note_leads(p, s, x, c, pair)
+
+
+@njit(cache=True, nogil=True)
+def take_fresh(s: RunState, pair: Int) -> None:
+    """Take the fresh runs into a pair's list."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]

@@ -27,16 +27,17 @@ from nfa.kernels.shared_tables import (
     BLOCK,
     BLOCK_TOP,
     BLOCKS_FULL,
-    DEVIANT,
     DONE,
     ENDINGS,
     ENDINGS_FULL,
     EVENT,
     EVENT_BITS,
+    EVERY_TERM,
     HEADER,
     HELD,
     INDEXED,
     LARGE,
+    MATCHED,
     MATCHES,
     MEASURE,
     MOST_AHEAD,
@@ -61,6 +62,7 @@ from nfa.kernels.shared_tables import (
     Tables,
     Visited,
 )
+from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -87,6 +89,55 @@ def release_dead(
     return place, deepest
 
 
+@njit(cache=True, nogil=True, inline="always")
+def living(
+    blocks: NDArray[np.int32], live: NDArray[np.uint32], row: Int, pair: Int, base: Int, states: Int, policy: Int
+) -> np.uint32:
+    """Alternatives that something held can still complete, as bits; by query, those that ever completed too."""
+    alive: np.uint32 = live[row, base]
+    if pair != NIL:
+        for state in range(1, states):
+            if blocks[pair + HEADER + state - 1] != NIL:
+                alive |= live[row, base + state]
+        if policy == BY_QUERY:
+            alive |= np.uint32(blocks[pair + MATCHED])
+    return alive
+
+
+@njit(cache=True, nogil=True, inline="always")
+def furthest_dead(
+    blocks: NDArray[np.int32],
+    kills: NDArray[np.int32],
+    depth: NDArray[np.int32],
+    place: Int,
+    pair: Int,
+    first: Int,
+    last: Int,
+) -> tuple[Int, Int]:
+    """What ``release_dead`` returns, with nothing released."""
+    deepest = np.int32(NIL)
+    while place < kills.shape[0] and kills[place] < last:
+        dead = kills[place]
+        place += 1
+        is_held = dead == first or (pair != NIL and blocks[pair + HEADER + dead - first - 1] != NIL)
+        if is_held and (deepest == NIL or depth[dead] > depth[deepest]):
+            deepest = dead
+    return place, deepest
+
+
+@njit(cache=True, nogil=True)
+def release_terms(program: Program, state: SharedState, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
+    """Release the stacks of which no alternative is alive."""
+    program, state = borrowed(program), borrowed(state)
+    blocks, terms = state.blocks, program.state_terms
+    for number in range(1, states):
+        head = blocks[pair + HEADER + number - 1]
+        if head != NIL and terms[base + number] & alive == 0:
+            release(state.links, state.free, state.counters, head)
+            blocks[pair + HEADER + number - 1] = NIL
+            blocks[pair + OCCUPIED] -= 1
+
+
 @njit(cache=True, nogil=True)
 def kill(
     program: Program,
@@ -100,13 +151,14 @@ def kill(
     before: Int,
     after: Int,
 ) -> None:
-    """Release the states that live no longer; report every (trace, pattern) pair that has no future left."""
+    """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
     program, tables, state, output = borrowed(program), borrowed(tables), borrowed(state), borrowed(output)
     kills = borrowed(kills)
     state_range, state_pattern, depth, live = program.state_range, program.state_pattern, program.depth, tables.live
     blocks, counters = state.blocks, state.counters
+    policy, truth = tables.policy[before], tables.truth[after]
     place: Int = 0
-    while place < kills.shape[0]:
+    while place < kills.shape[0] and kills[place] < state_pattern.shape[0]:
         pattern = state_pattern[kills[place]]
         first, last = state_range[pattern], state_range[pattern + 1]
         pair = np.int64(NIL)
@@ -114,10 +166,20 @@ def kill(
             pair = find_pair(state.trace_first, blocks, state.slots, trace, pattern)
             if pair != NIL and program.within[pattern] != 0:
                 trim_pair(state, pair, last - first, now)
-        place, deepest = release_dead(state, kills, depth, place, pair, first, last)
+        if policy == EVICT:
+            place, deepest = release_dead(state, kills, depth, place, pair, first, last)
+            has_future = live[truth, first] != 0 or (pair != NIL and blocks[pair + OCCUPIED] > 0)
+        else:
+            place, deepest = furthest_dead(blocks, kills, depth, place, pair, first, last)
+            alive = living(blocks, live, truth, pair, first, last - first, policy)
+            has_future = alive != 0
+            if pair != NIL and policy == BY_QUERY:
+                release_terms(program, state, pair, first, last - first, alive)
+            elif pair != NIL:  # in shadow mode it goes on, and ends once
+                has_future |= blocks[pair + MATCHED] != 0
+                blocks[pair + MATCHED] |= not has_future
         if not program.is_shared[pattern]:
             continue
-        has_future = live[after, first] or (pair != NIL and blocks[pair + OCCUPIED] > 0)
         if pair != NIL and blocks[pair + OCCUPIED] == 0:
             close_pair(state.trace_first, blocks, state.block_free, state.slots, counters, pair, last - first)
         if deepest != NIL and not has_future:
@@ -193,13 +255,14 @@ def leave_sources(
 def bind(
     program: Program,
     state: SharedState,
-    live: NDArray[np.bool_],
+    live: NDArray[np.uint32],
     taken: NDArray[np.int32],
     n_taken: Int,
     pair: Int,
     trace: Int,
     pattern: Int,
-    after: Int,
+    gate: Int,
+    alive: np.uint32,
     event: Int,
     now: Int,
 ) -> None:
@@ -207,7 +270,7 @@ def bind(
     blocks, links, nodes, times, counters = state.blocks, state.links, state.nodes, state.times, state.counters
     sources, targets, goes_on, aliases = program.source, program.target, program.goes_on, program.alias
     base, is_next, within = program.state_range[pattern], program.is_next[pattern], program.within[pattern]
-    states = program.state_range[pattern + 1] - base
+    states, terms = program.state_range[pattern + 1] - base, program.state_terms
     if is_next:
         leave_sources(blocks, sources, taken, n_taken, pair)
     last = np.int32(NIL)
@@ -215,7 +278,7 @@ def bind(
         transition, head = taken[place, 0], taken[place, 1]
         named = event | (np.int64(aliases[transition]) << 1)
         target = targets[transition]
-        if not goes_on[transition] or not live[after, base + target]:
+        if not goes_on[transition] or live[gate, base + target] == 0 or terms[base + target] & alive == 0:
             if is_next and head != NIL:
                 release(links, state.free, counters, head)
             continue
@@ -260,6 +323,24 @@ def source_of(
 
 
 @njit(cache=True, nogil=True, inline="always")
+def may_begin(
+    tables: Tables, blocks: NDArray[np.int32], monitor: Int, pair: Int, base: Int, states: Int
+) -> tuple[bool, np.uint32]:
+    """Whether a match may begin, and the alternatives for which events are still bound."""
+    if tables.policy[monitor] != BY_QUERY:
+        return tables.live[tables.gate[monitor], base] != 0, np.uint32(EVERY_TERM)
+    alive = living(blocks, tables.live, tables.truth[monitor], pair, base, states, BY_QUERY)
+    return alive != 0, alive
+
+
+@njit(cache=True, nogil=True, inline="always")
+def note_match(tables: Tables, blocks: NDArray[np.int32], monitor: Int, pair: Int, terms: np.uint32) -> None:
+    """By query, what has matched once is never given up."""
+    if pair != NIL and tables.policy[monitor] == BY_QUERY:
+        blocks[pair + MATCHED] |= np.int32(terms)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def take(
     program: Program,
     tables: Tables,
@@ -279,18 +360,19 @@ def take(
     predicates, sources, accepts, goes_on = program.predicate, program.source, program.accepts, program.goes_on
     pattern = program.pattern[first]
     base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
-    budget, now = program.limit[pattern], visited.times[row]
+    budget, now, states = program.limit[pattern], visited.times[row], program.state_range[pattern + 1] - base
     event = ((first_sequence + row) << EVENT_BITS) | (within != 0)
-    status = lacking(state, output, program.state_range[pattern + 1] - base, last - first)
+    status = lacking(state, output, states, last - first)
     if status != DONE:
         return status
     pair = find_pair(state.trace_first, state.blocks, state.slots, trace, pattern)
+    can_begin, alive = may_begin(tables, state.blocks, starting, pair, base, states)
     n_taken, dropped = 0, np.int64(0)
     matches, bound = filled[0], filled[1]
     for transition in range(first, last):
         can_take, head = passed[predicates[transition], row], np.int32(NIL)
         if can_take:
-            can_take, head = source_of(state, pair, sources[transition], live[starting, base], within, now)
+            can_take, head = source_of(state, pair, sources[transition], can_begin, within, now)
         if not can_take:
             continue
         if accepts[transition]:
@@ -301,6 +383,7 @@ def take(
                 filled[0], filled[1] = matches, bound
                 return status
             dropped = min(dropped + more, np.int64(MOST_COUNTED))
+            note_match(tables, state.blocks, starting, pair, program.state_terms[base + program.target[transition]])
         if goes_on[transition] or (is_next and head != NIL):
             taken[n_taken, 0], taken[n_taken, 1] = transition, head
             n_taken += 1
@@ -308,7 +391,7 @@ def take(
     if dropped > 0:
         drop(state, output, row, pattern, dropped)
     if n_taken > 0:
-        bind(program, state, live, taken, n_taken, pair, trace, pattern, after, event, now)
+        bind(program, state, live, taken, n_taken, pair, trace, pattern, tables.gate[after], alive, event, now)
     return DONE
 
 
@@ -365,11 +448,11 @@ def match_visit(
         transition = np.int32(first_transition)
     elif state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
         sweep(program, state, now)
-    killed, killed_end = tables.kill_from[before, event_type], tables.kill_to[before, event_type]
+    killed, killed_end = tables.kill_from[visited.kill[visit]], tables.kill_from[visited.kill[visit] + 1]
     if output.filled[2] + killed_end - killed > output.endings.shape[0]:
         return ENDINGS_FULL, transition
     starting = DEVIANT if after == DEVIANT else before
-    while transition < end:
+    while transition < end and after != FAILED:
         last = group_end[transition]
         for place in range(transition, last):
             if passed[predicates[place], row]:
@@ -381,8 +464,10 @@ def match_visit(
                 break
         transition = last
     if killed < killed_end:
+        held = counters[HELD]
         kill(program, tables, state, output, tables.kills[killed:killed_end], trace, row, now, before, after)
-    if visited.ends[visit] and state.trace_first[trace] != NIL:
+        visited.released[trace] += held - counters[HELD]
+    if visited.ends[visit] or after == FAILED:
         close_trace(program, state, trace)
     counters[PEAK_HELD] = max(counters[PEAK_HELD], counters[HELD])
     return DONE, transition
@@ -409,18 +494,18 @@ def match_visits(
     """
     program, tables, state = borrowed(program), borrowed(tables), borrowed(state)
     visited, output = borrowed(visited), borrowed(output)
-    rows, event_types, befores, ends = visited.rows, visited.types, visited.before, visited.ends
-    listen, kill_from, kill_to = program.listen, tables.kill_from, tables.kill_to
+    rows, event_types, afters, ends = visited.rows, visited.types, visited.after, visited.ends
+    listen, kills = program.listen, visited.kill
     is_large = state.nodes.shape[0] > LARGE
     picked = np.empty(BLOCK, np.int32)
     visit, n_visits = first_visit, rows.shape[0]
     while visit < n_visits:
         n_picked = 0
         while visit < n_visits and n_picked < BLOCK:
-            event_type, before = event_types[rows[visit]], befores[visit]
+            event_type = event_types[rows[visit]]
             is_idle = listen[event_type] == listen[event_type + 1] and not ends[visit]
             picked[n_picked] = visit
-            n_picked += not is_idle or kill_from[before, event_type] < kill_to[before, event_type]
+            n_picked += not is_idle or kills[visit] != 0 or afters[visit] == FAILED
             visit += 1
         if is_large:
             look_ahead(program, state, visited, picked, n_picked)

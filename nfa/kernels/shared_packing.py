@@ -22,6 +22,7 @@ from nfa.kernels.shared_tables import (
     EVENT_BITS,
     HEADER,
     HELD,
+    MATCHED,
     MEASURE,
     MOST_COUNTED,
     NEXT,
@@ -104,6 +105,7 @@ def pack(
         while pair != NIL:
             pattern = blocks[pair + PATTERN]
             packed.pair_trace[number], packed.pair_pattern[number] = traces[trace], pattern
+            packed.pair_matched[number] = blocks[pair + MATCHED]
             number += 1
             for stack in range(pair + HEADER, pair + HEADER + state_range[pattern + 1] - state_range[pattern] - 1):
                 packed.heads[place] = numbers[blocks[stack]] if blocks[stack] != NIL else NIL
@@ -129,6 +131,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
         pairs[number] = top
         blocks[top : top + words] = NIL
         blocks[top + TRACE], blocks[top + PATTERN], blocks[top + OCCUPIED] = trace, pattern, 0
+        blocks[top + MATCHED] = packed.pair_matched[number]
         for stack in range(top + HEADER, top + HEADER + states - 1):
             head = heads[place]
             place += 1
@@ -138,7 +141,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
                 blocks[stack] = head
                 blocks[top + OCCUPIED] += 1
                 links[head, REFERENCES] += 1
-        if blocks[top + OCCUPIED] == 0:
+        if blocks[top + OCCUPIED] == 0 or blocks[top + MATCHED] < 0:
             return BAD_PAIR
         top += words
     counters[BLOCK_TOP] = counters[USED_WORDS] = top

@@ -16,6 +16,7 @@ from nfa.kernels.shared_tables import (
     HELD,
     INDEXED,
     LOW,
+    MATCHED,
     MEASURE,
     NEXT,
     NIL,
@@ -41,7 +42,7 @@ from nfa.kernels.shared_tables import (
 @njit(cache=True, nogil=True, inline="always")
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
     """Where a pair belongs in the index; the high bits are its tag."""
-    mixed = (np.uint64(trace) << np.uint64(32) | np.uint64(pattern)) * SPREAD
+    mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # no product wraps
     return mixed ^ (mixed >> np.uint64(29))
 
 
@@ -133,6 +134,7 @@ def open_pair(
     blocks[pair + TRACE] = trace
     blocks[pair + PATTERN] = pattern
     blocks[pair + OCCUPIED] = 0
+    blocks[pair + MATCHED] = 0
     first = trace_first[trace]
     if first == NIL:
         trace_first[trace] = pair

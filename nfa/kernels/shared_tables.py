@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-DEVIANT = 0  # the monitor state that prunes nothing and re-opens what had ended
+EVERY_TERM = 0x7FFFFFFF  # all alternatives of a pattern, as bits
 
 # What the kernel returns: it is done, or stopped before a group of transitions for want of room.
 DONE = 0
@@ -40,7 +40,7 @@ TOUCHED = 13  # what looking in advance read; kept so that the reads happen
 N_COUNTERS = 14
 
 # A pair's block, in words; blocks are multiples of UNIT.
-TRACE, PATTERN, NEXT, PREVIOUS, OCCUPIED, HEADER = 0, 1, 2, 3, 4, 5
+TRACE, PATTERN, NEXT, PREVIOUS, OCCUPIED, MATCHED, HEADER = 0, 1, 2, 3, 4, 5, 6
 UNIT = 4
 
 # Columns of SharedState.links, which views the first two words of a row of SharedState.nodes.
@@ -51,7 +51,7 @@ EVENT_BITS, ALIAS_MASK = 16, 0x7FFF
 
 MOST_COUNTED = 2**53
 ENDING_WIDTH = 5  # row, pattern, monitor before, monitor after, state
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SPREAD = np.uint64(0x9E3779B1)
 LOW = np.uint64(0xFFFFFFFF)
 BLOCK = 16  # visits looked at in advance, a power of two
 MOST_AHEAD = 4  # transitions of a visit looked at in advance
@@ -72,6 +72,7 @@ class Program(NamedTuple):
     goes_on: NDArray[np.bool_]
     state_range: NDArray[np.int32]  # (patterns + 1,) columns of Guards.live
     state_pattern: NDArray[np.int32]  # (states,)
+    state_terms: NDArray[np.uint32]  # (states,) alternatives that a partial match there can become, as bits
     depth: NDArray[np.int32]  # (states,) which of a pattern's dead states an ending names
     is_shared: NDArray[np.bool_]  # (patterns,) this engine runs it
     within: NDArray[np.int64]  # (patterns,) us, 0: none
@@ -100,18 +101,22 @@ class Visited(NamedTuple):
     traces: NDArray[np.int32]
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    kill: NDArray[np.int32]  # list of Tables.kills
     ends: NDArray[np.bool_]
     types: NDArray[np.int32]  # by row
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
+    released: NDArray[np.int32]  # (traces,) counts what is given up because of a guard
 
 
 class Tables(NamedTuple):
-    """The part of the guard's tables that is needed here."""
+    """The part of ``traces.Guards`` that is needed here."""
 
-    live: NDArray[np.bool_]
+    gate: NDArray[np.int32]
+    truth: NDArray[np.int32]
+    policy: NDArray[np.uint8]
+    live: NDArray[np.uint32]
     kill_from: NDArray[np.int32]
-    kill_to: NDArray[np.int32]
     kills: NDArray[np.int32]
 
 
@@ -137,6 +142,7 @@ class Packed(NamedTuple):
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]
+    pair_matched: NDArray[np.int32]
     heads: NDArray[np.int32]  # tops of stacks of one pair after the other, without state 0
     links: NDArray[np.int32]  # (nodes, 3) below, before, sibling
     words: NDArray[np.int64]  # (nodes, 2) event, measure

@@ -13,6 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from nfa.kernels.bit_tables import BitLinks, BitNotes, BitProgram, BitTraces, advance_trace
+from nfa.kernels.borrowing import borrowed
+
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
@@ -21,12 +24,25 @@ BLOCK = 64  # rows looked at in advance
 
 # What the kernel returns: it is done, or stopped before a row for want of something the wrapper supplies.
 DONE = 0
-MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], type of the row) is not built yet
+MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], counters[STOP_CLASS]) is not built yet
 TRACES_FULL = 2
+UNDER_BITS = 3  # the trace of the row is under bit tables; other numbers are those of ``bit_tables.advance_trace``
 
-# Reserved monitor states: neither prunes, and only the first says that the trace broke a constraint.
-DEVIANT = 0
+# Reserved monitor states. The first two prune nothing, the third lets nothing match; all last until the trace ends.
+DEVIANT = 0  # the trace broke a constraint
 UNGUARDED = 1
+FAILED = 2  # it broke one, and is given up for it
+RESERVED = 3  # the first number of an ordinary monitor state
+
+# Rows of Guards.live that are always there: everything, nothing.
+ALL_LIVE, NONE_LIVE = 0, 1
+
+# Guards.policy: what becomes of partial matches that can no longer complete.
+EVICT, BY_QUERY, SHADOW = 0, 1, 2
+
+NOTHING_ENDS = 0  # the empty list of Guards.kills
+BITS = -3  # in Guards.next: the trace goes on under bit tables
+IGNORED = -2  # in Guards.kill_of: the event broke a constraint, which is only counted
 
 # Indices of TraceState.counters.
 TRACES = 0  # open
@@ -39,7 +55,9 @@ NEWEST = 6  # time, us
 STOP_MONITOR = 7
 SWEEP_AT = 8  # open traces above which forgetting idle ones pays
 TOUCHED = 9  # what looking in advance read; kept so that the reads happen
-N_COUNTERS = 10
+STOP_CLASS = 10
+VIOLATIONS_IGNORED = 11
+N_COUNTERS = 12
 
 TRUE = 0  # row of Columns.passed that every event passes
 
@@ -59,13 +77,20 @@ class Wants(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """What the guard said so far, as tables over monitor states."""
+    """What the guard said so far, as tables over monitor states.
 
-    next: NDArray[np.int32]  # (monitors, types); NIL: not asked yet
-    live: NDArray[np.bool_]  # (monitors, states)
-    kill_from: NDArray[np.int32]  # (monitors, types) ranges of kills
-    kill_to: NDArray[np.int32]
-    kills: NDArray[np.int32]  # states that live no longer, ascending
+    A column of ``live`` is a state of some pattern, or behind all of them a NOT that some pattern ends with: whether
+    what it takes can still come.
+    """
+
+    next: NDArray[np.int32]  # (monitors, classes); NIL: not asked yet
+    kill_of: NDArray[np.int32]  # (monitors, classes) number of a list of kills, or IGNORED
+    gate: NDArray[np.int32]  # (monitors,) row of live that says what may be bound
+    truth: NDArray[np.int32]  # (monitors,) row of live that says what can complete; other than gate where nothing goes
+    policy: NDArray[np.uint8]  # (monitors,)
+    live: NDArray[np.uint32]  # (rows, columns) alternatives of the pattern, as bits, of which the state can complete
+    kill_from: NDArray[np.int32]  # (lists + 1,) ranges of kills
+    kills: NDArray[np.int32]  # columns that live no longer, ascending
     start: NDArray[np.int32]  # (1,) monitor state of a new trace
 
 
@@ -74,13 +99,25 @@ class TraceState(NamedTuple):
 
     slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1; a power of two, 0 in the second: empty
     free: NDArray[np.int32]  # stack of free trace numbers
+    released: NDArray[np.int32]  # (traces,) bound events that engines gave up because of a guard
+    newest: NDArray[np.int64]  # (traces,) time, us; empty unless events of one time are not ordered
     counters: NDArray[np.int64]
+
+
+class Fallback(NamedTuple):
+    """What ``bit_tables.advance_trace`` needs."""
+
+    program: BitProgram
+    traces: BitTraces
+    links: BitLinks
+    notes: BitNotes
 
 
 class Columns(NamedTuple):
     """One batch."""
 
     types: NDArray[np.int32]
+    classes: NDArray[np.int32]  # of events, as guards tell them apart
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
@@ -93,6 +130,8 @@ class VisitColumns(NamedTuple):
     traces: NDArray[np.int32]
     before: NDArray[np.int32]  # monitor states
     after: NDArray[np.int32]
+    kill: NDArray[np.int32]  # list of kills
+    column: NDArray[np.int32]  # of the event in Guards.next; empty unless events of one time are not ordered
     ends: NDArray[np.bool_]
     filled: NDArray[np.int64]  # (1,)
 
@@ -175,8 +214,24 @@ def pick_rows(
 
 
 @njit(cache=True, nogil=True, inline="always")
+def look_ahead(
+    slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
+) -> np.uint64:
+    """Read the slots where some rows' keys belong, so that the misses overlap; returns what was read, mixed."""
+    mask, touched = np.uint64(slots.shape[0] - 1), np.uint64(0)
+    for place in range(n_picked):
+        touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
+    return touched
+
+
+@njit(cache=True, nogil=True, inline="always")
 def open_trace(
-    slots: NDArray[np.uint64], free: NDArray[np.int32], counters: NDArray[np.int64], slot: np.uint64, key: np.uint64
+    slots: NDArray[np.uint64],
+    free: NDArray[np.int32],
+    released: NDArray[np.int32],
+    counters: NDArray[np.int64],
+    slot: np.uint64,
+    key: np.uint64,
 ) -> np.uint64:
     """Open a trace at an empty slot; returns its number plus one, or 0 where there is no room."""
     if counters[TRACES] >= slots.shape[0] - slots.shape[0] // 4:
@@ -190,8 +245,37 @@ def open_trace(
     else:
         return np.uint64(0)
     counters[TRACES] += 1
+    released[trace] = 0
     slots[slot, 0] = key
     return np.uint64(trace) + np.uint64(1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def reach_trace(
+    slots: NDArray[np.uint64],
+    free: NDArray[np.int32],
+    released: NDArray[np.int32],
+    counters: NDArray[np.int64],
+    slot: np.uint64,
+    key: np.uint64,
+    known: np.uint64,
+) -> np.uint64:
+    """Number plus one of the trace at a slot, which is opened if it is not ``known``; 0 where there is no room."""
+    return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
+    """Monitor state of the trace at a slot; a new trace begins at ``start``."""
+    return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
+    """Take a trace that is over out of the index; its number is given back later."""
+    if is_over:
+        remove_slot(slots, slot)
+        counters[TRACES] -= 1
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -206,37 +290,118 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def move(
-    slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, trace: np.uint64, before: Int, after: Int
+def class_of(
+    classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
+) -> Int:
+    """Column of an event in the guard's tables; where events of one time are not ordered, each class has two.
+
+    ``trace`` is its number plus one, or 0 if it is not open yet.
+    """
+    column = np.int64(classes[row])
+    if newest.shape[0] != 0:
+        column = 2 * column + (trace == np.uint64(0) or times[row] > newest[np.int64(trace) - 1])
+    return column
+
+
+@njit(cache=True, nogil=True, inline="always")
+def note_time(
+    newest: NDArray[np.int64], columns: NDArray[np.int32], visit: Int, trace: Int, column: Int, time: Int, is_new: bool
 ) -> None:
-    """Write a trace and its monitor state into its slot."""
+    """Where events of one time are not ordered, keep a trace's newest time and the column of the event."""
+    if newest.shape[0] != 0:
+        columns[visit] = column
+        newest[trace] = time if is_new else max(newest[trace], time)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def move(
+    slots: NDArray[np.uint64],
+    counters: NDArray[np.int64],
+    slot: np.uint64,
+    trace: np.uint64,
+    before: Int,
+    after: Int,
+    kill: Int,
+) -> Int:
+    """Write a trace and its monitor state into its slot; returns the list of kills."""
     slots[slot, 1] = trace | (np.uint64(after) << HOME_BITS)
     if after != before:
         counters[GUARD_STEPS] += 1
-        counters[DEVIATIONS] += after == DEVIANT
+        counters[DEVIATIONS] += after in (DEVIANT, FAILED)
+    if kill != IGNORED:
+        return kill
+    counters[VIOLATIONS_IGNORED] += 1
+    return np.int32(NOTHING_ENDS)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def write_visit(
+    visits: VisitColumns, visit: Int, row: Int, trace: np.uint64, before: Int, after: Int, kill: Int, is_over: bool
+) -> None:
+    """Say what became of a row; ``trace`` is its number plus one."""
+    visits.rows[visit], visits.traces[visit] = row, np.int64(trace) - 1
+    visits.before[visit], visits.after[visit], visits.kill[visit] = before, after, kill
+    visits.ends[visit] = is_over
+    visits.filled[0] = visit + 1
 
 
 @njit(cache=True, nogil=True)
-def advance_batch(
+def advance_under_bits(
+    wants: Wants,
+    guards: Guards,
+    fallback: Fallback,
+    state: TraceState,
+    columns: Columns,
+    visits: VisitColumns,
+    row: Int,
+) -> Int:
+    """Move the trace of a wanted row under bit tables; returns the status."""
+    wants, guards, state, columns = borrowed(wants), borrowed(guards), borrowed(state), borrowed(columns)
+    fallback, visits = borrowed(fallback), borrowed(visits)
+    slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
+    slot = find_slot(slots, key)
+    value = slots[slot, 1]
+    before = monitor_of(value, guards.start[0])
+    trace = reach_trace(slots, state.free, state.released, state.counters, slot, key, value & np.uint64(0xFFFFFFFF))
+    if trace == np.uint64(0):
+        return TRACES_FULL
+    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # it is open, wherever this stops
+    status, after, kill = advance_trace(
+        fallback.program,
+        fallback.traces,
+        fallback.links,
+        fallback.notes,
+        guards.live,
+        np.int64(trace) - 1,
+        np.int64(before),
+        np.int64(columns.classes[row]),
+        np.int64(visit),
+    )
+    if status == DONE:
+        is_over = wants.of_type[columns.types[row]] & ENDS != 0
+        ended = move(slots, state.counters, slot, trace, before, after, kill)
+        write_visit(visits, visit, row, trace, before, after, ended, is_over)
+        close_ended(slots, state.counters, slot, is_over)
+    return status
+
+
+@njit(cache=True, nogil=True)
+def advance_rows(
     wants: Wants, guards: Guards, state: TraceState, columns: Columns, visits: VisitColumns, first_row: Int
 ) -> tuple[Int, Int]:
-    """Look up the wanted rows from ``first_row`` on, open and close traces, move their monitors.
-
-    Returns:
-        (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
-    """
-    types, keys, passed, counters = columns.types, columns.keys, columns.passed, state.counters
-    slots, free, filled = state.slots, state.free, visits.filled
+    """What ``advance_batch`` does, up to the next row of a trace under bit tables."""
+    wants, guards, state = borrowed(wants), borrowed(guards), borrowed(state)
+    columns, visits = borrowed(columns), borrowed(visits)
+    types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
+    slots, free, released, newest = state.slots, state.free, state.released, state.newest
+    counters, filled, columns_of = state.counters, visits.filled, visits.column
     of_type, ask_from, predicates, opens = wants.of_type, wants.ask_from, wants.predicates, wants.opens
-    next_monitor, start = guards.next, guards.start[0]
-    rows, traces, befores, afters, ends = visits.rows, visits.traces, visits.before, visits.after, visits.ends
-    mask, low = np.uint64(slots.shape[0] - 1), np.uint64(0xFFFFFFFF)
-    picked = np.empty(BLOCK, np.int32)
+    next_monitor, kill_of, start = guards.next, guards.kill_of, guards.start[0]
+    low, picked = np.uint64(0xFFFFFFFF), np.empty(BLOCK, np.int32)
     n_rows, touched = types.shape[0], np.uint64(0)
     for block in range(first_row, n_rows, BLOCK):
         n_picked = pick_rows(of_type, types, picked, block, min(block + BLOCK, n_rows))
-        for place in range(n_picked):
-            touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
+        touched ^= look_ahead(slots, keys, picked, n_picked)
         for place in range(n_picked):
             row = picked[place]
             event_type, key = types[row], keys[row]
@@ -251,22 +416,46 @@ def advance_batch(
             is_new = value == np.uint64(0)
             if is_new and not is_opening:
                 continue
-            before = np.int32(start) if is_new else np.int32(value >> HOME_BITS)
-            after = next_monitor[before, event_type]
-            if after == NIL:
-                counters[STOP_MONITOR] = before
-                return MISSING_GUARD, row
-            trace = open_trace(slots, free, counters, slot, key) if is_new else value & low
+            before = monitor_of(value, start)
+            event_class = class_of(classes, times, newest, value & low, row)
+            after = next_monitor[before, event_class]
+            if after < 0:
+                counters[STOP_MONITOR], counters[STOP_CLASS] = before, event_class
+                return MISSING_GUARD if after == NIL else UNDER_BITS, row
+            trace = reach_trace(slots, free, released, counters, slot, key, value & low)
             if trace == np.uint64(0):
                 return TRACES_FULL, row
-            move(slots, counters, slot, trace, before, after)
-            visit = filled[0]
-            rows[visit], traces[visit], befores[visit], afters[visit] = row, trace - np.uint64(1), before, after
-            ends[visit] = bits & ENDS != 0
-            filled[0] += 1
-            if bits & ENDS != 0:
-                remove_slot(slots, slot)
-                counters[TRACES] -= 1
+            visit, is_over = filled[0], bits & ENDS != 0
+            kill = move(slots, counters, slot, trace, before, after, kill_of[before, event_class])
+            write_visit(visits, visit, row, trace, before, after, kill, is_over)
+            note_time(newest, columns_of, visit, np.int64(trace) - 1, event_class, times[row], is_new)
+            close_ended(slots, counters, slot, is_over)
     count_late(columns.times, counters)
     counters[TOUCHED] = np.int64(touched & low)
     return DONE, n_rows
+
+
+@njit(cache=True, nogil=True)
+def advance_batch(
+    wants: Wants,
+    guards: Guards,
+    fallback: Fallback,
+    state: TraceState,
+    columns: Columns,
+    visits: VisitColumns,
+    first_row: Int,
+) -> tuple[Int, Int]:
+    """Look up the wanted rows from ``first_row`` on, open and close traces, move their monitors.
+
+    Returns:
+        (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
+    """
+    row: Int = first_row
+    while True:
+        status, row = advance_rows(wants, guards, state, columns, visits, row)
+        if status == UNDER_BITS:
+            status = advance_under_bits(wants, guards, fallback, state, columns, visits, row)
+            if status == DONE:
+                row += 1
+                continue
+        return status, row

@@ -13,6 +13,7 @@ from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from nfa.errors import PatternRefused
 from nfa.language.checks import checked
+from nfa.language.expression_building import Branch
 from nfa.language.limits import check_text, position_at
 from nfa.language.tree_building import build_drafts
 from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, listed
@@ -28,12 +29,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
     Raises:
         PatternRefused: The text cannot be read or is refused; position and advice are in the message.
     """
-    check_text(text)
-    try:
-        tree = _parser().parse(text)
-    except UnexpectedInput as error:
-        _refuse_syntax(error, text)
-    return tuple(checked(draft) for draft in build_drafts(tree, text))
+    return tuple(checked(draft) for draft in build_drafts(parse_tree(text), text))
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -49,14 +45,34 @@ def parse_pattern(text: str) -> Pattern:
     return patterns[0]
 
 
+def parse_tree(text: str, start: str = "start") -> Branch:
+    """The tree of a text that a rule of the grammar, ``start`` or ``atom``, derives.
+
+    Raises:
+        PatternRefused: ``syntax`` or ``too-large``.
+    """
+    check_text(text)
+    try:
+        return _parser().parse(text, start=start)
+    except UnexpectedInput as error:
+        _refuse_syntax(error, text, start)
+
+
 @cache
 def _parser() -> Lark:
     grammar = files("nfa.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
+    return Lark(
+        grammar,
+        start=["start", "atom"],
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
 
 
-def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
-    advice = f"expected {listed(sorted({_called(name) for name in _acceptable(text)}))}"
+def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
+    advice = f"expected {listed(sorted({_called(name) for name in _acceptable(text, start)}))}"
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         position, found = position_at(text, len(text)), "the text ends"
     else:
@@ -83,9 +99,9 @@ def _word_at(text: str, place: int) -> str:
     return match.group() if match else ""
 
 
-def _acceptable(text: str) -> set[str]:
+def _acceptable(text: str, start: str) -> set[str]:
     """Terminals that could stand where parsing stopped."""
-    interactive = _parser().parse_interactive(text)
+    interactive = _parser().parse_interactive(text, start=start)
     with suppress(UnexpectedInput):
         interactive.exhaust_lexer()
     return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]

@@ -73,6 +73,21 @@ def build_drafts(tree: Branch, text: str) -> tuple[Draft, ...]:
     return tuple(_draft(part, text) for part in trees_of(tree))
 
 
+def build_step(tree: Branch) -> Atom:
+    """The step of a parsed text that is one step and nothing else; its references are not resolved yet.
+
+    Raises:
+        PatternRefused: ``syntax`` for a quantifier and what belongs to it; ``duration`` or ``too-large``.
+    """
+    if repetition := _repetition(tree):
+        raise PatternRefused(
+            "syntax",
+            "a step alone has no quantifier, EACH, UNTIL or GREEDY; write its type and a condition in brackets",
+            position_of(repetition[0]),
+        )
+    return _atom(tree)
+
+
 def _draft(tree: Branch, text: str) -> Draft:
     name, event, *clauses = trees_of(tree)
     pattern = Pattern(name=build_name(name), event=_node(event), text=text[tree.meta.start_pos : tree.meta.end_pos])

@@ -23,6 +23,7 @@ class FoundMatch:
         start_us: Time of the earliest bound event.
         end_us: Time of the latest.
         detected_us: When its last trailing condition is decided, ``end_us`` where there is none.
+        is_at_end: Whether only the end of the input decides that condition: it is told behind all others.
         returns: Values of RETURN by column.
     """
 
@@ -30,6 +31,7 @@ class FoundMatch:
     start_us: int
     end_us: int
     detected_us: int
+    is_at_end: bool
     returns: Mapping[str, Scalar]
 
     @property
@@ -60,34 +62,47 @@ class Ended:
         return self.watermark_us >= time_us if is_deadline else self.watermark_us > time_us
 
 
-def detected_us(attempt: Attempt, ended: Ended) -> int | None:
-    """Detection time (5.1); None while a trailing condition is undecided."""
+@dataclass(frozen=True, slots=True, order=True)
+class Detection:
+    """When a condition is decided: at a time, or by the end of the input, behind everything else of that time."""
+
+    time_us: int
+    is_at_end: bool = False
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """What the end of the input decides comes last."""
+        return self.is_at_end, self.time_us
+
+
+def detection_of(attempt: Attempt, ended: Ended) -> Detection | None:
+    """Detection (5.1); None while a trailing condition is undecided."""
     if not ended.has_passed(attempt.end_us, is_deadline=False):
         return None
     conditions: list[Negation | Greedy] = [*attempt.layout.negations, *attempt.layout.greedies]
-    latest = attempt.end_us
+    latest = Detection(attempt.end_us)
     for condition in conditions:
         if not condition.ahead:
-            time_us = _decided_us(attempt, condition, ended)
-            if time_us is None:
+            decided = _decided(attempt, condition, ended)
+            if decided is None:
                 return None
-            latest = max(latest, time_us)
+            latest = max(latest, decided)
     return latest
 
 
-def _decided_us(attempt: Attempt, condition: Negation | Greedy, ended: Ended) -> int | None:
+def _decided(attempt: Attempt, condition: Negation | Greedy, ended: Ended) -> Detection | None:
     found = []
     deadline = deadline_us(attempt, condition)
     if deadline is not None and ended.has_passed(deadline, is_deadline=True):
-        found.append(deadline)
+        found.append(Detection(deadline))
     if not ended.is_open and ended.ended_us is not None:
-        found.append(ended.ended_us)
+        found.append(Detection(ended.ended_us))
     if not ended.is_open and deadline is None:
-        found.append(attempt.trace.events[-1].time_us)
+        found.append(Detection(attempt.trace.events[-1].time_us, is_at_end=ended.ended_us is None))
     mode = condition.gap.mode if isinstance(condition, Negation) else condition.mode
     following = [attempt.trace.time(place) for place in attempt.trace.after(attempt.bound.values())]
     if mode == "strict" and following and ended.has_passed(min(following), is_deadline=False):
-        found.append(min(following))
+        found.append(Detection(min(following)))
     return min(found, default=None)
 
 
@@ -95,7 +110,8 @@ def emission_order(trace: Trace, match: FoundMatch) -> tuple[Any, ...]:
     """Sort key of alerts (5.2)."""
     events = sorted(trace.rank(place) for place in match.places)
     bindings = sorted((alias, [trace.rank(place) for place in places]) for alias, places in match.bindings.items())
-    return match.detected_us, match.end_us, match.start_us, events[0], -len(events), events, bindings
+    times = match.is_at_end, match.detected_us, match.end_us, match.start_us
+    return *times, events[0], -len(events), events, bindings
 
 
 def kept_matches(after: After, trace: Trace, matches: Iterable[FoundMatch]) -> list[FoundMatch]:
@@ -131,12 +147,12 @@ def _first(trace: Trace, match: FoundMatch) -> int:
 
 
 def capped(matches: Iterable[FoundMatch], limit: int) -> tuple[list[FoundMatch], int]:
-    """The first ``limit`` matches of each detection time (5.6), and the number of the others."""
-    seen: Counter[int] = Counter()
+    """The first ``limit`` matches of each detection time, and at the end of the input (5.6), and how many others."""
+    seen: Counter[tuple[bool, int]] = Counter()
     kept, dropped = [], 0
     for match in matches:
-        seen[match.detected_us] += 1
-        if seen[match.detected_us] <= limit:
+        seen[match.is_at_end, match.detected_us] += 1
+        if seen[match.is_at_end, match.detected_us] <= limit:
             kept.append(match)
         else:
             dropped += 1

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from nfa.reference.attempts import Bindings, finished_scope
 from nfa.reference.bindings import bindings_of
-from nfa.reference.emission import Ended, FoundMatch, capped, detected_us, emission_order, kept_matches
+from nfa.reference.emission import (
+    Detection,
+    Ended,
+    FoundMatch,
+    capped,
+    detection_of,
+    emission_order,
+    kept_matches,
+)
 from nfa.reference.partials import FoundPartial, timeouts_of
 from nfa.reference.traces import Split, Ties, Trace, split_traces
 from nfa.reference.values import value_of
@@ -103,19 +111,19 @@ def reference_matches(
 def _found(pattern: Pattern, trace: Trace, ended: Ended) -> tuple[set[Bindings], list[FoundMatch]]:
     """All matches, and those of them that are shown; of several bindings with one map the first detected counts."""
     every: set[Bindings] = set()
-    detected: dict[Bindings, int] = {}
+    detected: dict[Bindings, Detection] = {}
     intervals: dict[Bindings, tuple[int, int]] = {}
     for attempt in bindings_of(pattern, trace):
         bindings = attempt.bindings()
         if pattern.where is not None and value_of(pattern.where, finished_scope(bindings, trace)) is not True:
             continue
         every.add(bindings)
-        time_us = detected_us(attempt, ended)
-        if time_us is not None:
-            detected[bindings] = min(time_us, detected.get(bindings, time_us))
+        decided = detection_of(attempt, ended)
+        if decided is not None:
+            detected[bindings] = min(decided, detected.get(bindings, decided), key=lambda one: one.order)
             intervals[bindings] = attempt.start_us, attempt.end_us
     found = []
-    for bindings, time_us in detected.items():
+    for bindings, decided in detected.items():
         scope = finished_scope(bindings, trace)
         start_us, end_us = intervals[bindings]
         found.append(
@@ -123,7 +131,8 @@ def _found(pattern: Pattern, trace: Trace, ended: Ended) -> tuple[set[Bindings],
                 bindings=dict(bindings),
                 start_us=start_us,
                 end_us=end_us,
-                detected_us=time_us,
+                detected_us=decided.time_us,
+                is_at_end=decided.is_at_end,
                 returns={column.name: value_of(column.expression, scope) for column in pattern.returns},
             )
         )

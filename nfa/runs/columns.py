@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from nfa.conditions.bytecode import event_columns
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.texts import TextPool
-from nfa.kernels.run_tables import RunBatch
+from nfa.kernels.run_tables import Gates, RunBatch
+from nfa.kernels.traces import NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.program import CompiledRuns, takes_every_type
 from nfa.traces import Visits
 from streams import EventBatch
+
+_OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,8 @@ class RunInput:
         visits: Its visited rows.
         types: int32, type code by row.
         passed: Truth of the unary conditions, (conditions, rows).
-        live: The guard's table over (monitors, columns).
+        guards: The guard's tables.
+        released: int32 by trace number: gains the bound events that are given up because of the guard.
         first_sequence: Sequence number of row 0.
     """
 
@@ -33,14 +37,16 @@ class RunInput:
     visits: Visits
     types: NDArray[np.int32]
     passed: NDArray[np.bool_]
-    live: NDArray[np.bool_]
+    guards: Guards
+    released: NDArray[np.int32]
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Places of the visits that a pattern listens to, that move a monitor, or that end a trace."""
+        """Places of the visits that a pattern listens to, that end something, or that break a constraint."""
         visits = self.visits
-        listens = np.diff(compiled.program.listen_from) > 0
-        return np.flatnonzero(listens[self.types[visits.rows]] | (visits.before != visits.after) | visits.ends)
+        is_listened = (np.diff(compiled.program.listen_from) > 0)[self.types[visits.rows]]
+        is_broken = (visits.after != visits.before) & (visits.after < RESERVED)
+        return np.flatnonzero(is_listened | (visits.kill != NOTHING_ENDS) | is_broken | visits.ends)
 
 
 def run_batch(
@@ -68,11 +74,12 @@ def run_batch(
         traces=visits.traces[places],
         before=visits.before[places],
         after=visits.after[places],
+        kill=visits.kill[places],
         ends=visits.ends[places],
         taken=_taken(given, rows, compiled),
         kinds=kinds,
         values=values,
-        live=np.ascontiguousarray(given.live),
+        gates=Gates(released=given.released, **{name: getattr(given.guards, name) for name in _OF_GUARDS}),
         is_simultaneous=np.array([is_simultaneous]),
     )
 

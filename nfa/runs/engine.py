@@ -13,6 +13,7 @@ from nfa.conditions.bytecode import new_stack
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
+from nfa.kernels import run_dues
 from nfa.kernels import run_rows as kernel
 from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
@@ -22,11 +23,11 @@ from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
-from nfa.runs.output import Collected, FoundRuns, RunOutput, unrolled
-from nfa.runs.program import compile_runs, listened_types
+from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
+from nfa.runs.program import GuardColumns, compile_runs, listened_types
 from nfa.runs.ranked_pairs import RankedPairs
+from nfa.syntax import Atom
 from nfa.traces import Visits, Want
-from streams import EventBatch
 
 RUN_LIMIT = 100_000
 
@@ -76,6 +77,10 @@ class RunEngine:
         """Most events held after any event, those of matches on their way out included."""
         return int(self._state.counters[tables.PEAK_EVENTS])
 
+    def restart_peak(self) -> None:
+        """Count ``peak_held`` from here on."""
+        self._state.counters[tables.PEAK_EVENTS] = self._state.counters[tables.EVENTS]
+
     @property
     def used_bytes(self) -> int:
         """Bytes of runs, bound events and their texts, without free room."""
@@ -103,6 +108,7 @@ class RunEngine:
         codes: Mapping[str, int],
         predicates: PredicateTable,
         first_column: Sequence[int],
+        negation_columns: Sequence[Mapping[Atom, int]],
     ) -> None:
         """Run other patterns from here on; what open traces hold for patterns that stay is kept.
 
@@ -111,9 +117,15 @@ class RunEngine:
             codes: Code by event type; one more code stands for every other type.
             predicates: Holds the unary conditions of all their steps.
             first_column: For each pattern the column of its state 0 in a guard's ``live`` tables.
+            negation_columns: For each pattern the columns of the NOTs that it ends with: whether what they take can
+                still come. One that is missing is waited for to the end.
         """
         old = self._compiled
-        self._compiled = compile_runs(automata, codes, predicates, first_column, self._texts)
+        columns = [
+            GuardColumns(first_state=first, negations=negations)
+            for first, negations in zip(first_column, negation_columns, strict=True)
+        ]
+        self._compiled = compile_runs(automata, codes, predicates, columns, self._texts)
         self._state = migrated(self._state, old, self._compiled)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
@@ -125,35 +137,18 @@ class RunEngine:
             found += [Want(type_code=code, predicate=0, opens=True) for code in chosen]
         return found
 
-    def process(  # noqa: PLR0913 - what the lane has at hand, unpacked
-        self,
-        batch: EventBatch,
-        visits: Visits,
-        types: NDArray[np.int32],
-        passed: NDArray[np.bool_],
-        live: NDArray[np.bool_],
-        first_sequence: int,
-        id_of: Callable[[int], str],
-    ) -> RunOutput:
+    def process(self, given: RunInput, id_of: Callable[[int], str]) -> RunOutput:
         """Let the visits of a batch meet all runs.
 
         Args:
-            batch: The events.
-            visits: Its visited rows.
-            types: Type code by row.
-            passed: Truth of the unary conditions, (conditions, rows).
-            live: The guard's table over (monitors, columns).
-            first_sequence: Sequence number of row 0.
+            given: The batch.
             id_of: Id of an event by sequence number, of this batch or held.
         """
-        collected = Collected()
+        collected, visits = Collected(), given.visits
         if not self._compiled.automata or not len(visits):
             return collected.output
         self._id_of = id_of
-        self._note_times(visits, batch.time_us)
-        given = RunInput(
-            batch=batch, visits=visits, types=types, passed=passed, live=live, first_sequence=first_sequence
-        )
+        self._note_times(visits, given.batch.time_us)
         places = given.concerns(self._compiled)
         columns = run_batch(given, places, self._compiled, self._texts, is_simultaneous=self._is_simultaneous)
         self._run(columns, collected, visits.rows[places].astype(np.int64))
@@ -174,7 +169,7 @@ class RunEngine:
         plain = due[flags == 0]
         first: tables.Int = 0
         while first < len(plain):
-            first = kernel.pass_time(self._compiled.program, self._state, self._found, plain, first, watermark_us)
+            first = run_dues.pass_time(self._compiled.program, self._state, self._found, plain, first, watermark_us)
             self._drain(collected, None)
             if first < len(plain):
                 self._make_room()
@@ -228,16 +223,17 @@ class RunEngine:
         kernel.finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
         self._drain(collected, None)
         if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
-            self._ranked_pairs().flush(int(pair), LATEST, collected, NIL)
+            self._ranked_pairs(is_input_over=True).flush(int(pair), LATEST, collected, NIL)
         close_pair(state, pair)
 
-    def _ranked_pairs(self) -> RankedPairs:
+    def _ranked_pairs(self, *, is_input_over: bool = False) -> RankedPairs:
         return RankedPairs(
             state=self._state,
             compiled=self._compiled,
             id_of=self._id_of,
             is_simultaneous=self._is_simultaneous,
             match_limit=self._match_limit,
+            is_input_over=is_input_over,
         )
 
     def _forget_texts(self) -> None:
@@ -291,10 +287,10 @@ class RunEngine:
                 conditions = self._conditions()
                 continue
             pair = int(self._state.counters[tables.STOP_PAIR])
-            if status == tables.FLUSH:
-                self._ranked_pairs().flush(pair, int(columns.times[visit]), collected, int(rows[visit]))
-            else:
-                self._ranked_pairs().flush(pair, LATEST, collected, int(rows[visit]))
+            time_us = LATEST if status == tables.CLOSE else int(columns.times[visit])
+            ranked = self._ranked_pairs()
+            ranked.flush(pair, time_us, collected, int(rows[visit]), is_last=status == tables.FAIL)
+            if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, np.int32(pair))
 
     def _make_room(self) -> None:
@@ -309,12 +305,19 @@ class RunEngine:
         """Take what the kernel has written so far."""
         filled = int(self._state.counters[tables.FILLED])
         if filled:
-            nodes = self._found.node[:filled].copy()
             visits = self._found.row[:filled]
-            told_at = np.full(filled, NIL, np.int64) if rows is None else rows[visits]
-            detected = self._found.detected[:filled].copy()
-            part = unrolled(self._state, nodes, self._found.pattern[:filled].copy(), told_at, detected, releases=True)
-            collected.parts.append(part)
+            found = Chains(
+                nodes=self._found.node[:filled].copy(),
+                patterns=self._found.pattern[:filled].copy(),
+                rows=np.full(filled, NIL, np.int64) if rows is None else rows[visits],
+                detected_us=self._found.detected[:filled].copy(),
+                how=self._found.how[:filled].copy(),
+                traces=self._found.trace[:filled].copy(),
+            )
+            is_correction = self._found.is_correction[:filled]
+            collected.parts.append(unrolled(self._state, found.chosen(~is_correction), releases=True))
+            if is_correction.any():
+                collected.corrections.append(unrolled(self._state, found.chosen(is_correction), releases=True))
             self._state.counters[tables.FILLED] = 0
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
@@ -335,6 +338,8 @@ def _new_found(size: int) -> Found:
         row=np.zeros(size, np.int64),
         trace=np.zeros(size, np.int32),
         detected=np.zeros(size, np.int64),
+        how=np.zeros(size, np.int8),
+        is_correction=np.zeros(size, np.bool_),
     )
 
 

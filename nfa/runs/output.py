@@ -21,6 +21,8 @@ class FoundRuns:
         patterns: int32, pattern number.
         rows: int64, row of the batch at which it was told; -1: time told it.
         detected_us: int64.
+        how: int8, what decided it: constants of ``run_tables``.
+        traces: int32, trace number.
         ends: int64, place behind the last event of each.
         atoms: int32, number of the positive atom of each event.
         sequences: int64, sequence number of each event.
@@ -29,6 +31,8 @@ class FoundRuns:
     patterns: NDArray[np.int32]
     rows: NDArray[np.int64]
     detected_us: NDArray[np.int64]
+    how: NDArray[np.int8]
+    traces: NDArray[np.int32]
     ends: NDArray[np.int64]
     atoms: NDArray[np.int32]
     sequences: NDArray[np.int64]
@@ -43,12 +47,15 @@ class RunOutput:
 
     Attributes:
         matches: Complete matches.
+        corrections: Matches told before their deadline that an event contradicts, which only a trace that breaks a
+            constraint can have; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
         lost: int64 (losses, 4): row, pattern, matches beyond the limit, runs beyond the limit.
     """
 
     matches: FoundRuns
+    corrections: FoundRuns
     timeouts: FoundRuns
     endings: NDArray[np.int64]
     lost: NDArray[np.int64]
@@ -59,6 +66,7 @@ class Collected:
     """What a call has found so far, in the order in which it was found."""
 
     parts: list[FoundRuns] = field(default_factory=list)
+    corrections: list[FoundRuns] = field(default_factory=list)
     timeouts: list[FoundRuns] = field(default_factory=list)
     endings: list[NDArray[np.int64]] = field(default_factory=list)
     lost: list[NDArray[np.int64]] = field(default_factory=list)
@@ -68,29 +76,48 @@ class Collected:
         """All of it as one output."""
         return RunOutput(
             matches=_joined(self.parts),
+            corrections=_joined(self.corrections),
             timeouts=_joined(self.timeouts),
             endings=np.concatenate([np.zeros((0, 5), np.int64), *self.endings]),
             lost=np.concatenate([np.zeros((0, 4), np.int64), *self.lost]),
         )
 
 
-def unrolled(
-    state: RunState,
-    nodes: NDArray[np.int32],
-    patterns: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    detected_us: NDArray[np.int64],
-    *,
-    releases: bool,
-) -> FoundRuns:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chains:
+    """Ends of chains of bound events, each with what ``FoundRuns`` says of it."""
+
+    nodes: NDArray[np.int32]
+    patterns: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    detected_us: NDArray[np.int64]
+    how: NDArray[np.int8]
+    traces: NDArray[np.int32]
+
+    def chosen(self, keep: NDArray[np.bool_]) -> Chains:
+        """Some of them."""
+        return Chains(**{name: getattr(self, name)[keep] for name in Chains.__slots__})
+
+
+def unrolled(state: RunState, chains: Chains, *, releases: bool) -> FoundRuns:
     """Bound events of chains; ``releases``: the chains lose the reference of who found them."""
+    nodes = chains.nodes
     lengths = np.zeros(len(nodes), np.int64)
     kernel.chain_lengths(state, nodes, lengths)
     ends = np.cumsum(lengths)
     size = int(ends[-1]) if len(ends) else 0
     atoms, sequences = np.zeros(size, np.int32), np.zeros(size, np.int64)
     kernel.unroll(state, nodes, ends, atoms, sequences, releases)
-    return FoundRuns(patterns=patterns, rows=rows, detected_us=detected_us, ends=ends, atoms=atoms, sequences=sequences)
+    return FoundRuns(
+        patterns=chains.patterns,
+        rows=chains.rows,
+        detected_us=chains.detected_us,
+        how=chains.how,
+        traces=chains.traces,
+        ends=ends,
+        atoms=atoms,
+        sequences=sequences,
+    )
 
 
 def _joined(parts: Sequence[FoundRuns]) -> FoundRuns:
@@ -104,6 +131,8 @@ def _joined(parts: Sequence[FoundRuns]) -> FoundRuns:
         patterns=joined("patterns", np.int32),
         rows=joined("rows", np.int64),
         detected_us=joined("detected_us", np.int64),
+        how=joined("how", np.int8),
+        traces=joined("traces", np.int32),
         ends=np.concatenate([np.zeros(0, np.int64), *ends]),
         atoms=joined("atoms", np.int32),
         sequences=joined("sequences", np.int64),

@@ -56,6 +56,20 @@ class CompiledRuns:
         return self.compiler.depth
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardColumns:
+    """Columns of a guard's ``live`` tables that belong to a pattern.
+
+    Attributes:
+        first_state: The one of the automaton's state 0; those of the others follow.
+        negations: By NOT that the pattern ends with: whether what it takes can still come. One that is missing is
+            waited for to the end.
+    """
+
+    first_state: int
+    negations: Mapping[Atom, int]
+
+
 def is_ordered(automaton: PatternAutomaton) -> bool:
     """Whether matches are told once their time is past: they are ranked, or an event of that time may refute them."""
     pattern = automaton.pattern
@@ -92,7 +106,7 @@ def compile_runs(
     automata: Sequence[PatternAutomaton],
     codes: Mapping[str, int],
     predicates: PredicateTable,
-    first_column: Sequence[int],
+    columns: Sequence[GuardColumns],
     texts: TextPool,
 ) -> CompiledRuns:
     """Compile patterns.
@@ -101,13 +115,13 @@ def compile_runs(
         automata: The patterns.
         codes: Code by event type; one more code stands for every other type.
         predicates: Holds the unary conditions of all their steps.
-        first_column: For each pattern the column of its state 0 in a guard's ``live`` tables.
+        columns: For each pattern what is its own of a guard's tables.
         texts: Where literals are interned.
     """
-    columns = ColumnTable()
-    writer = _Writer(predicates, ConditionCompiler(columns, texts))
-    for automaton, column in zip(automata, first_column, strict=True):
-        writer.add(automaton, column)
+    leaves = ColumnTable()
+    writer = _Writer(predicates, ConditionCompiler(leaves, texts))
+    for automaton, own in zip(automata, columns, strict=True):
+        writer.add(automaton, own)
     listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -122,7 +136,7 @@ def compile_runs(
         starts=np.array([condition.start for condition in writer.conditions], np.int64),
         ends=np.array([condition.end for condition in writer.conditions], np.int64),
         compiler=writer.compiler,
-        columns=columns,
+        columns=leaves,
         width=int(steps.max(initial=1)) * int(np.diff(writer.rows["finish_from"]).max(initial=1)),
         leads=int(np.diff(writer.rows["lead_from"]).max(initial=0)),
     )
@@ -158,7 +172,7 @@ class _Writer:
     def __post_init__(self) -> None:
         self.rows = {name: [0] if name in _RANGES else [] for name in RunProgram._fields}
 
-    def add(self, automaton: PatternAutomaton, first_column: int) -> None:
+    def add(self, automaton: PatternAutomaton, columns: GuardColumns) -> None:
         rows, pattern = self.rows, automaton.pattern
         scopes = _Scopes(automaton)
         first_state = len(rows["accepts"])
@@ -178,7 +192,7 @@ class _Writer:
             by_state.setdefault(transition.source, []).append(transition)
         for state in range(len(automaton.states)):
             rows["accepts"].append(automaton.accepting[state])
-            rows["column"].append(first_column + state)
+            rows["column"].append(columns.first_state + state)
             rows["until"].append(_bits(automaton.under_way[state]))
             watched = set()
             for transition in by_state.get(state, ()):
@@ -188,15 +202,34 @@ class _Writer:
                     self._add_watches(automaton, transition, negations)
             rows["step_from"].append(len(rows["source"]))
             rows["watch_from"].append(len(rows["watch_slot"]))
-            for finish in automaton.finishes[state]:
-                rows["finish_slots"].append(_bits(finish.slots))
-                for negation in finish.negations:
-                    rows["trail_symbol"].append(self._symbol(automaton.outline.negated[negation.number]))
-                    rows["trail_condition"].append(negations[negation.number])
-                    rows["trail_within"].append(LATEST if negation.within_us is None else negation.within_us)
-                rows["trail_from"].append(len(rows["trail_symbol"]))
-            rows["finish_from"].append(len(rows["finish_slots"]))
+            self._add_finishes(automaton, state, negations, columns.negations)
         rows["state_from"].append(len(rows["accepts"]))
+        number, size = len(rows["state_from"]) - 2, len(automaton.states)
+        self._own("pattern_at", range(columns.first_state, columns.first_state + size), number)
+        self._own("waits_at", columns.negations.values(), number)
+
+    def _add_finishes(
+        self, automaton: PatternAutomaton, state: int, conditions: Sequence[int], columns: Mapping[Atom, int]
+    ) -> None:
+        rows = self.rows
+        for finish in automaton.finishes[state]:
+            rows["finish_slots"].append(_bits(finish.slots))
+            for negation in finish.negations:
+                atom = automaton.outline.negated[negation.number]
+                rows["trail_symbol"].append(self._symbol(atom))
+                rows["trail_condition"].append(conditions[negation.number])
+                rows["trail_within"].append(LATEST if negation.within_us is None else negation.within_us)
+                rows["trail_column"].append(columns.get(atom, NIL))
+            rows["trail_from"].append(len(rows["trail_symbol"]))
+        rows["finish_from"].append(len(rows["finish_slots"]))
+
+    def _own(self, name: str, columns: Iterable[int], pattern: int) -> None:
+        """Note whose some columns of a guard's tables are."""
+        for column in columns:
+            for table in ("pattern_at", "waits_at"):
+                missing = column + 1 - len(self.rows[table])
+                self.rows[table] += [int(NIL)] * missing
+            self.rows[name][column] = pattern
 
     def program(self, listeners: Sequence[Sequence[int]]) -> RunProgram:
         self.rows["listen_from"] = [0, *np.cumsum([len(row) for row in listeners]).tolist()]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nfa.kernels import run_rows as kernel
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_arena import free_run
-from nfa.kernels.run_tables import LATEST, NIL, RunState
+from nfa.kernels.run_dues import forget
+from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, NOTHING, RunState
+from nfa.kernels.run_waits import deadline
 from nfa.kernels.runs import has_future
 from nfa.runs import ranking
 from nfa.runs import state as run_state
-from nfa.runs.output import Collected, FoundRuns, unrolled
+from nfa.runs.output import Chains, Collected, FoundRuns, unrolled
 from nfa.runs.program import CompiledRuns
 from nfa.runs.ranking import Rank, Ranked
 
@@ -31,6 +33,7 @@ class RankedPairs:
         id_of: Id of a bound event by sequence number.
         is_simultaneous: Whether events of one time are not ordered.
         match_limit: Most matches told per detection time where the pattern has no LIMIT.
+        is_input_over: Whether traces end because the input does.
     """
 
     state: RunState
@@ -38,8 +41,11 @@ class RankedPairs:
     id_of: Callable[[int], str]
     is_simultaneous: bool
     match_limit: int
+    is_input_over: bool
 
-    def flush(self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int) -> None:
+    def flush(
+        self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
+    ) -> None:
         """Rank and tell what a pair has decided before a time; report what timed out by then.
 
         Args:
@@ -47,41 +53,73 @@ class RankedPairs:
             time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
             collected: Gains matches, timeouts and losses.
             row: Row of the batch at which they are told.
+            is_last: Whether nothing more of that time is looked at: what was decided at it is told, too.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
-        runs = {run: self._ranked(run, number) for run in run_state.runs_of(state, pair)}
-        for run in runs:
-            is_deadline = state.run_lead[run] == tables.EARLIEST
-            if state.run_kind[run] == tables.PENDING and state.run_due[run] < time_us + is_deadline:
-                state.run_kind[run] = tables.DECIDED
-        decided = [run for run in runs if state.run_kind[run] == tables.DECIDED and state.run_due[run] < time_us]
+        every = run_state.runs_of(state, pair)
+        runs = {run: self._ranked(run, number) for run in every if state.run_kind[run] != tables.TOLD}
+        decided = self._decided(runs, time_us, is_last=is_last)
+        if decided and state.pair_told[pair] == tables.UNTOLD_YET:
+            state.pair_told[pair] = tables.HAS_TOLD
         told = self._told(pair, runs, decided, collected, row)
-        self._collect(collected.parts, [(run, runs[run].detected_us) for run in told], number, row)
-        within_us = int(self.compiled.program.within[number])
-        if self.compiled.automata[number].pattern.timeouts:
-            timed_out = self._timed_out(pair, runs, time_us)
-            self._collect(collected.timeouts, timed_out, number, row)
-            for run in decided:
-                state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_MATCH
-            gone = {
-                run for run in runs if state.run_kind[run] == tables.SPENT and time_us - within_us >= runs[run].end_us
-            }
-        else:
-            gone = {
-                run
-                for run, ranked in runs.items()
-                if state.run_muted[run]
-                or (state.run_kind[run] == tables.ACTIVE and time_us - within_us >= ranked.start_us)
-            }.union(decided)
+        self._collect(collected.parts, pair, [(run, runs[run].detected_us) for run in told], row)
+        has_timeouts = self.compiled.automata[number].pattern.timeouts
+        if has_timeouts:
+            self._collect(collected.timeouts, pair, self._timed_out(pair, runs, time_us), row)
         if time_us == LATEST:
             return
-        self._remove(pair, runs if self._is_over(pair) else gone)
-        kernel.forget(self.compiled.program, state, np.int32(pair), time_us)
+        self._settle(pair, decided, set(told), is_kept=has_timeouts)
+        gone = self._gone(pair, runs, time_us).union(() if has_timeouts else decided)
+        early = {run for run in every if state.run_kind[run] == tables.TOLD}
+        self._remove(pair, (gone - early).union(run for run in early if state.run_due[run] <= time_us))
+        forget(self.compiled.program, state, np.int32(pair), time_us)
 
-    def _is_over(self, pair: int) -> bool:
-        """Whether a pair has told all that it ever will."""
-        pattern = self.compiled.automata[int(self.state.pair_pattern[pair])].pattern
-        return bool(self.state.pair_finished[pair]) and not pattern.timeouts
+    def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
+        """Those of a pair's runs that nothing can become of, besides decided ones."""
+        state, within_us = self.state, int(self.compiled.program.within[self.state.pair_pattern[pair]])
+        if self.compiled.automata[int(state.pair_pattern[pair])].pattern.timeouts:
+            return {
+                run for run in runs if state.run_kind[run] == tables.SPENT and time_us - within_us >= runs[run].end_us
+            }
+        if state.pair_finished[pair]:
+            return set(runs)
+        return {
+            run
+            for run, ranked in runs.items()
+            if state.run_muted[run] or (state.run_kind[run] == tables.ACTIVE and time_us - within_us >= ranked.start_us)
+        }
+
+    def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
+        """Those of some runs that are decided before a time, or also at it."""
+        state, found = self.state, []
+        for run in runs:
+            is_deadline = state.run_lead[run] == EARLIEST
+            if state.run_kind[run] == tables.PENDING and state.run_due[run] < time_us + is_deadline:
+                state.run_kind[run] = tables.DECIDED
+                state.run_how[run] = state.run_how[run] or tables.BY_WINDOW
+            if state.run_kind[run] == tables.DECIDED and state.run_due[run] < time_us + is_last:
+                found.append(run)
+        return found
+
+    def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
+        """What becomes of decided runs: those told before their deadline can be corrected until then.
+
+        Args:
+            pair: The pair.
+            decided: Its decided runs.
+            told: Those of them that were told.
+            is_kept: Whether they are all kept for the sake of timeouts.
+        """
+        state = self.state
+        state.now[tables.PATTERN] = state.pair_pattern[pair]
+        for run in decided:
+            latest = deadline(self.compiled.program, state, np.int32(run), NOTHING, LATEST)
+            is_early = run in told and latest > state.run_due[run]
+            if is_kept:
+                state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_MATCH
+                state.run_due[run] = latest if is_early else EARLIEST
+            elif is_early:
+                state.run_kind[run], state.run_due[run] = tables.TOLD, latest
 
     def _told(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
@@ -93,14 +131,14 @@ class RankedPairs:
         limit = self.match_limit if pattern.limit is None else pattern.limit
         told: list[int] = []
         seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
-        counts: dict[int, int] = {}
+        counts: Counter[tuple[bool, int]] = Counter()
         for run in sorted(decided, key=lambda run: ranking.told_order(runs[run])):
             match = runs[run]
             if state.run_muted[run] or match.identity in seen or state.pair_finished[pair]:
                 continue
             seen.add(match.identity)
-            counts[match.detected_us] = counts.get(match.detected_us, 0) + 1
-            if counts[match.detected_us] <= limit:
+            counts[match.is_at_end, match.detected_us] += 1
+            if counts[match.is_at_end, match.detected_us] <= limit:
                 told.append(run)
             else:
                 collected.lost.append(np.array([[row, number, 1, 0]], np.int64))
@@ -136,7 +174,7 @@ class RankedPairs:
         partials = [runs[run] for run in runs if not is_match[run] and state.run_kind[run] != tables.PENDING]
         found = ranking.maximal(living, partials, matches)
         for run in expired:
-            state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_PART
+            state.run_kind[run], state.run_lead[run], state.run_due[run] = tables.SPENT, _WAS_PART, EARLIEST
         return sorted(((one.run, one.start_us + within_us) for one in found), key=lambda pair_: pair_[1])
 
     def _was_match(self, run: int) -> bool:
@@ -157,15 +195,30 @@ class RankedPairs:
             times.append(time_us)
             node = int(state.node_parent[node])
         due = int(state.run_due[run])
-        return Ranked(run=run, bindings=bindings, detected_us=due, start_us=min(times), end_us=max(times))
+        is_at_end = self.is_input_over and bool(state.run_how[run] == tables.BY_TRACE_END)
+        return Ranked(
+            run=run,
+            bindings=bindings,
+            is_at_end=is_at_end,
+            detected_us=due,
+            start_us=min(times),
+            end_us=max(times),
+        )
 
-    def _collect(self, parts: list[FoundRuns], runs: Sequence[tuple[int, int]], pattern: int, row: tables.Int) -> None:
+    def _collect(self, parts: list[FoundRuns], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
+        """Write runs out, each with the time at which it is detected."""
         if not runs:
             return
-        nodes = self.state.run_node[[run for run, _ in runs]]
-        detected = np.array([detected_us for _, detected_us in runs], np.int64)
-        patterns, rows = np.full(len(runs), pattern, np.int32), np.full(len(runs), row, np.int64)
-        parts.append(unrolled(self.state, nodes, patterns, rows, detected, releases=False))
+        state, chosen = self.state, [run for run, _ in runs]
+        found = Chains(
+            nodes=state.run_node[chosen],
+            patterns=np.full(len(runs), state.pair_pattern[pair], np.int32),
+            rows=np.full(len(runs), row, np.int64),
+            detected_us=np.array([detected_us for _, detected_us in runs], np.int64),
+            how=state.run_how[chosen],
+            traces=np.full(len(runs), state.pair_trace[pair], np.int32),
+        )
+        parts.append(unrolled(state, found, releases=False))
 
     def _remove(self, pair: int, gone: Iterable[int]) -> None:
         """Take runs out of a pair."""

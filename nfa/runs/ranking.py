@@ -22,6 +22,7 @@ class Ranked:
     Attributes:
         run: Which run it is.
         bindings: Ranks by alias, in binding order.
+        is_at_end: Whether the end of the input decided its last condition: it is told behind all others.
         detected_us: When its last condition was decided.
         start_us: Time of its earliest event.
         end_us: Time of its latest.
@@ -29,6 +30,7 @@ class Ranked:
 
     run: int
     bindings: Mapping[str, tuple[Rank, ...]]
+    is_at_end: bool
     detected_us: int
     start_us: int
     end_us: int
@@ -48,7 +50,7 @@ def told_order(match: Ranked) -> tuple[object, ...]:
     """Sort key of alerts."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
-    return match.detected_us, match.end_us, match.start_us, events[0], -len(events), events, bindings
+    return match.is_at_end, match.detected_us, match.end_us, match.start_us, events[0], -len(events), events, bindings
 
 
 def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:

@@ -33,6 +33,7 @@ _FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and what there is one of it 
     "run_kind": (np.int32, "run"),
     "run_finish": (np.int32, "run"),
     "run_muted": (np.bool_, "run"),
+    "run_how": (np.int8, "run"),
     "run_start": (np.int64, "run"),
     "run_lead": (np.int64, "run"),
     "run_due": (np.int64, "run"),
@@ -42,6 +43,7 @@ _FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and what there is one of it 
     "pair_pattern": (np.int32, "pair"),
     "pair_count": (np.int32, "pair"),
     "pair_finished": (np.bool_, "pair"),
+    "pair_told": (np.int8, "pair"),
     "pair_leads": (np.int64, "pair"),
     "pair_last_us": (np.int64, "pair"),
 }
@@ -220,6 +222,7 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     _check("pair_pattern", found["pair_pattern"], 0, patterns)
     _check("pair_trace", found["pair_trace"], 0, bounds.traces)
     _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
+    _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_TOLD + 1)
     keys = found["pair_trace"].astype(np.int64) * max(patterns, 1) + found["pair_pattern"]
     if len(np.unique(keys)) < len(keys):
         raise StateFormatError("saved state: a trace holds a pattern's runs twice")
@@ -247,7 +250,8 @@ def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
     program, kinds = compiled.program, found["run_kind"]
     _check("run_node", found["run_node"], 0, len(found["node_parent"]))
-    _check("run_kind", kinds, tables.ACTIVE, tables.SPENT + 1)
+    _check("run_kind", kinds, tables.ACTIVE, tables.TOLD + 1)
+    _check("run_how", found["run_how"], tables.NOT_WAITED, tables.BY_CONSTRAINT + 1)
     used = np.union1d(found["run_node"], found["node_parent"][found["node_parent"] != NIL])
     if len(used) < len(found["node_parent"]):
         raise StateFormatError("saved state: an event is bound in no run")
@@ -255,10 +259,11 @@ def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
     patterns = np.searchsorted(program.state_from, states, side="right") - 1
     if np.any(patterns != np.repeat(found["pair_pattern"], found["pair_count"])):
         raise StateFormatError("saved state: a run belongs to another pattern than its trace says")
-    is_complete = (kinds == tables.PENDING) | (kinds == tables.DECIDED)
+    is_complete = np.isin(kinds, (tables.PENDING, tables.DECIDED, tables.TOLD))
+    is_complete |= (kinds == tables.SPENT) & (found["run_due"] != EARLIEST)
     finishes = np.where(is_complete, np.diff(program.finish_from)[states], 1)
     _check("run_finish", found["run_finish"], 0, finishes)
-    if np.any((kinds >= tables.DECIDED) & (program.flags[patterns] == 0)):
+    if np.any(np.isin(kinds, (tables.DECIDED, tables.SPENT)) & (program.flags[patterns] == 0)):
         raise StateFormatError("saved state: a match waits for nothing")
 
 

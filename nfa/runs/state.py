@@ -12,13 +12,14 @@ from nfa.kernels import run_arena
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunState
 
-NODE_FIELDS = ("node_parent", "node_event", "node_atom", "node_step", "node_direct", "node_references")
+NODE_FIELDS = ("node_parent", "node_event", "node_atom", "node_step", "node_direct", "node_references", "node_mark")
 EVENT_FIELDS = (
     "event_next",
     "event_sequence",
     "event_time",
     "event_order",
     "event_references",
+    "event_mark",
     "event_kinds",
     "event_values",
 )
@@ -29,6 +30,7 @@ RUN_FIELDS = (
     "run_kind",
     "run_finish",
     "run_muted",
+    "run_how",
     "run_start",
     "run_lead",
     "run_due",
@@ -43,6 +45,7 @@ PAIR_FIELDS = (
     "pair_count",
     "pair_due",
     "pair_finished",
+    "pair_told",
     "pair_leads",
 )
 _LEAST = 64
@@ -53,6 +56,10 @@ _DTYPES: Mapping[str, Any] = {
     "event_kinds": np.uint8,
     "event_values": np.int64,
     "node_direct": np.bool_,
+    "node_mark": np.int64,
+    "event_mark": np.int64,
+    "run_how": np.int8,
+    "pair_told": np.int8,
     "run_muted": np.bool_,
     "run_start": np.int64,
     "run_lead": np.int64,

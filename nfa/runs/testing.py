@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
@@ -10,15 +11,20 @@ from numpy.typing import NDArray
 
 from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.conditions.predicates import PredicateTable
-from nfa.kernels.traces import NIL
+from nfa.guard_rows import KillLists
+from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
+from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
 from nfa.runs.program import atoms_to_test
-from nfa.syntax import ANY_TYPE
+from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces import Visits
 from streams import Event, EventBatch
 
 Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
 """Pattern name, trace key, event ids by alias, detection time."""
+
+
+DEVIATES, FAILS = DEVIANT - RESERVED, FAILED - RESERVED  # in ``RunHarness.feed``, beside rows of ``live``
 
 
 class RunHarness:
@@ -28,7 +34,10 @@ class RunHarness:
         engine: The engine.
         matches: Complete matches in the order in which they were told.
         timeouts: Partial matches that WITHIN ended.
+        how: For each match what decided it.
+        corrections: Matches told early that an event contradicts, with its time.
         endings: Names of the patterns that a guard ended in a trace.
+        released: Bound events given up because of a guard, by trace number.
         lost: Matches and runs lost so far.
     """
 
@@ -37,13 +46,18 @@ class RunHarness:
         self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
         self.matches: list[Told] = []
         self.timeouts: list[Told] = []
+        self.how: list[int] = []
+        self.corrections: list[Told] = []
         self.endings: list[str] = []
+        self.released = np.zeros(64, np.int32)
         self.lost = (0, 0)
         self._events: list[Event] = []
         self._traces: dict[str, int] = {}
         self._automata: tuple[PatternAutomaton, ...] = ()
         self._codes: dict[str, int] = {}
         self._predicates = PredicateTable.of(())
+        self.negations: list[dict[Atom, int]] = []
+        self._kills = KillLists()
 
     def configure(self, automata: Sequence[PatternAutomaton]) -> None:
         """Run these patterns from here on."""
@@ -53,12 +67,13 @@ class RunHarness:
         self._codes = {name: code for code, name in enumerate(names)}
         self._predicates = PredicateTable.of(atoms)
         columns = np.cumsum([0, *(len(one.states) for one in automata)])
-        self.engine.configure(automata, self._codes, self._predicates, columns[:-1].tolist())
+        self.negations = _negations_of(automata, int(columns[-1]))
+        self.engine.configure(automata, self._codes, self._predicates, columns[:-1].tolist(), self.negations)
 
     @property
     def columns(self) -> int:
-        """Columns of a guard's table over all states of all patterns."""
-        return sum(len(one.states) for one in self._automata)
+        """Columns of a guard's table: over all states of all patterns, then over the NOTs that they end with."""
+        return sum(len(one.states) for one in self._automata) + sum(map(len, self.negations))
 
     def feed(
         self,
@@ -66,14 +81,17 @@ class RunHarness:
         *,
         live: NDArray[np.bool_] | None = None,
         monitors: Sequence[int] = (),
+        policy: int = EVICT,
         end_types: Collection[str] = (),
     ) -> None:
         """Process one batch, then let time pass to its last event.
 
         Args:
             events: In log order.
-            live: (monitors, columns); None: everything can complete.
-            monitors: Monitor of its trace before the first event and after each; of one trace.
+            live: (monitors, columns) what can complete or still come; None: everything.
+            monitors: Row of ``live`` of its trace before the first event and after each, or ``DEVIATES`` or ``FAILS``;
+                of one trace.
+            policy: What is done with what cannot.
             end_types: Types that end a trace.
         """
         if not events:
@@ -81,19 +99,29 @@ class RunHarness:
         batch, first = EventBatch.from_events(events), len(self._events)
         self._events += events
         rows = np.arange(len(events), dtype=np.int32)
-        moves = np.array(monitors or [0] * (len(events) + 1), np.int32)
+        moves = np.array(monitors or [0] * (len(events) + 1), np.int32) + RESERVED
+        guards = self._guards(np.ones((1, self.columns), np.bool_) if live is None else live, policy)
         visits = Visits(
             rows=rows,
             traces=np.array([self._traces.setdefault(event.key, len(self._traces)) for event in events], np.int32),
             before=moves[:-1].copy(),
             after=moves[1:].copy(),
+            kill=np.array([self._kill(guards, *pair) for pair in itertools.pairwise(moves.tolist())], np.int32),
+            column=np.zeros(len(events), np.int32),
             ends=np.array([event.type in end_types for event in events]),
         )
         other = len(self._codes)
         types = np.array([self._codes.get(event.type, other) for event in events], np.int32)
-        table = np.ones((1, self.columns), np.bool_) if live is None else live
-        passed = self._predicates.evaluate(batch)
-        self._keep(self.engine.process(batch, visits, types, passed, table, first, self._id_of))
+        given = RunInput(
+            batch=batch,
+            visits=visits,
+            types=types,
+            passed=self._predicates.evaluate(batch),
+            guards=guards._replace(kill_from=self._kills.ranges, kills=self._kills.columns),
+            released=self.released,
+            first_sequence=first,
+        )
+        self._keep(self.engine.process(given, self._id_of))
         self.pass_time(max(event.time_us for event in self._events))
 
     def pass_time(self, watermark_us: int) -> None:
@@ -120,11 +148,42 @@ class RunHarness:
         self.configure(self._automata)
         self.engine.load_arrays(arrays, traces=len(self._traces), sequences=len(self._events))
 
+    def _guards(self, live: NDArray[np.bool_], policy: int) -> Guards:
+        """Tables of a guard of which only ``live`` is known."""
+        size = RESERVED + len(live)
+        rows = np.zeros((2 + len(live), self.columns), np.uint32)
+        rows[ALL_LIVE], rows[2:] = 1, live
+        truth = np.full(size, ALL_LIVE, np.int32)
+        truth[FAILED], truth[RESERVED:] = NONE_LIVE, np.arange(2, 2 + len(live))
+        gate, policies = truth.copy(), np.zeros(size, np.uint8)
+        policies[RESERVED:] = policy
+        if policy != EVICT:
+            gate[RESERVED:] = ALL_LIVE
+        return Guards(
+            next=np.zeros((size, 1), np.int32),
+            kill_of=np.zeros((size, 1), np.int32),
+            gate=gate,
+            truth=truth,
+            policy=policies,
+            live=rows,
+            kill_from=self._kills.ranges,
+            kills=self._kills.columns,
+            start=np.array([RESERVED], np.int32),
+        )
+
+    def _kill(self, guards: Guards, before: int, after: int) -> int:
+        """Number of the list of what ends between two monitor states."""
+        if min(before, after) < RESERVED:
+            return NOTHING_ENDS
+        return self._kills.number(guards.live[guards.truth[before]], guards.live[guards.truth[after]], by_term=False)
+
     def _id_of(self, sequence: int) -> str:
         return self._events[sequence].id
 
     def _keep(self, output: RunOutput) -> None:
         self.matches += self._told(output.matches)
+        self.how += output.matches.how.tolist()
+        self.corrections += self._told(output.corrections)
         self.timeouts += self._told(output.timeouts)
         self.endings += [self._automata[number].pattern.name for number in output.endings[:, 1].tolist()]
         matches, runs = output.lost[:, 2:].sum(axis=0).tolist()
@@ -145,3 +204,14 @@ class RunHarness:
             )
             start = end
         return told
+
+
+def _negations_of(automata: Sequence[PatternAutomaton], first: int) -> list[dict[Atom, int]]:
+    """For each pattern the columns of the NOTs that it ends with, numbered from ``first`` on."""
+    found: list[dict[Atom, int]] = []
+    for automaton in automata:
+        numbers = {one.number for finishes in automaton.finishes for finish in finishes for one in finish.negations}
+        atoms = dict.fromkeys(automaton.outline.negated[number] for number in sorted(numbers))
+        found.append({atom: first + place for place, atom in enumerate(atoms)})
+        first += len(atoms)
+    return found

@@ -1,33 +1,120 @@
-"""``forestall check``: what a pattern means under constraints, before anything runs."""
+"""``forestall check``: what patterns and constraints mean, before anything runs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 import typer
 from rich.console import Console
 
-from constraints import ConstraintSet, FailingCondition, check_query, check_set, failing_conditions
-from nfa import Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
+from constraints import (
+    Choice,
+    ConstraintSet,
+    ContradictoryConstraints,
+    IdleParts,
+    ParsedConstraints,
+    SetWarning,
+    check_set,
+    choose,
+    idle_parts,
+)
+from nfa import Atom, Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import read_constraint_file, read_pattern_files
 from service.errors import FileUnreadable
+from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
 
 
 def check(
     pattern: Annotated[str, typer.Argument(help="Pattern file, or the pattern itself.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON document.")] = False,
 ) -> None:
-    """Read a pattern, say whether it can match, and what ends it early. Exit status 1: it can never match."""
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    constraint_set = read_constraint_file(constraints).constraint_set if constraints else ConstraintSet.of(())
-    for warning in check_set(constraint_set):
-        console.print(f"warning: {warning.text}")
-    is_satisfiable = True
-    for parsed in _patterns(pattern):
-        is_satisfiable &= _report(console, parsed, build_query(parsed), constraint_set)
-    raise typer.Exit(0 if is_satisfiable else 1)
+    """Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."""
+    parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
+    patterns = _patterns(pattern)
+    try:
+        warnings = check_set(parsed.constraint_set)
+    except ContradictoryConstraints as clash:
+        if not is_json:
+            raise
+        typer.echo(orjson.dumps(_clashing(parsed, clash)).decode())
+        raise typer.Exit(2) from clash
+    found = _Found.of(patterns, parsed, warnings)
+    if is_json:
+        typer.echo(orjson.dumps(found.to_document()).decode())
+    else:
+        _print(found)
+    raise typer.Exit(0 if found.is_satisfiable else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """All that is known of some patterns under a document."""
+
+    parsed: ParsedConstraints
+    warnings: Sequence[SetWarning]
+    patterns: Sequence[tuple[Pattern, Query, PatternInspection]]
+    choice: Choice
+    idle: IdleParts
+
+    @classmethod
+    def of(cls, patterns: Sequence[Pattern], parsed: ParsedConstraints, warnings: Sequence[SetWarning]) -> _Found:
+        queries = [build_query(pattern) for pattern in patterns]
+        constraint_set = parsed.constraint_set
+        return cls(
+            parsed=parsed,
+            warnings=warnings,
+            patterns=[
+                (pattern, query, inspect_pattern(query, constraint_set))
+                for pattern, query in zip(patterns, queries, strict=True)
+            ],
+            choice=choose(constraint_set, queries),
+            idle=idle_parts(constraint_set, queries),
+        )
+
+    @property
+    def is_satisfiable(self) -> bool:
+        return all(found.check.is_satisfiable for _, _, found in self.patterns)
+
+    def to_document(self) -> dict[str, Any]:
+        return {
+            **set_document(self.parsed.constraint_set),
+            "notices": list(self.parsed.notices),
+            "warnings": [warning.text for warning in self.warnings],
+            "clash": None,
+            "patterns": [_pattern_document(*one) for one in self.patterns],
+            "monitor": choice_document(self.choice),
+            "unused": idle_document(self.idle),
+        }
+
+
+def _clashing(parsed: ParsedConstraints, clash: ContradictoryConstraints) -> dict[str, Any]:
+    """The document of a set that no trace can keep; of patterns under it there is nothing to say."""
+    return {
+        **set_document(parsed.constraint_set),
+        "notices": list(parsed.notices),
+        "warnings": [],
+        "clash": {"constraints": clash.details["constraints"], "text": clash.message},
+        "patterns": [],
+        "monitor": None,
+        "unused": None,
+    }
+
+
+def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) -> dict[str, Any]:
+    return {
+        "pattern": pattern.name,
+        "event": describe_node(pattern.event),
+        "listens_to": sorted(query.types),
+        "is_satisfiable": found.check.is_satisfiable,
+        "asks_for_violation": found.check.asks_for_violation,
+        **found.to_document(),
+    }
 
 
 def _patterns(argument: str) -> list[Pattern]:
@@ -40,28 +127,47 @@ def _patterns(argument: str) -> list[Pattern]:
     return read_pattern_files([Path(argument)])
 
 
-def _report(console: Console, pattern: Pattern, query: Query, constraint_set: ConstraintSet) -> bool:
-    console.print(f"{pattern.name}: {describe_node(pattern.event)}")
-    console.print(f"listens to {', '.join(sorted(query.types))}")
-    verdict = check_query(query, constraint_set)
-    for term in verdict.dead:
+def _print(found: _Found) -> None:
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    for warning in found.warnings:
+        console.print(f"warning: {warning.text}")
+    for pattern, query, inspection in found.patterns:
+        console.print(f"{pattern.name}: {describe_node(pattern.event)}")
+        console.print(f"listens to {', '.join(sorted(query.types))}")
+        _print_pattern(console, query, inspection)
+    if found.parsed.constraint_set.parts:
+        console.print(f"\nmonitor: {found.choice.text}")
+        if found.idle.parts:
+            scope = "" if found.idle.is_complete else f" (as far as {found.idle.visited} monitor states show)"
+            console.print(f"no pattern profits from {', '.join(map(str, found.idle.parts))}{scope}")
+
+
+def _print_pattern(console: Console, query: Query, found: PatternInspection) -> None:
+    for term in found.check.dead:
         console.print(f"can never match{_which(term.term, len(query.terms))}: {term.text}")
-    if not verdict.is_satisfiable:
-        return False
-    conditions = failing_conditions(query, constraint_set)
-    if not conditions:
+    if found.check.asks_for_violation:
+        console.print("it looks for a violation of the constraints: to find it, register it with constraints: off")
+    if not found.check.is_satisfiable:
+        return
+    for redundant in found.redundant:
+        console.print(f"says nothing{_which(redundant.term, len(query.terms))}: {redundant.text}")
+    if not found.conditions:
         console.print("nothing ends it early")
-    for bound, group in groupby(conditions, key=_bound):
-        console.print(f"\nwith {bound} bound, a partial match is ended by")
+    expected = {state.state: state.probability for state in found.states}
+    for (state, bound), group in groupby(found.conditions, key=lambda one: (one.state, _names(one.bound))):
+        share = f"expected in {expected[state]:.0%} of the transactions"
+        console.print(
+            f"\nwith {bound} bound{_which(state.term, len(query.terms))}, a partial match is ended ({share}) by"
+        )
         for condition in group:
             unless = ", where it is not taken" if condition.is_takable else ""
-            console.print(f"  {condition.event_type}{unless}: {condition.explanation.because}")
-    return True
+            why = condition.explanation
+            console.print(f"  {why.event_name}{why.circumstances}{unless}: {why.because}")
 
 
 def _which(term: int, terms: int) -> str:
     return f", alternative {term + 1} of {terms}" if terms > 1 else ""
 
 
-def _bound(condition: FailingCondition) -> str:
-    return ", ".join(describe_atom(atom) for atom in condition.bound) or "nothing"
+def _names(atoms: Sequence[Atom]) -> str:
+    return ", ".join(describe_atom(atom) for atom in atoms) or "nothing"

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from constraints import ConstraintSet, check_query, check_set
-from nfa import Overflow, Pattern, PatternRefused, build_query, check_stream, warnings_of
+from nfa import Match, Overflow, Pattern, PatternRefused, Prune, build_query, check_stream, warnings_of
 from service.cli.inputs import (
     Times,
     key_paths,
@@ -24,7 +24,15 @@ from service.cli.inputs import (
     require_key,
     told,
 )
-from service.matching import SECTIONS, MatchOptions, MatchReport, Section, match_events, shown_time
+from service.matching import (
+    SECTIONS,
+    USUAL_SECTIONS,
+    MatchOptions,
+    MatchReport,
+    Section,
+    match_events,
+    shown_time,
+)
 from streams import Ties, format_time
 from streams.readers import ReaderOptions
 
@@ -52,13 +60,16 @@ def match(
     pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
-    no_prune: Annotated[bool, typer.Option("--no-prune", help="Keep doomed runs to the end of their trace.")] = False,
+    prune: Annotated[
+        Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
+    ] = None,
+    no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
     output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
     times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
         Times.EVENT
     ),
-    outputs: Annotated[str, typer.Option(help="What is listed, of matches,timeouts,ended.")] = "matches,ended",
+    outputs: Annotated[str, typer.Option(help=f"What is listed, of {','.join(SECTIONS)}.")] = ",".join(USUAL_SECTIONS),
     is_open: Annotated[
         bool, typer.Option("--open", help="The file is a beginning: traces go on, and time ends with the last event.")
     ] = False,
@@ -76,7 +87,11 @@ def match(
     if constraint_set is not None:
         _check(patterns, constraint_set)
     options = MatchOptions(
-        sections=sections, key_paths=key_paths(key), ties=ties.ties, is_open=is_open, is_pruning=not no_prune
+        sections=sections,
+        key_paths=key_paths(key),
+        ties=ties.ties,
+        is_open=is_open,
+        prune=Prune.OFF if no_prune else prune,
     )
     read = read_event_file(events, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
     with progress_bar("matching") as (progress, task):
@@ -134,12 +149,25 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
     for pair in report.ended:
         console.print(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
         console.print(f"    {pair.reason}")
+    _print_violations(console, report, sections)
     stats = report.stats
     timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
     console.print(
         f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} ended, "
         f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
     )
+    _print_stats(console, report)
+
+
+def _print_stats(console: Console, report: MatchReport) -> None:
+    """What is counted beyond the first line, where there is something."""
+    stats = report.stats
+    if stats.ignored_violations:
+        console.print(
+            f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing"
+        )
+    if stats.shadow_lost:
+        console.print(f"{stats.shadow_lost} matches would have been lost with pruning")
     if stats.overflow:
         console.print(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
     if stats.lost_runs:
@@ -148,15 +176,40 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
         console.print(f"    {_overflow(overflow)}")
 
 
+def _print_violations(console: Console, report: MatchReport, sections: Sequence[Section]) -> None:
+    if report.deviations and "deviations" in sections:
+        console.print("\nfirst event by which a trace breaks its constraints:")
+        for trace in report.deviations:
+            released = trace.deviation.released
+            lost = f", {released} bound events had been let go: matches with them may be missing" if released else ""
+            console.print(f"{trace.deviation.key}  {trace.deviation.event_id}  {trace.reason.kind}{lost}")
+            console.print(f"    {trace.reason.text}")
+    if report.corrections and "corrections" in sections:
+        console.print("\ntold early, and taken back:")
+        for correction in report.corrections:
+            console.print(f"{correction.pattern}  {correction.key}  {correction.event_id}")
+            console.print(f"    {_bindings(correction.bindings)}")
+
+
 def _print_matches(console: Console, report: MatchReport) -> None:
     for found in report.matches:
         detected = f", detected {shown_time(found.detected_us)}" if found.detected_us != found.end_us else ""
-        interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}"
+        interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}{_remarks(found)}"
         console.print(f"{found.pattern}  {found.key}  {interval}")
         console.print(f"    {_bindings(found.bindings)}")
         if found.pattern in report.with_returns:
             columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in found.returns.items())
             console.print("    " + ", ".join(columns))
+
+
+def _remarks(found: Match) -> str:
+    """What is to be known of a match besides what is in it."""
+    remarks = {
+        "decided by the constraints": found.decided_by == "constraint",
+        "deviating": found.deviating,
+        "would be lost with pruning": found.would_be_lost,
+    }
+    return "".join(f", {remark}" for remark, applies in remarks.items() if applies)
 
 
 def _print_timeouts(console: Console, report: MatchReport) -> None:

@@ -6,6 +6,7 @@ twice without harm, as a client sends a command again when its answer was lost o
 
 from service.stores.alerts import AlertPage, AlertStore
 from service.stores.connection import Client, connect, is_answering, server_folder
+from service.stores.corrections import CorrectionStore
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
 from service.stores.deliveries import Delivery, DeliveryStore, Outcome
 from service.stores.deviations import DeviationStore
@@ -15,14 +16,17 @@ from service.stores.heartbeat import Heartbeat
 from service.stores.recent import RecentStore, Row
 from service.stores.registry import RegisteredConstraints, RegisteredPattern, Registry
 from service.stores.timeouts import TimeoutStore
-from service.stores.webhooks import DeliveryStats, RegisteredWebhook, WebhookStore
+from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
 
 __all__ = [
+    "USUAL_KINDS",
     "AlertPage",
     "AlertStore",
     "Client",
+    "CorrectionStore",
     "DeadLetter",
     "DeadLetterStore",
+    "DeliveredKind",
     "Delivery",
     "DeliveryStats",
     "DeliveryStore",

@@ -10,7 +10,7 @@ import orjson
 
 from service.errors import InvalidCursor, RecordFormatError, UnknownAlert
 from service.stores.connection import PREFIX, Client, register
-from service.stores.deliveries import DUE_KEY, RECORDS_KEY, delivery_id, new_record
+from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.recent import Row
 from service.stores.records import FORMAT_VERSION
 from service.stores.webhooks import RegisteredWebhook
@@ -126,11 +126,8 @@ class AlertStore:
 def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Mapping[str, Any]:
     pattern = orjson.loads(row.body)["pattern"]
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
-    deliveries = [
-        {"id": delivery_id(webhook.id, row.id), "record": new_record(webhook.id, row.id, now_us).decode()}
-        for webhook in webhooks
-        if webhook.wants(row.stream, pattern)
-    ]
+    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern)
+    deliveries = deliveries_of(item, webhooks, now_us)
     body = (_HEAD + row.body + _TAIL).decode()
     return {"id": row.id, "body": body, "indexes": indexes, "deliveries": deliveries}
 

@@ -1,19 +1,20 @@
 """The durable queue of webhook deliveries.
 
-A delivery is one alert on its way to one webhook. It is in the queue from the moment its alert is written until the
-receiver has taken it or it is given up. Who works on one holds a lease: its due time is put behind the lease, so that a
-delivery whose worker died comes due again by itself. An outcome counts only while the lease is the worker's own, except
-success, which always does.
+A delivery is one alert, correction or deviation on its way to one webhook. It is in the queue from the moment that is
+written until the receiver has taken it or it is given up. Who works on one holds a lease: its due time is put behind
+the lease, so that a delivery whose worker died comes due again by itself. An outcome counts only while the lease is the
+worker's own, except success, which always does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
-from service.stores.webhooks import STATS_KEY, WEBHOOKS_KEY
+from service.stores.webhooks import STATS_KEY, WEBHOOKS_KEY, DeliveredKind, RegisteredWebhook
 
 DUE_KEY = PREFIX + "deliveries:due"
 RECORDS_KEY = PREFIX + "deliveries:records"
@@ -67,12 +68,14 @@ return 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One alert on its way to one webhook.
+    """One alert, correction or deviation on its way to one webhook.
 
     Attributes:
+        alert: Id of what is delivered, mostly an alert.
         attempts: Failed attempts so far.
-        queued_us: When the alert was written.
+        queued_us: When it was written.
         lease_us: Until when it is the claimer's.
+        body: What is delivered, as JSON; None for an alert, which the alert log holds.
     """
 
     id: str
@@ -81,6 +84,7 @@ class Delivery:
     attempts: int
     queued_us: int
     lease_us: int
+    body: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,7 @@ class DeliveryStore:
             alert=delivery.alert,
             attempts=attempts,
             queued_us=delivery.queued_us,
+            **_carried(delivery.body),
             **(end if outcome.verdict == "dead" else {}),
         )
         return bool(
@@ -170,11 +175,38 @@ class DeliveryStore:
         return [decode(fields[b"record"], "a dead delivery") for _, fields in found]
 
 
-def delivery_id(webhook_id: str, alert_id: str) -> str:
-    """The id of an alert's delivery to a webhook."""
-    return f"{webhook_id}:{alert_id}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverable:
+    """What webhooks may want.
+
+    Attributes:
+        kind: What it is.
+        id: Its own id.
+        stream: Where it is from.
+        pattern: Of which pattern; None for a deviation.
+        body: As ``Delivery.body``.
+    """
+
+    kind: DeliveredKind
+    id: str
+    stream: str
+    pattern: str | None
+    body: str | None = None
 
 
-def new_record(webhook_id: str, alert_id: str, now_us: int) -> bytes:
-    """The record of a delivery that was not attempted yet."""
-    return encode(webhook=webhook_id, alert=alert_id, attempts=0, queued_us=now_us)
+def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
+    """Id and record of a new delivery for each webhook that wants it; a script of another store writes them."""
+    return [
+        {
+            "id": f"{webhook.id}:{item.id}",
+            "record": encode(
+                webhook=webhook.id, alert=item.id, attempts=0, queued_us=now_us, **_carried(item.body)
+            ).decode(),
+        }
+        for webhook in webhooks
+        if webhook.wants(item.kind, item.stream, item.pattern)
+    ]
+
+
+def _carried(body: str | None) -> Mapping[str, str]:
+    return {} if body is None else {"body": body}

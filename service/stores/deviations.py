@@ -6,10 +6,12 @@ from typing import ClassVar
 
 from service.stores.connection import PREFIX
 from service.stores.recent import RecentStore
+from service.stores.webhooks import DeliveredKind
 
 
 class DeviationStore(RecentStore):
-    """Recent deviations, counted by event type."""
+    """Recent deviations, counted by event type and kind."""
 
     key: ClassVar[str] = PREFIX + "deviations"
-    counted: ClassVar[tuple[str, ...]] = ("stream", "event_type")
+    counted: ClassVar[tuple[str, ...]] = ("stream", "event_type", "kind")
+    delivered: ClassVar[DeliveredKind | None] = "deviation"

@@ -1,7 +1,7 @@
-"""Capped lists of recent records with counters that never forget: timeouts, early endings, deviations, dead letters.
+"""Capped lists of recent records with counters that never forget: timeouts, early endings, deviations and the like.
 
 A micro-batch may be written twice when the pipeline dies between its sink and its checkpoint. So the ids of the latest
-micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted again.
+micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ from typing import Any, ClassVar, Protocol, cast
 import orjson
 
 from service.stores.connection import Client, register
+from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.records import decode, encode
+from service.stores.webhooks import DeliveredKind, RegisteredWebhook
 
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
 
-# KEYS: entries, counters, ids of the latest micro-batch. ARGV: marker of the micro-batch, entries kept, then id, record
-# and counter of each row.
+# KEYS: entries, counters, ids of the latest micro-batch, deliveries by due time, delivery records. ARGV: marker of the
+# micro-batch, entries kept, now in us, then of each row id, record, counter and a JSON list of its deliveries.
 _APPEND = """
 if redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 0 then
   redis.call('DEL', KEYS[3])
   redis.call('SADD', KEYS[3], ARGV[1])
 end
 local added = 0
-for i = 3, #ARGV, 3 do
+for i = 4, #ARGV, 4 do
   if redis.call('SADD', KEYS[3], ARGV[i]) == 1 then
     redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', ARGV[i + 1])
     redis.call('HINCRBY', KEYS[2], ARGV[i + 2], 1)
+    if ARGV[i + 3] ~= '' then
+      for _, delivery in ipairs(cjson.decode(ARGV[i + 3])) do
+        redis.call('HSET', KEYS[5], delivery.id, delivery.record)
+        redis.call('ZADD', KEYS[4], ARGV[3], delivery.id)
+      end
+    end
     added = added + 1
   end
 end
@@ -55,6 +63,7 @@ class RecentStore:
     Attributes:
         key: Redis key of the list.
         counted: Fields of a record that make its counter.
+        delivered: Under which kind webhooks may want its records; None: they are not delivered.
 
     Args:
         client: Where it is.
@@ -63,6 +72,7 @@ class RecentStore:
 
     key: ClassVar[str]
     counted: ClassVar[tuple[str, ...]]
+    delivered: ClassVar[DeliveredKind | None] = None
 
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
         self._client = client
@@ -79,21 +89,46 @@ class RecentStore:
         """The counter of a record, as it is stored."""
         return orjson.dumps([_as_text(record.get(name)) for name in cls.counted])
 
-    def append(self, rows: Sequence[Row], epoch: int) -> int:
+    def append(
+        self, rows: Sequence[Row], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
+    ) -> int:
         """Keep and count the rows of a micro-batch; those of the same epoch that are there already are passed over.
+
+        Args:
+            rows: In their order.
+            epoch: Number of the micro-batch.
+            webhooks: Those registered now; each row has one delivery per webhook that wants it.
+            now_us: When the first attempt of the deliveries is due.
 
         Returns:
             How many were new.
         """
-        keys = [self.key, self.counts_key(), self.key + ":seen"]
+        keys = [self.key, self.counts_key(), self.key + ":seen", DUE_KEY, RECORDS_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ROWS):
             parts: list[str | bytes] = []
             for row in rows[start : start + _CHUNK_ROWS]:
                 record = {**orjson.loads(row.body), "id": row.id, "stream": row.stream}
-                parts += [row.id, encode(**record), self.counter(record)]
-            added += int(self._append(keys, [f"epoch:{epoch}", self._kept, *parts]))
+                parts += [
+                    row.id,
+                    encode(**record),
+                    self.counter(record),
+                    self._deliveries(row, record, webhooks, now_us),
+                ]
+            added += int(self._append(keys, [f"epoch:{epoch}", self._kept, now_us, *parts]))
         return added
+
+    def _deliveries(
+        self, row: Row, record: Mapping[str, Any], webhooks: Sequence[RegisteredWebhook], now_us: int
+    ) -> bytes:
+        """The row's deliveries as the script takes them; empty when there are none."""
+        if self.delivered is None or not webhooks:
+            return b""
+        item = Deliverable(
+            kind=self.delivered, id=row.id, stream=row.stream, pattern=record.get("pattern"), body=row.body.decode()
+        )
+        found = deliveries_of(item, webhooks, now_us)
+        return orjson.dumps(found) if found else b""
 
     def recent(self, limit: int, *, stream: str | None = None) -> list[dict[str, Any]]:
         """The latest records, newest first."""
@@ -105,11 +140,20 @@ class RecentStore:
                 break
         return found
 
-    def counts(self) -> list[dict[str, Any]]:
-        """One object per counter, in their order: the fields of ``counted``, and ``count`` since the store began."""
+    def counts(self, **chosen: str) -> list[dict[str, Any]]:
+        """One object per counter, in their order: the fields of ``counted``, and ``count`` since the store began.
+
+        Args:
+            chosen: Only counters whose fields have these values.
+        """
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.counts_key()))
-        counters = sorted((orjson.loads(counter), int(count)) for counter, count in raw.items())
-        return [{**dict(zip(self.counted, values, strict=True)), "count": count} for values, count in counters]
+        counters = sorted((self._padded(orjson.loads(counter)), int(count)) for counter, count in raw.items())
+        found = ({**dict(zip(self.counted, values, strict=True)), "count": count} for values, count in counters)
+        return [counter for counter in found if chosen.items() <= counter.items()]
+
+    def _padded(self, values: list[str]) -> list[str]:
+        """A counter's values; an earlier release may have counted by fewer fields."""
+        return [*values, *[""] * (len(self.counted) - len(values))]
 
     def _newest_first(self, page_rows: int) -> Iterator[dict[str, Any]]:
         until = "+"

@@ -63,6 +63,7 @@ class RegisteredPattern:
     Attributes:
         is_active: False once it is deleted; its versions go on counting when it comes back.
         registered_us: When this version came, microseconds UTC.
+        is_guarded: Whether the stream's constraints end its partial matches early.
     """
 
     name: str
@@ -71,6 +72,7 @@ class RegisteredPattern:
     version: int
     is_active: bool
     registered_us: int
+    is_guarded: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +154,10 @@ class Registry:
 
     # Patterns
 
-    def put_pattern(self, stream: str, name: str, text: str, now_us: int) -> tuple[RegisteredPattern, bool]:
-        """Register a pattern; another text is its next version, the same text changes nothing.
+    def put_pattern(
+        self, stream: str, name: str, text: str, now_us: int, *, is_guarded: bool = True
+    ) -> tuple[RegisteredPattern, bool]:
+        """Register a pattern; another text or guard is its next version, the same again changes nothing.
 
         Returns:
             The pattern as it is now, and whether it changed.
@@ -172,13 +176,19 @@ class Registry:
                         pattern=name,
                         stream=known.stream,
                     )
-                if known.text == text:
+                if (known.text, known.is_guarded) == (text, is_guarded):
                     return None
             version = 1 if known is None else known.version + 1
             pattern = RegisteredPattern(
-                name=name, stream=stream, text=text, version=version, is_active=True, registered_us=now_us
+                name=name,
+                stream=stream,
+                text=text,
+                version=version,
+                is_active=True,
+                registered_us=now_us,
+                is_guarded=is_guarded,
             )
-            control = PatternOn(name=name, version=version, text=text)
+            control = PatternOn(name=name, version=version, text=text, is_guarded=is_guarded)
             return _Change(record=encode(**asdict(pattern)), version=version, stream=stream, control=control)
 
         record, is_new = self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
@@ -253,6 +263,17 @@ class Registry:
             )
         return _constraints(body, stream)
 
+    def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
+        """Every constraint set that a stream has had, the current one last.
+
+        Raises:
+            UnknownConstraints: There is none.
+        """
+        last = self.constraints(stream).version
+        fields = [_version_field(stream, version) for version in range(1, last + 1)]
+        bodies = cast("list[bytes | None]", self._client.hmget(CONSTRAINT_VERSIONS_KEY, fields))
+        return [_constraints(body, stream) for body in bodies if body is not None]
+
     def constraint_sets(self) -> list[RegisteredConstraints]:
         """The current constraint set of every stream that has one, by name."""
         return [_constraints(body, name) for name, body in self._all(CONSTRAINTS_KEY)]
@@ -273,7 +294,7 @@ class Registry:
             if wanted is None:
                 assert current is not None, "only an existing record can stay as it is"
                 return current, False
-            version_field = f"{wanted.version}@{field}"
+            version_field = _version_field(field, wanted.version)
             arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
             arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
             if self._commit([key, versions_key, *self._log.keys()], arguments):
@@ -288,6 +309,10 @@ class Registry:
     def _all(self, key: str) -> list[tuple[str, bytes]]:
         records = cast("dict[bytes, bytes]", self._client.hgetall(key))
         return sorted((field.decode(), body) for field, body in records.items())
+
+
+def _version_field(name: str, version: int) -> str:
+    return f"{version}@{name}"
 
 
 def _declaration(body: bytes, name: str) -> StreamDeclaration:

@@ -1,9 +1,9 @@
-"""Registered webhooks: where alerts go, and how their deliveries fare."""
+"""Registered webhooks: where alerts, corrections and deviations go, and how their deliveries fare."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from service.errors import UnknownWebhook
 from service.stores.connection import PREFIX, Client, register
@@ -11,6 +11,9 @@ from service.stores.records import decode, encode
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
 STATS_KEY = PREFIX + "webhook-stats:"
+
+DeliveredKind: TypeAlias = Literal["alert", "correction", "deviation"]
+USUAL_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")
 
 _DISABLE = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
@@ -24,10 +27,11 @@ class RegisteredWebhook:
 
     Attributes:
         secret: ``whsec_`` and the base64 of the signing key.
-        stream: Only alerts of this stream; None means any.
-        pattern: Only alerts of this pattern; None means any.
+        stream: Only what is of this stream; None means any.
+        pattern: Only what is of this pattern; None means any.
         is_enabled: False once the receiver answered that it is gone (410).
         registered_us: Microseconds UTC.
+        kinds: What is sent.
     """
 
     id: str
@@ -37,10 +41,12 @@ class RegisteredWebhook:
     pattern: str | None
     is_enabled: bool
     registered_us: int
+    kinds: tuple[DeliveredKind, ...] = USUAL_KINDS
 
-    def wants(self, stream: str, pattern: str) -> bool:
-        """Whether an alert of that stream and pattern shall be delivered here."""
-        return self.is_enabled and self.stream in (None, stream) and self.pattern in (None, pattern)
+    def wants(self, kind: DeliveredKind, stream: str, pattern: str | None) -> bool:
+        """Whether what is of that kind, stream and pattern shall be delivered here; a deviation is of no pattern."""
+        is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
+        return self.is_enabled and kind in self.kinds and is_near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,4 +125,5 @@ class WebhookStore:
 
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
-    return RegisteredWebhook(**decode(body, f"the webhook {webhook_id!r}"))
+    fields = decode(body, f"the webhook {webhook_id!r}")
+    return RegisteredWebhook(**{**fields, "kinds": tuple(fields.get("kinds", USUAL_KINDS))})

@@ -1,5 +1,8 @@
 """Every reason is minimal and, where there is a choice, the plain one."""
 
+from dataclasses import replace
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,23 +18,37 @@ from constraints import (
     find_clash,
     remainder_of,
 )
-from constraints.testing import constraint_sets, queries, query_of
+from constraints.testing import (
+    constraint_sets,
+    queries,
+    query_of,
+    random_remainder,
+    random_set,
+    random_symbols,
+    with_conditions,
+)
 from nfa import Query
 
 TYPES = "ABCDE"
 
 
-def assert_minimal(clash: Clash, constraint_set: ConstraintSet, seen: frozenset[str]) -> None:
-    """It clashes; without any one constraint or atom it does not."""
+def assert_minimal(
+    clash: Clash, constraint_set: ConstraintSet, seen: frozenset[str], settled: frozenset[str] | None = None
+) -> None:
+    """It clashes; without any one constraint, atom or gap it does not."""
     parts, remainder = clash.constraints, clash.remainder
     everything = frozenset(range(len(remainder.atoms)))
     assert set(parts) <= set(constraint_set.parts)
-    assert clash.verdict == alive(ConstraintSet.of(parts), seen, remainder)
+    assert clash.verdict == alive(constraint_set.of_parts(parts), seen, remainder, settled)
     assert not clash.verdict
     for part in parts:
-        assert alive(ConstraintSet.of(other for other in parts if other != part), seen, remainder)
+        fewer = constraint_set.of_parts(other for other in parts if other != part)
+        assert alive(fewer, seen, remainder, settled)
     for atom in everything:
-        assert alive(ConstraintSet.of(parts), seen, remainder.only(everything - {atom}))
+        assert alive(constraint_set.of_parts(parts), seen, remainder.only(everything - {atom}), settled)
+    for gap in remainder.gaps:
+        open_there = replace(remainder, gaps=tuple(other for other in remainder.gaps if other != gap))
+        assert alive(constraint_set.of_parts(parts), seen, open_there, settled)
     assert clash.events <= seen
 
 
@@ -78,3 +95,44 @@ def test_requirements_are_listed_as_they_follow() -> None:
 
 def test_nothing_to_find() -> None:
     assert find_clash(ConstraintSet((Exclusive("A", "B"),)), frozenset("A"), Remainder()) is None
+
+
+def test_clashes_with_gaps_symbols_and_ties_are_minimal() -> None:
+    random, forbidden = Random(1), 0
+    for number in range(2_500):
+        symbols = random_symbols(random, TYPES, random.choice([0, 0, 2]))
+        names = [*TYPES, *symbols]
+        known = ConstraintSet.of(random_set(random, names, random.randint(1, 10)).parts, symbols=symbols)
+        remainder = with_conditions(random, random_remainder(random, TYPES, random.randint(0, 3), random.randint(0, 2)))
+        seen = known.shown_with(random.sample(names, random.randint(0, 3)))
+        settled = (
+            None if number % 3 else known.shown_with(name for name in seen if name in TYPES and random.random() < 0.5)
+        )
+        clash = find_clash(known, seen, remainder, settled)
+        assert (clash is None) == alive(known, seen, remainder, settled).is_alive
+        if clash is not None:
+            assert_minimal(clash, known, seen, settled)
+            forbidden += bool(clash.remainder.gaps)
+            assert bool(clash.remainder.gaps) == (clash.verdict.reason == "absence")
+            assert not clash.remainder.gaps or alive(known, seen, remainder.positives, settled)
+    assert forbidden > 50
+
+
+def test_an_absence_takes_part_only_if_the_atoms_alone_could_complete() -> None:
+    query = query_of(("SEQ", "A", "NOT X", "B", "NOT Y"))
+    whole = remainder_of(query, query.states[0])
+    constraints = (Require("A", "X"), Prior("A", "X"), Prior("X", "B"), Exclusive("A", "L"), Require("B", "Y"))
+    without = find_clash(ConstraintSet(constraints), frozenset("L"), whole)
+    assert without is not None
+    assert (without.constraints, without.remainder.gaps) == ((Exclusive("A", "L"),), ())
+    clash = find_clash(ConstraintSet(constraints), frozenset(), whole)
+    assert clash is not None
+    assert clash.constraints == (Require("A", "X"), Prior("A", "X"), Prior("X", "B"))
+    assert [gap.type for gap in clash.remainder.gaps] == ["X"]
+
+
+def test_an_event_that_came_in_a_gap_open_from_the_beginning_takes_part() -> None:
+    query = query_of(("SEQ", "NOT X", "A"))
+    clash = find_clash(ConstraintSet((Prior("X", "Z"),)), frozenset("XZ"), remainder_of(query, query.states[0]))
+    assert clash is not None
+    assert (clash.verdict.reason, clash.constraints, clash.events) == ("absence", (), {"X"})

@@ -1,5 +1,7 @@
 """Why an event ended a partial match."""
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,13 +12,18 @@ from constraints import (
     Exclusive,
     Explanation,
     Monitor,
+    Part,
+    Prior,
+    Rule,
+    Settings,
     alive,
+    explain_absence,
     explain_ending,
     parse_constraints,
     remainder_of,
 )
-from constraints.testing import Tree, constraint_sets, queries, query_of
-from nfa import PatternState, Query
+from constraints.testing import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
+from nfa import Atom, EventClass, MonitorState, Pattern, PatternState, Query, Symbol, Ties, build_query
 
 QUOTE: Tree = ("SEQ", "O o", "Q q", "F f")
 
@@ -25,7 +32,9 @@ def explain(constraints: list[str], tree: Tree, bound: set[int], before: str, ev
     constraint_set = parse_constraints(constraints).constraint_set
     seen = frozenset(before.split())
     state = PatternState(0, frozenset(bound))
-    return explain_ending(constraint_set, query_of(tree), state, seen, seen | {event_type}, event_type)
+    after = MonitorState(seen=seen | {event_type})
+    event = EventClass(type=event_type)
+    return explain_ending(constraint_set, query_of(tree), state, MonitorState(seen=seen), after, event)
 
 
 def test_p1_says_that_its_time_has_passed() -> None:
@@ -120,10 +129,13 @@ def test_odd_names_are_quoted() -> None:
     assert found.text == "`go home` ends it: exclusive(U, `go home`) means that U u can no longer come"
 
 
-@pytest.mark.parametrize(("before", "event_type"), [("O", "X"), ("O S", "X")])
-def test_an_event_that_ended_nothing_is_a_mistake_of_the_caller(before: str, event_type: str) -> None:
+def test_an_event_after_which_all_can_complete_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="did not end"):
-        explain(["prior(Q, S)"], QUOTE, {0}, before, event_type)
+        explain(["prior(Q, S)"], QUOTE, {0}, "O", "X")
+
+
+def test_what_ended_late_is_explained_by_what_is_known_then() -> None:
+    assert explain(["prior(Q, S)"], QUOTE, {0}, "O S", "X").constraints == (Prior("Q", "S"),)
 
 
 @settings(max_examples=200)
@@ -132,25 +144,181 @@ def test_each_ending_of_a_trace_is_explained_by_its_event(
     constraint_set: ConstraintSet, query: Query, trace: list[str]
 ) -> None:
     monitor = Monitor(constraint_set)
-    seen: frozenset[str] = frozenset()
-    for event_type in trace if alive(constraint_set, seen) else []:
-        after = monitor.step(seen, event_type)
+    before = monitor.start
+    for event_type in trace if alive(constraint_set, before.seen) else []:
+        event = EventClass(type=event_type)
+        after = monitor.step(before, event)
         if after is None:
             return
-        ended = monitor.live(seen, query) & ~monitor.live(after, query)
+        ended = monitor.live(before, query) & ~monitor.live(after, query)
         for state in (state for state, is_ended in zip(query.states, ended, strict=True) if is_ended):
-            found = explain_ending(constraint_set, query, state, seen, after, event_type)
+            found = explain_ending(constraint_set, query, state, before, after, event)
             core = ConstraintSet.of(found.constraints)
             remainder = remainder_of(query, state).restricted_to(found.atoms)
-            assert alive(core, seen, remainder)
-            assert not alive(core, after, remainder)
-            assert set(found.earlier) <= seen
+            assert alive(core, before.seen, remainder)
+            assert not alive(core, after.seen, remainder)
+            assert set(found.earlier) <= before.seen
             assert found.atom in remainder.atoms
-        seen = after
+        before = after
 
 
 def test_forms_follow_the_shape_of_the_chain() -> None:
     constraint_set = ConstraintSet((Exclusive("L", "U"),), frozenset("L"))
     query = query_of(("SEQ", "A", "U"))
-    found = explain_ending(constraint_set, query, query.states[1], frozenset(), frozenset("L"), "L")
+    after = MonitorState(seen=frozenset("L"))
+    found = explain_ending(constraint_set, query, query.states[1], MonitorState(), after, EventClass(type="L"))
     assert found.form == "end"
+
+
+def endings(
+    constraint_set: ConstraintSet, query: Query, *events: EventClass | str, ties: Ties = "log"
+) -> dict[tuple[int, ...], Explanation]:
+    """Why the last event ends states, by the atoms that these have bound."""
+    listed = [EventClass(type=one) if isinstance(one, str) else one for one in events]
+    monitor = Monitor(constraint_set, ties=ties)
+    before = monitor.start
+    for event in listed[:-1]:
+        moved = monitor.step(before, event)
+        assert moved is not None
+        before = moved
+    after = monitor.step(before, listed[-1])
+    assert after is not None
+    ended = monitor.live(before, query) & ~monitor.live(after, query)
+    return {
+        tuple(sorted(state.bound)): explain_ending(constraint_set, query, state, before, after, listed[-1])
+        for state, is_ended in zip(query.states, ended, strict=True)
+        if is_ended
+    }
+
+
+# Symbols
+
+DEAR = Symbol(compared("Q", ">", 1000))
+DEAR_QUOTE = EventClass(type="Q", symbols=frozenset({DEAR.name}))
+
+
+def test_the_symbol_that_did_it_is_named() -> None:
+    constraint_set = ConstraintSet.of([Exclusive(DEAR.name, "U")], symbols={DEAR.name: DEAR})
+    found = endings(constraint_set, query_of(("SEQ", "Q", "U u")), DEAR_QUOTE)
+    assert set(found) == {(), (0,)}
+    assert (found[0,].event_type, found[0,].shown, found[0,].earlier) == ("Q", (DEAR.name,), ())
+    assert found[0,].text.startswith(f"`{DEAR.name}` ends it: exclusive(")
+    assert not endings(constraint_set, query_of(("SEQ", "Q", "U u")), "Q")
+
+
+def test_the_type_is_named_where_it_is_enough() -> None:
+    parts: list[Part] = [Exclusive("Q", "U"), Prior(DEAR.name, "Z")]
+    constraint_set = ConstraintSet.of(parts, symbols={DEAR.name: DEAR})
+    found = endings(constraint_set, query_of("U u"), DEAR_QUOTE)[()]
+    assert (found.shown, found.text) == ((), "Q ends it: exclusive(Q, U) means that U u can no longer come")
+
+
+def test_a_step_whose_condition_implies_a_symbol_is_blocked_with_it() -> None:
+    constraint_set = ConstraintSet.of([Prior(DEAR.name, "Approve")], symbols={DEAR.name: DEAR})
+    step = compared("Q", ">", 2000, "q")
+    found = endings(constraint_set, build_query(Pattern(name="p", event=step)), "Approve")[()]
+    assert (found.form, found.atoms, found.event_name) == ("p1", (step,), "Approve")
+
+
+# What must not come
+
+
+def test_an_event_that_must_not_come_became_certain() -> None:
+    """N6: r(A, X), SEQ(A, NOT X): the match of an earlier A is gone when another A asks for an X to come."""
+    constraint_set = parse_constraints(["require(E, X)"]).constraint_set
+    found = endings(constraint_set, query_of(("SEQ", "A", "NOT X")), "E")
+    assert set(found) == {(0,)}
+    assert (found[0,].form, found[0,].atoms, found[0,].forbidden) == ("p4", (), ("X",))
+    assert found[0,].text == "E ends it: require(E, X) means that X must still come"
+    assert found[0,].key == "p4 require(E, X) -> NOT X"
+    assert found[0,].atom.type == "X"
+
+
+def test_an_event_that_must_not_come_has_no_other_place() -> None:
+    constraint_set = parse_constraints(["require(E, X)", "prior(X, B)"]).constraint_set
+    found = endings(constraint_set, query_of(("SEQ", "A", "NOT X", "B")), "E")[0,]
+    assert [str(part) for part in found.constraints] == ["require(E, X)", "prior(X, B)"]
+    assert found.text == (
+        "E ends it: require(E, X) and prior(X, B) mean that X must still come where NOT X forbids it, next to B"
+    )
+
+
+def test_an_event_came_before_which_it_must_not() -> None:
+    constraint_set = parse_constraints(["prior(X, Z)"]).constraint_set
+    found = endings(constraint_set, query_of(("SEQ", "NOT X", "A")), "X")[()]
+    assert (found.constraints, found.forbidden) == ((), ("X",))
+    assert found.text == "X ends it: X came, which NOT X forbids"
+
+
+def test_each_ending_with_absences_is_explained() -> None:
+    """Whatever the monitor calls ended has an explanation that stands for itself; 1,000 random sets and patterns."""
+    random = Random(1)
+    forbidden = 0
+    for _ in range(1_000):
+        constraint_set = random_set(random, "ABCD", random.randrange(1, 7))
+        query = random_query(random, "ABCD", random.randrange(1, 4), has_absence=True)
+        monitor = Monitor(constraint_set)
+        before: MonitorState | None = monitor.start
+        for name in random.sample("ABCD", 4):
+            after = None if before is None else monitor.step(before, EventClass(type=name))
+            if before is None or after is None:
+                break
+            ended = monitor.live(before, query) & ~monitor.live(after, query)
+            for state in (state for state, is_ended in zip(query.states, ended, strict=True) if is_ended):
+                found = explain_ending(constraint_set, query, state, before, after, EventClass(type=name))
+                forbidden += bool(found.forbidden)
+                core = ConstraintSet.of(found.constraints)
+                assert not alive(core, after.seen, remainder_of(query, state))
+                assert set(found.earlier) <= before.seen
+            before = after
+    assert forbidden > 50
+
+
+# NOT decided early
+
+
+def test_why_nothing_that_a_not_forbids_can_come() -> None:
+    constraint_set = parse_constraints(["prior(X, Z)", "exclusive(Y, Z)"]).constraint_set
+    after, event = MonitorState(seen=frozenset("Z")), EventClass(type="Z")
+    (found,) = explain_absence(constraint_set, Atom(("X",), "X"), after, event)
+    assert found.text == "Z ends it: prior(X, Z) means that X can no longer come"
+    forms = [why.form for why in explain_absence(constraint_set, Atom(("X", "Y"), "X|Y"), after, event)]
+    assert forms == ["p1", "p2"]
+    with pytest.raises(ValueError, match="A can still come"):
+        explain_absence(constraint_set, Atom(("A",), "A"), after, event)
+
+
+def test_why_nothing_at_all_can_come() -> None:
+    over = MonitorState(seen=frozenset({"Fin"}))
+    (found,) = explain_absence(ConstraintSet.of([End("Fin")]), Atom(("_",), "x"), over, EventClass(type="Fin"))
+    assert (found.form, found.text) == ("end", "Fin ends it: the trace is over")
+    closed = ConstraintSet.of([Prior("A", "B"), Prior("B", "B")], settings=Settings(unknown_types="deviate"))
+    after, event = MonitorState(seen=frozenset("B")), EventClass(type="B")
+    assert [why.atom.type for why in explain_absence(closed, Atom(("_",), "x"), after, event)] == ["A", "B"]
+
+
+# Rules
+
+
+def test_a_rule_that_leaves_no_place() -> None:
+    constraint_set = ConstraintSet.of([Rule("absence", ("A",), 3), Prior("X", "Y"), Rule("response", ("X", "Y"))])
+    found = endings(constraint_set, query_of(("SEQ", "B", "A a")), "A", "A")[0,]
+    assert (found.form, found.event_type, [atom.alias for atom in found.atoms]) == ("rule", "A", ["a"])
+    assert found.text == "A ends it: absence(3, A) leaves no place for A a"
+    assert found.key == "rule absence(3, A) -> A a"
+
+
+def test_a_rule_and_a_constraint_leave_no_place() -> None:
+    constraint_set = ConstraintSet.of([Rule("response", ("A", "K")), Prior("K", "Z"), Exclusive("U", "V")])
+    found = endings(constraint_set, query_of(("SEQ", "X", "A a")), "Z")[0,]
+    assert found.text == "Z ends it: prior(K, Z) and response(A, K) leave no place for A a"
+    assert found.earlier == ()
+
+
+# Events of one time in no order
+
+
+def test_an_event_ends_what_was_over_with_the_time_before_it() -> None:
+    constraint_set = parse_constraints(["prior(A, B)"]).constraint_set
+    found = endings(constraint_set, query_of("A a"), "B", "X", ties="simultaneous")[()]
+    assert found.text == "X ends it, after B: prior(A, B) means that A a can no longer come"

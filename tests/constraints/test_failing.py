@@ -5,10 +5,22 @@ from functools import cache
 
 from hypothesis import given, settings
 
-from constraints import ConstraintSet, Monitor, alive, failing_conditions, parse_constraints, remainder_of
+from constraints import (
+    ConstraintSet,
+    Exclusive,
+    Monitor,
+    Part,
+    Prior,
+    Require,
+    Rule,
+    alive,
+    failing_conditions,
+    parse_constraints,
+    remainder_of,
+)
 from constraints.failing import FailingCondition
-from constraints.testing import Step, constraint_sets, occupied_states, queries, query_of, words
-from nfa import PatternState, Query, build_query, parse_pattern
+from constraints.testing import Step, compared, constraint_sets, occupied_states, queries, query_of, words
+from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
 from workflows import derive_constraints, order_fulfilment
 from workflows.reference import enumerate_language
 
@@ -119,22 +131,22 @@ def reachable_endings(
     monitor = Monitor(constraint_set)
     found = defaultdict(set)
     for word in WORDS[1:]:
-        seen = _monitored(monitor, word[:-1])
-        after = None if seen is None else monitor.step(seen, word[-1])
-        if seen is not None and after is not None and after != seen:
+        before = _monitored(monitor, word[:-1])
+        after = None if before is None else monitor.step(before, EventClass(type=word[-1]))
+        if before is not None and after is not None and after != before:
             occupied = occupied_states(query, [Step(name) for name in word[:-1]])
-            ended = monitor.live(seen, query) & ~monitor.live(after, query)
+            ended = monitor.live(before, query) & ~monitor.live(after, query)
             for state, is_ended in zip(query.states, ended, strict=True):
                 if is_ended and state in occupied:
-                    found[state].add((seen, word[-1]))
+                    found[state].add((before.seen, word[-1]))
     return dict(found)
 
 
-def _monitored(monitor: Monitor, word: tuple[str, ...]) -> frozenset[str] | None:
-    seen: frozenset[str] | None = frozenset()
+def _monitored(monitor: Monitor, word: tuple[str, ...]) -> MonitorState | None:
+    state: MonitorState | None = monitor.start
     for name in word:
-        seen = None if seen is None else monitor.step(seen, name)
-    return seen
+        state = None if state is None else monitor.step(state, EventClass(type=name))
+    return state
 
 
 @settings(max_examples=40)
@@ -160,3 +172,61 @@ def test_states_that_are_dead_from_the_start_have_no_conditions() -> None:
     query = query_of(("AND", "A", "B"))
     assert not alive(constraint_set, frozenset(), remainder_of(query, query.states[0]))
     assert not [item for item in failing_conditions(query, constraint_set) if not item.bound]
+
+
+DEAR, DEARER = (Symbol(compared("Q", ">", price)) for price in (1000, 2000))
+
+
+def test_symbols_end_partial_matches() -> None:
+    parts: list[Part] = [Exclusive(DEAR.name, "U"), Prior("U", "Z")]
+    constraint_set = ConstraintSet.of(parts, symbols={DEAR.name: DEAR})
+    conditions = failing_conditions(query_of(("SEQ", "A", "U u")), constraint_set)
+    after_a = [item.explanation.event_name for item in conditions if item.bound]
+    assert after_a == [f"`{DEAR.name}`", "Z"]
+    assert conditions[0].text.startswith(f"with nothing bound, `{DEAR.name}` rules the match out: exclusive(")
+    assert not failing_conditions(query_of(("SEQ", "U u", "A")), constraint_set)[-1].bound
+
+
+def test_the_widest_symbol_is_listed_alone() -> None:
+    parts: list[Part] = [Exclusive(DEAR.name, "U"), Require(DEARER.name, "K")]
+    constraint_set = ConstraintSet.of(parts, symbols={DEAR.name: DEAR, DEARER.name: DEARER})
+    conditions = failing_conditions(query_of("U u"), constraint_set)
+    assert [item.explanation.shown for item in conditions] == [(DEAR.name,)]
+
+
+def test_events_that_make_certain_what_must_not_come_are_listed() -> None:
+    conditions = failing_conditions(
+        query_of(("SEQ", "A", "NOT X")), parse_constraints(["require(E, X)"]).constraint_set
+    )
+    listed = {(len(item.bound), item.event_type): item.explanation.forbidden for item in conditions}
+    assert listed == {(1, "E"): ("X",)}
+
+
+def test_what_rules_end_is_listed_with_what_constraints_end() -> None:
+    rules = [Rule("absence", ("B",), 2), Rule("chain response", ("C", "D"))]
+    constraint_set = ConstraintSet.of([Exclusive("A", "L"), *rules])
+    conditions = failing_conditions(query_of(("SEQ", "A a", "B b")), constraint_set)
+    listed = {
+        (len(item.bound), item.event_type, item.is_takable): (item.explanation.form, item.explanation.because)
+        for item in conditions
+    }
+    assert listed == {
+        (0, "B", False): ("rule", "absence(2, B) leaves no place for B b"),
+        (0, "L", False): ("p2", "exclusive(A, L) means that A a can no longer come"),
+        (1, "B", True): ("rule", "absence(2, B) leaves no place for B b"),
+    }
+
+
+def test_a_rule_can_end_a_match_at_an_event_of_any_other_type() -> None:
+    constraint_set = ConstraintSet.of([Rule("init", ("A",)), Rule("chain precedence", ("A", "B")), Prior("A", "A")])
+    conditions = failing_conditions(query_of("B b"), constraint_set)
+    events = {item.explanation.event_name for item in conditions}
+    assert events == {"B", "any other event"}
+    assert all(item.explanation.form == "rule" for item in conditions)
+
+
+def test_the_walk_of_rules_is_limited() -> None:
+    constraint_set = ConstraintSet.of([Rule("absence", ("B",), 3)])
+    query = query_of(("SEQ", "A", "B"))
+    assert [item.event_type for item in failing_conditions(query, constraint_set)] == ["B", "B"]
+    assert failing_conditions(query, constraint_set, walk_limit=2) == ()

@@ -4,15 +4,32 @@ from collections.abc import Callable
 
 import pytest
 
-from constraints import ConstraintSet, Monitor, alive, parse_constraints, remainder_of
+from constraints import ConstraintSet, Monitor, Remainder, alive, parse_constraints, remainder_of
+from constraints.bit_tables import BitTables
+from constraints.reasoner import Reasoner
 from constraints.testing import Tree, occupied_states, oracle_alive, query_of, steps_of
-from nfa import PatternState, Query
+from nfa import Atom, EventClass, MonitorState, PatternState, Query
+
+
+def is_alive(reasoner: Reasoner, seen: frozenset[str], remainder: Remainder) -> bool:
+    return reasoner.is_alive(reasoner.mask(seen), reasoner.goal(remainder))
+
 
 Decider = Callable[[ConstraintSet, frozenset[str], Query, PatternState], bool]
 
+
+def by_bit_tables(known: ConstraintSet, seen: frozenset[str], query: Query, state: PatternState) -> bool:
+    tables = BitTables(known)
+    return not tables.is_dead(tables.enter(seen), tables.goals(query)[query.states.index(state)])
+
+
 DECIDERS: dict[str, Decider] = {
+    "bit tables": by_bit_tables,
     "reference": lambda known, seen, query, state: alive(known, seen, remainder_of(query, state)).is_alive,
-    "monitor": lambda known, seen, query, state: bool(Monitor(known).live(seen, query)[query.states.index(state)]),
+    "monitor": lambda known, seen, query, state: bool(
+        Monitor(known).live(MonitorState(seen=seen), query)[query.states.index(state)]
+    ),
+    "reasoner": lambda known, seen, query, state: is_alive(Reasoner(known), seen, remainder_of(query, state)),
     "oracle": lambda known, seen, query, state: oracle_alive(known, seen, remainder_of(query, state)),
 }
 
@@ -88,12 +105,78 @@ VIOLATIONS = [
 @pytest.mark.parametrize(("name", "constraints", "trace", "deviates_at"), VIOLATIONS)
 def test_violation(name: str, constraints: str, trace: str, deviates_at: str | None) -> None:
     monitor = Monitor(constraints_of(constraints))
-    seen: frozenset[str] | None = frozenset()
+    state: MonitorState | None = monitor.start
     found = None
     for event_type in trace.split():
-        assert seen is not None
-        seen = monitor.step(seen, event_type)
-        if seen is None:
+        assert state is not None
+        state = monitor.step(state, EventClass(type=event_type))
+        if state is None:
             found = event_type
             break
     assert found == deviates_at, name
+
+
+# number, constraints, prefix, whether a match of A can still be told, whether an X can still come
+ABSENCES = [
+    ("N1", "prior(X, Z)", "A", True, True),
+    ("N1", "prior(X, Z)", "A Z", True, False),
+    ("N2", "prior(X, Z)", "A X A", True, True),
+    ("N2", "prior(X, Z)", "A X A Z", True, False),
+    ("N3", "exclusive(L, X)", "L", True, False),
+    ("N4", "require(X, K) prior(K, Z)", "A Z", True, False),
+    ("N4", "require(X, K) prior(K, Z)", "A K Z", True, True),
+    ("N6", "require(A, X)", "", True, True),
+    ("N6", "require(A, X)", "X A", True, True),
+    ("N6", "require(A, X)", "A", False, True),
+    ("N7", "prior(X, Z)", "A Z", True, False),
+]
+
+
+@pytest.mark.parametrize(("name", "constraints", "prefix", "is_live", "can_occur"), ABSENCES)
+def test_absence(name: str, constraints: str, prefix: str, is_live: bool, can_occur: bool) -> None:
+    """Whether a match of A can still be told, and whether it is still open: SEQ(A, NOT X)."""
+    monitor = Monitor(constraints_of(constraints))
+    query = query_of(("SEQ", "A", "NOT X"))
+    state: MonitorState | None = monitor.start
+    for event_type in prefix.split():
+        assert state is not None
+        state = monitor.step(state, EventClass(type=event_type))
+    assert state is not None
+    assert query.states[-1] == PatternState(0, frozenset({0}))
+    assert monitor.live(state, query)[-1] == is_live
+    assert monitor.can_occur(state, Atom(("X",), "X")) == can_occur
+
+
+@pytest.mark.parametrize(
+    ("constraints", "is_satisfiable"), [("require(A, X) prior(A, X)", False), ("require(A, X) prior(X, A)", True)]
+)
+def test_a_pattern_that_looks_for_a_violation_is_dead_from_the_start(constraints: str, is_satisfiable: bool) -> None:
+    """N6 with p(A, X) too: an X follows every A. With p(X, A) it comes before."""
+    monitor = Monitor(constraints_of(constraints))
+    assert monitor.live(monitor.start, query_of(("SEQ", "A", "NOT X")))[0] == is_satisfiable
+
+
+KINDS = {"V2": "occurrence", "V3": "blocked", "V4": "blocked", "V5": "occurrence", "V6": "order", "V7": "blocked"}
+
+
+@pytest.mark.parametrize(("name", "constraints", "trace", "deviates_at"), VIOLATIONS)
+def test_kind_of_violation(name: str, constraints: str, trace: str, deviates_at: str | None) -> None:
+    """The prefix is consistent before the event and not after it; V1 is of an event that was blocked itself."""
+    known, types = constraints_of(constraints), trace.split()
+    last = types.index(deviates_at) if deviates_at else len(types)
+    assert all(alive(known, frozenset(types[:size])) for size in range(last + 1))
+    if deviates_at:
+        assert known.blocks(types[:last], deviates_at) == (name == "V1")
+        assert alive(known, frozenset(types[: last + 1])).reason == KINDS.get(name)
+
+
+@pytest.mark.parametrize(("name", "constraints", "prefix", "is_live", "can_occur"), ABSENCES)
+@pytest.mark.parametrize("decider", DECIDERS)
+def test_absence_by_every_decider(
+    decider: str, name: str, constraints: str, prefix: str, is_live: bool, can_occur: bool
+) -> None:
+    known, seen, decide = constraints_of(constraints), frozenset(prefix.split()), DECIDERS[decider]
+    query, single = query_of(("SEQ", "A", "NOT X")), query_of("X")
+    knows_gaps = decider != "bit tables"  # these may take what is dead for alive
+    assert decide(known, seen, query, query.states[-1]) == (is_live or not knows_gaps)
+    assert decide(known, seen, single, single.states[0]) == can_occur

@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constraints import Clause, ConstraintSet, End, Exclusive, Part, Prior, Require, parse_constraints
+from constraints import (
+    Clause,
+    ConstraintSet,
+    End,
+    Exclusive,
+    Part,
+    Prior,
+    Require,
+    Rule,
+    Settings,
+    parse_constraints,
+)
+from constraints.testing import compared
+from nfa import Atom, Symbol
 
 
 @pytest.mark.parametrize(
@@ -96,3 +109,60 @@ def test_horn_closure_is_the_least_model() -> None:
     constraint_set = ConstraintSet(clauses)
     assert constraint_set.horn_closure({"A"}) == {"A", "B", "E"}
     assert constraint_set.horn_closure({"A", "C"}) == {"A", "B", "C", "D", "E"}
+
+
+def test_rules_are_parts_of_their_own() -> None:
+    rules = Rule("response", ("A", "send quote")), Rule("existence", ("A",), 3)
+    known = ConstraintSet.of([rules[0], Prior("A", "B"), rules[1], rules[0], End("F")])
+    assert known.rules == rules
+    assert [str(part) for part in known.parts] == [
+        "end(F)",
+        "prior(A, B)",
+        "response(A, `send quote`)",
+        "existence(3, A)",
+    ]
+    assert known.types == {"A", "B", "F", "send quote"}
+    assert ConstraintSet.of(known.parts) == known
+    assert known != ConstraintSet.of(known.parts[:-1])
+
+
+DEAR, DEARER, CHEAP = Symbol(compared("Q", ">", 5)), Symbol(compared("Q", ">", 7)), Symbol(compared("Q", "<", 2))
+SYMBOLS = {symbol.name: symbol for symbol in (DEAR, DEARER, CHEAP)}
+
+
+def test_symbols_imply_their_type_and_wider_symbols() -> None:
+    known = ConstraintSet.of([Prior(DEAR.name, "A"), Exclusive(DEARER.name, CHEAP.name)], symbols=SYMBOLS)
+    assert known.names == {"A", *SYMBOLS}
+    assert known.types == {"A", "Q"}
+    assert known.implied == {
+        DEAR.name: {"Q"},
+        DEARER.name: {"Q", DEAR.name},
+        CHEAP.name: {"Q"},
+    }
+    assert known.shown_with({DEARER.name, "A"}) == {"A", "Q", DEAR.name, DEARER.name}
+    assert known.horn_closure({DEARER.name}) == {"Q", DEAR.name, DEARER.name}
+    assert (known.type_of(DEAR.name), known.type_of("A")) == ("Q", "A")
+    assert known.shown_by(compared("Q", ">", 6)) == {"Q", DEAR.name}
+    assert known.shown_by(compared("Q", "<", 1)) == {"Q", CHEAP.name}
+    assert known.shown_by(Atom(("Q",), "q")) == {"Q"}
+    assert known.shown_by(Atom(("Q", "R"), "q")) == known.shown_by(Atom(("_",), "q")) == frozenset()
+
+
+def test_a_set_keeps_the_symbols_that_it_names() -> None:
+    known = ConstraintSet.of([Prior(DEAR.name, "A"), Rule("init", (CHEAP.name,))], symbols=SYMBOLS)
+    assert known.symbols == {DEAR.name: DEAR, CHEAP.name: CHEAP}
+    assert known.of_parts([Prior(DEAR.name, "A")]).symbols == {DEAR.name: DEAR}
+    assert known == ConstraintSet.of(known.parts, symbols={CHEAP.name: CHEAP, DEAR.name: DEAR})
+    assert hash(known) == hash(ConstraintSet.of(known.parts, symbols=SYMBOLS))
+
+
+def test_settings_belong_to_the_set() -> None:
+    stopping = Settings(completion="not_assumed", frequencies={"A": 0.5})
+    known = ConstraintSet.of([Require("A", "B"), Exclusive("A", "C"), Clause(frozenset(), "D")], settings=stopping)
+    assert known.clauses == (Clause(frozenset("AC"), None),)
+    assert known.horn_closure({"A"}) == {"A"}
+    assert known.is_ruled_out(frozenset("AC"))
+    assert known.constraints[0] == Require("A", "B")
+    assert known != ConstraintSet.of(known.parts)
+    assert known.of_parts(known.parts) == known
+    assert hash(stopping) == hash(Settings(completion="not_assumed", frequencies={"A": 0.5}))

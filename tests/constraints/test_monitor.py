@@ -1,35 +1,199 @@
-"""The monitor against the reference, and its own promises."""
+"""The monitor against the reference and the oracle, and its own promises."""
+
+from __future__ import annotations
+
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import Clause, ConstraintSet, Exclusive, Monitor, Prior, Require, alive, remainder_of
+from constraints import (
+    NOTHING,
+    Clause,
+    ConstraintSet,
+    End,
+    Exclusive,
+    Monitor,
+    Prior,
+    Require,
+    Settings,
+    alive,
+    remainder_of,
+)
 from constraints.reasoner import Reasoner
-from constraints.testing import constraint_sets, queries, query_of
-from nfa import Guard, Query
+from constraints.remainder import single
+from constraints.testing import (
+    conforms,
+    constraint_sets,
+    oracle_alive,
+    queries,
+    query_of,
+    random_query,
+    random_set,
+    words,
+)
+from nfa import OTHER, Atom, EventClass, Guard, MonitorState, OnViolation, Prune, Query
 
 TYPES = "ABCDE"
+
+
+def shown(*names: str) -> MonitorState:
+    """The state of a monitor without rules whose trace has shown some types, in the order of the log."""
+    return MonitorState(seen=frozenset(names))
+
+
+def event(name: str) -> EventClass:
+    """An event that shows only its type."""
+    return EventClass(type=name)
+
+
+def after(monitor: Monitor, word: str) -> MonitorState | None:
+    """Where events lead, given as words; None if one of them deviates."""
+    state: MonitorState | None = monitor.start
+    for name in word.split():
+        if state is not None:
+            state = monitor.step(state, event(name))
+    return state
+
+
+def verdicts(constraint_set: ConstraintSet, state: MonitorState, query: Query) -> list[bool]:
+    """``Monitor.live`` by the reference."""
+    return [alive(constraint_set, state.seen, remainder_of(query, one), state.settled).is_alive for one in query.states]
 
 
 @settings(max_examples=200)
 @given(constraint_sets(TYPES), queries("ABCDEX"), st.lists(st.sampled_from("ABCDEXY"), max_size=6))
 def test_agrees_with_the_reference_along_traces(constraint_set: ConstraintSet, query: Query, trace: list[str]) -> None:
     monitor = Monitor(constraint_set)
-    seen: frozenset[str] = frozenset()
-    if not alive(constraint_set, seen):
+    state = monitor.start
+    if not alive(constraint_set, state.seen):
         return
     for event_type in trace:
-        after = seen | ({event_type} & monitor.types)
-        is_kept = not constraint_set.blocks(seen, event_type) and alive(constraint_set, after).is_alive
-        moved = monitor.step(seen, event_type)
-        assert moved == (after if is_kept else None)
+        seen = state.seen | ({event_type} & monitor.types)
+        is_kept = not constraint_set.blocks(state.seen, event_type) and alive(constraint_set, seen).is_alive
+        moved = monitor.step(state, event(event_type))
+        assert moved == (shown(*seen) if is_kept else None)
         if moved is None:
             return
-        seen = moved
-        expected = [alive(constraint_set, seen, remainder_of(query, state)).is_alive for state in query.states]
-        assert monitor.live(seen, query).tolist() == expected
+        state = moved
+        assert monitor.live(state, query).tolist() == verdicts(constraint_set, state, query)
+
+
+def test_agrees_with_the_oracle_on_random_walks() -> None:
+    """First inconsistent prefixes, live rows and what can still occur, by exhaustive search; 1,000 random sets."""
+    random = Random(1)
+    met = {"deviates": 0, "dead": 0, "gone": 0}
+    for _ in range(1_000):
+        constraint_set = random_set(random, "ABCD", random.randrange(1, 7))
+        if random.random() < 0.3:
+            constraint_set = ConstraintSet.of([*constraint_set.parts, End("D")])
+        if not oracle_alive(constraint_set, frozenset(), NOTHING):
+            continue
+        query = random_query(random, "ABCDX", random.randrange(1, 4))
+        monitor = Monitor(constraint_set)
+        state = monitor.start
+        for name in random.choices("ABCDX", k=5):
+            seen = state.seen | ({name} & monitor.types)
+            is_kept = not constraint_set.blocks(state.seen, name) and oracle_alive(constraint_set, seen, NOTHING)
+            moved = monitor.step(state, event(name))
+            assert (moved is not None) == is_kept, (constraint_set, state, name)
+            if moved is None:
+                met["deviates"] += 1
+                break
+            state = moved
+            expected = [oracle_alive(constraint_set, seen, remainder_of(query, one)) for one in query.states]
+            assert monitor.live(state, query).tolist() == expected
+            can_occur = [monitor.can_occur(state, Atom((other,), other)) for other in "ABCDX"]
+            assert can_occur == [oracle_alive(constraint_set, seen, single(other)) for other in "ABCDX"]
+            met["dead"] += expected.count(False)
+            met["gone"] += can_occur.count(False)
+    assert min(met.values()) > 250, met
+
+
+def test_every_short_word_against_the_definitions() -> None:
+    """A prefix is consistent if a conforming word of up to seven events begins with it; all words, 80 random sets."""
+    random = Random(8)
+    everything = list(words("ABC", 7))
+    found = {True: 0, False: 0}
+    for _ in range(80):
+        constraint_set = random_set(random, "ABC", random.randrange(1, 6))
+        consistent = {
+            word[:size] for word in everything if conforms(constraint_set, word) for size in range(len(word) + 1)
+        }
+        if () not in consistent:
+            continue
+        monitor = Monitor(constraint_set)
+        reached: dict[tuple[str, ...], MonitorState] = {(): monitor.start}
+        for word in words("ABC", 4):
+            if word and word[:-1] in reached:
+                state = monitor.step(reached[word[:-1]], event(word[-1]))
+                assert (state is not None) == (word in consistent), (constraint_set, word)
+                found[state is not None] += 1
+                if state is not None:
+                    reached[word] = state
+    assert min(found.values()) > 300, found
+
+
+def test_agrees_with_the_reference_with_absences() -> None:
+    """States of patterns with NOT can come back to life, so each is asked about for itself."""
+    random = Random(2)
+    revived = dead = 0
+    for _ in range(2_000):
+        constraint_set = random_set(random, "ABCD", random.randrange(1, 7))
+        query = random_query(random, "ABCD", random.randrange(1, 4), has_absence=True)
+        monitor = Monitor(constraint_set)
+        state: MonitorState | None = monitor.start
+        previous = monitor.live(monitor.start, query)
+        for name in random.sample("ABCD", 4):
+            state = None if state is None else monitor.step(state, event(name))
+            if state is not None:
+                row = monitor.live(state, query)
+                assert row.tolist() == verdicts(constraint_set, state, query)
+                revived += int((row & ~previous).sum())
+                dead += int((~row).sum())
+                previous = row
+    assert revived > 20
+    assert dead > 1_000
+
+
+def test_live_shrinks_along_the_trace_and_grows_along_the_bound_atoms() -> None:
+    random = Random(3)
+    shrunk = 0
+    for _ in range(2_000):
+        constraint_set = random_set(random, TYPES, random.randrange(1, 8))
+        query = random_query(random, TYPES, random.randrange(1, 5))
+        monitor = Monitor(constraint_set)
+        state: MonitorState | None = monitor.start
+        row = np.ones(len(query.states), np.bool_)
+        for name in random.sample(TYPES, 5):
+            state = None if state is None else monitor.step(state, event(name))
+            if state is None:
+                break
+            following = monitor.live(state, query)
+            assert not (following & ~row).any()
+            shrunk += int((row & ~following).sum())
+            row = following
+            for one, is_live in zip(query.states, row, strict=True):
+                for other, other_lives in zip(query.states, row, strict=True):
+                    if one.term == other.term and one.bound < other.bound:
+                        assert other_lives or not is_live
+    assert shrunk > 1_000
+
+
+def test_the_row_before_gives_the_same_answers_as_none() -> None:
+    random = Random(4)
+    for _ in range(500):
+        constraint_set = random_set(random, "ABCD", 5)
+        query = random_query(random, "ABCD", 3)
+        walking = Monitor(constraint_set)
+        state: MonitorState | None = walking.start
+        walking.live(walking.start, query)
+        for name in random.sample("ABCD", 4):
+            state = None if state is None else walking.step(state, event(name))
+            if state is not None:
+                assert walking.live(state, query).tolist() == Monitor(constraint_set).live(state, query).tolist()
 
 
 @given(constraint_sets(TYPES), queries(TYPES), st.frozensets(st.sampled_from(TYPES)))
@@ -48,38 +212,71 @@ def test_the_reasoner_agrees_on_any_set_of_types(
 def test_is_a_guard() -> None:
     guard: Guard = Monitor(ConstraintSet((Prior("A", "B"),), frozenset({"F"})))
     assert guard.types == {"A", "B", "F"}
+    assert guard.symbols == ()
+    assert guard.start == MonitorState()
+
+
+def test_the_policy_comes_from_the_settings() -> None:
+    wanted = Settings(prune=Prune.SHADOW, on_violation=OnViolation.FAIL_TRACE, max_monitor_states=7)
+    policy = Monitor(ConstraintSet.of([Prior("A", "B")], settings=wanted)).policy
+    assert (policy.prune, policy.on_violation, policy.max_monitor_states) == (Prune.SHADOW, OnViolation.FAIL_TRACE, 7)
+
+
+def test_bit_tables_stand_by_where_the_log_orders_events() -> None:
+    clause = Clause(frozenset({"A", "B"}), "C")
+    constraint_set = ConstraintSet.of([clause, Exclusive("C", "D")])
+    bits = Monitor(constraint_set).bits
+    assert bits is not None
+    assert bits.names(bits.mask("AX")) == {"A"}
+    assert Monitor(constraint_set, ties="simultaneous").bits is None
+    blind = Monitor(constraint_set, watched=()).bits
+    assert blind is not None
+    assert blind.rules != bits.rules
 
 
 def test_types_that_no_constraint_names_do_not_move_it() -> None:
     monitor = Monitor(ConstraintSet((Prior("A", "B"),)))
-    seen = frozenset({"B"})
-    assert monitor.step(seen, "X") == seen
-    assert monitor.step(seen, "B") == seen
-    assert monitor.step(seen, "A") is None
+    state = shown("B")
+    assert monitor.step(state, event("X")) is state
+    assert monitor.step(state, event("B")) is state
+    assert monitor.step(state, event(OTHER)) is state
+    assert monitor.step(state, event("A")) is None
 
 
 def test_at_most_one_ends_with_the_second() -> None:
     monitor = Monitor(ConstraintSet((Prior("A", "A"),)))
-    assert monitor.step(frozenset(), "A") == {"A"}
-    assert monitor.step(frozenset({"A"}), "A") is None
+    assert monitor.step(shown(), event("A")) == shown("A")
+    assert monitor.step(shown("A"), event("A")) is None
 
 
 def test_nothing_follows_an_end_event() -> None:
     monitor = Monitor(ConstraintSet(end_events=frozenset({"F", "G"})))
-    after = monitor.step(frozenset(), "F")
-    assert after == {"F"}
-    assert [monitor.step(after, name) for name in ("F", "G", "X")] == [None, None, None]
+    over = monitor.step(monitor.start, event("F"))
+    assert over == shown("F")
+    assert [monitor.step(over, event(name)) for name in ("F", "G", "X", OTHER)] == [None, None, None, None]
     query = query_of(("SEQ", "X", "Y"))
-    assert not monitor.live(after, query).any()
-    assert monitor.live(frozenset(), query).all()
+    assert not monitor.live(over, query).any()
+    assert monitor.live(monitor.start, query).all()
+    steps = [Atom(("X",), "x"), Atom(("_",), "any"), Atom(("F", "X"), "either")]
+    assert [monitor.can_occur(over, step) for step in steps] == [False, False, False]
+    assert [monitor.can_occur(monitor.start, step) for step in steps] == [True, True, True]
+
+
+def test_an_event_of_several_types_can_come_if_one_can() -> None:
+    monitor = Monitor(ConstraintSet.of([Prior("A", "Z"), Prior("B", "Z"), Exclusive("C", "Z")]))
+    state = after(monitor, "Z")
+    assert state is not None
+    assert not monitor.can_occur(state, Atom(("A", "B", "C"), "x"))
+    assert monitor.can_occur(state, Atom(("A", "D"), "x"))
+    assert monitor.can_occur(state, Atom(("_",), "x"))
 
 
 def test_rows_are_shared_and_read_only() -> None:
     monitor = Monitor(ConstraintSet((Exclusive("L", "U"),)))
     query = query_of(("SEQ", "A", "U"))
-    row = monitor.live(frozenset({"L"}), query)
+    row = monitor.live(shown("L"), query)
     assert row.dtype == np.bool_
-    assert row is monitor.live(frozenset({"L"}), query)
+    assert row is monitor.live(shown("L"), query)
     with pytest.raises(ValueError, match="read-only"):
         row[0] = True
 
@@ -87,16 +284,17 @@ def test_rows_are_shared_and_read_only() -> None:
 def test_a_full_memory_is_emptied_and_answers_stay_right() -> None:
     monitor = Monitor(ConstraintSet((Exclusive("L", "U"), Prior("A", "B"))), memory_limit=1)
     query = query_of(("SEQ", "A", "U"))
-    first = monitor.live(frozenset({"L"}), query)
-    assert monitor.live(frozenset({"B"}), query).tolist() == [False, True]
-    again = monitor.live(frozenset({"L"}), query)
+    first = monitor.live(shown("L"), query)
+    assert monitor.live(shown("B"), query).tolist() == [False, True]
+    again = monitor.live(shown("L"), query)
     assert again is not first
     assert again.tolist() == first.tolist() == [False, False]
+    assert after(monitor, "L B") == shown("L", "B")
 
 
 def test_long_clauses_chain() -> None:
     clauses = (Clause(frozenset({"A", "B"}), "C"), Clause(frozenset({"C", "D"}), "E"), Require("E", "F"))
     monitor = Monitor(ConstraintSet((*clauses, Clause(frozenset({"F", "G", "H"}), None))))
     query = query_of("H")
-    assert monitor.live(frozenset("ABG"), query).tolist() == [True]
-    assert monitor.live(frozenset("ABDG"), query).tolist() == [False]
+    assert monitor.live(shown(*"ABG"), query).tolist() == [True]
+    assert monitor.live(shown(*"ABDG"), query).tolist() == [False]

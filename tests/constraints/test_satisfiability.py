@@ -1,5 +1,7 @@
 """What is impossible before the first event."""
 
+from random import Random
+
 import pytest
 
 from constraints import (
@@ -11,13 +13,16 @@ from constraints import (
     Prior,
     QueryCheck,
     Require,
+    Rule,
     UnsatisfiablePattern,
+    alive,
     check_query,
     check_set,
     failing_conditions,
 )
-from constraints.testing import query_of
-from nfa import build_query, parse_pattern
+from constraints.remainder import single
+from constraints.testing import compared, query_of
+from nfa import Symbol, build_query, parse_pattern
 
 
 def test_a_joint_clash_names_atoms_and_constraints() -> None:
@@ -141,3 +146,80 @@ def test_only_what_a_match_must_have_counts() -> None:
     verdict = check_query(query, constraint_set)
     assert verdict.is_satisfiable
     assert [term.text for term in verdict.dead] == ["A a and D x clash with exclusive(A, D)"]
+
+
+def test_a_pattern_that_only_a_not_makes_impossible_asks_for_a_violation() -> None:
+    constraint_set = ConstraintSet((Require("A", "X"), Prior("A", "X")))
+    check = check_query(query_of(("SEQ", "A a", "NOT X")), constraint_set)
+    (dead,) = check.dead
+    assert not check.is_satisfiable
+    assert check.asks_for_violation
+    assert (dead.forbidden, dead.constraints) == (("X",), (Require("A", "X"), Prior("A", "X")))
+    assert dead.text == (
+        "no trace has A a without X where the pattern forbids it, which clashes with require(A, X) and prior(A, X)"
+    )
+    with pytest.raises(UnsatisfiablePattern, match="register it with constraints: off") as caught:
+        check.require_satisfiable()
+    assert caught.value.details["is_violation"] is True
+
+
+def test_a_not_that_the_constraints_allow_for_is_no_violation() -> None:
+    for constraints in ((Require("A", "X"),), (Require("A", "X"), Prior("X", "A")), (Prior("A", "X"),)):
+        check = check_query(query_of(("SEQ", "A", "NOT X")), ConstraintSet(constraints))
+        assert (check.is_satisfiable, check.asks_for_violation) == (True, False)
+
+
+def test_a_pattern_with_an_alternative_beyond_hope_still_asks_for_a_violation() -> None:
+    constraints = (Require("A", "X"), Prior("A", "X"), Exclusive("B", "C"))
+    tree = ("OR", ("SEQ", "A", "NOT X"), ("AND", "B", "C"))
+    assert check_query(query_of(tree), ConstraintSet(constraints)).asks_for_violation
+    hopeless = check_query(query_of(("AND", "B", "C")), ConstraintSet(constraints))
+    assert (hopeless.is_satisfiable, hopeless.asks_for_violation) == (False, False)
+
+
+def test_alternatives_that_clash_alike_are_explained_alike() -> None:
+    tree = ("SEQ", "A", ("OR", "X1", "X2", "X3"), "B")
+    check = check_query(query_of(tree), ConstraintSet((Exclusive("A", "B"), Exclusive("X2", "A"))))
+    assert [term.text for term in check.dead] == ["A and B clash with exclusive(A, B)"] * 3
+
+
+def test_rules_can_make_a_pattern_impossible() -> None:
+    known = ConstraintSet.of([Rule("chain response", ("A", "B")), Rule("absence", ("C",), 2)])
+    assert check_query(query_of(("SEQ", "A", "C")), known).is_satisfiable
+    (dead,) = check_query(query_of(("SEQ", "C c", "C d")), known).dead
+    assert dead.constraints == (Rule("absence", ("C",), 2),)
+    assert dead.text == "absence(2, C) leaves no place for C c and C d"
+
+
+def test_rules_can_contradict_each_other() -> None:
+    with pytest.raises(ContradictoryConstraints) as caught:
+        check_set(ConstraintSet.of([Rule("init", ("A",)), Rule("init", ("B",)), Rule("existence", ("C",), 2)]))
+    assert caught.value.details == {"constraints": ["init(A)", "init(B)"]}
+
+
+def test_symbols_of_one_type_in_a_cycle_are_one_event() -> None:
+    dear, cheap = Symbol(compared("Q", ">", 5)), Symbol(compared("Q", "<", 9))
+    symbols = {dear.name: dear, cheap.name: cheap}
+    around = [Prior(dear.name, cheap.name), Prior(cheap.name, dear.name)]
+    assert check_set(ConstraintSet.of(around, symbols=symbols)) == ()
+    (cycle,) = check_set(
+        ConstraintSet.of([*around[:1], Prior("Q", dear.name), Prior(cheap.name, "A"), Prior("A", "Q")])
+    )
+    assert cycle.kind == "prior-cycle"
+
+
+def test_two_hundred_symbols_that_contradict_each_other_are_checked_quickly() -> None:
+    """Most types are impossible, and each has its reason."""
+    random = Random(1)
+    steps = [compared(f"T{number % 40}", ">", number) for number in range(200)]
+    symbols = {symbol.name: symbol for symbol in map(Symbol, steps)}
+    parts: list[Constraint] = []
+    for _ in range(2_000):
+        one, other = random.sample(sorted(symbols), 2)
+        choices: list[Constraint] = [Prior(one, other), Prior(other, one), Require(one, other), Exclusive(one, other)]
+        parts.append(random.choice(choices))
+    known = ConstraintSet.of(parts, symbols=symbols)
+    found = [warning.types[0] for warning in check_set(known) if warning.kind == "impossible-type"]
+    assert len(found) > 150
+    for name in found:
+        assert not alive(known, frozenset(), single(name, symbols))

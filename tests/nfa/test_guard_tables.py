@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa import Ending, Matcher, PatternState, Query, Seen
+from nfa import Atom, Ending, EventClass, Matcher, MonitorState, PatternState, Policy, Query, Symbol, parse_step
 from nfa.guard_tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED
 from nfa.testing import run
@@ -20,18 +20,29 @@ class Exclusion:
 
     first: str
     second: str
+    policy: Policy = field(default_factory=Policy)
+    symbols: tuple[Symbol, ...] = ()
+    bits: None = None
+    start: MonitorState = field(default_factory=MonitorState)
 
     @property
     def types(self) -> frozenset[str]:
-        return frozenset({self.first, self.second})
+        return frozenset({self.first, self.second, *(symbol.type for symbol in self.symbols)})
 
-    def step(self, seen: Seen, event_type: str) -> Seen | None:
-        after = seen | ({event_type} & self.types)
-        return None if after == self.types else after
+    def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+        names = {self.first, self.second}
+        after = state.seen | ({event.type, *event.symbols} & names)
+        return None if after == names else MonitorState(seen=after)
 
-    def live(self, seen: Seen, query: Query) -> NDArray[np.bool_]:
+    def can_occur(self, state: MonitorState, atom: Atom) -> bool:
+        return not self._impossible(state) & set(atom.types)
+
+    def _impossible(self, state: MonitorState) -> set[str]:
         gone = {self.first: self.second, self.second: self.first}
-        impossible = {gone[name] for name in seen}
+        return {gone[name] for name in state.seen}
+
+    def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
+        impossible = self._impossible(state)
         return np.array([not self._missing(query, state) & impossible for state in query.states])
 
     def _missing(self, query: Query, state: PatternState) -> set[str]:
@@ -63,8 +74,9 @@ def test_a_doomed_run_ends_at_the_event_that_dooms_it() -> None:
             event_type="L",
             time_us=3,
             guard_version=1,
-            before=frozenset(),
-            after=frozenset("L"),
+            before=MonitorState(),
+            after=MonitorState(seen=frozenset("L")),
+            event=EventClass(type="L"),
             state=PatternState(0, frozenset({0})),
         )
     ]
@@ -104,7 +116,9 @@ def test_a_deviating_trace_is_reported_and_pruned_no_more() -> None:
     first = matcher.process(EventBatch.from_events(trace("AL")))
     second = matcher.process(EventBatch.from_events(trace("ALUAU")[2:]))
     assert [ending.event_id for ending in first.endings()] == ["L2"]
-    assert [(deviation.event_id, deviation.before) for deviation in second.deviations()] == [("U3", frozenset("L"))]
+    assert [(deviation.event_id, deviation.before) for deviation in second.deviations()] == [
+        ("U3", MonitorState(seen=frozenset("L")))
+    ]
     assert [match.bindings for match in second.matches()] == [{"a": ("A4",), "u": ("U5",)}]
     assert matcher.stats.deviations == 1
 
@@ -138,7 +152,7 @@ def test_saved_state_names_what_was_seen_not_its_number() -> None:
     loaded = Matcher.load(matcher.dump(), {1: Exclusion("L", "U")})
     output = loaded.process(EventBatch.from_events(trace("ALBU")[2:]))
     assert [match.pattern for match in output.matches()] == ["q"]
-    assert [deviation.before for deviation in output.deviations()] == [frozenset("L")]
+    assert [deviation.before for deviation in output.deviations()] == [MonitorState(seen=frozenset("L"))]
 
 
 def test_guards_are_asked_once_per_state_and_type() -> None:
@@ -151,40 +165,41 @@ def test_guards_are_asked_once_per_state_and_type() -> None:
 
 
 def layout(start: int) -> GuardLayout:
-    return GuardLayout(types=["L", "U"], views=[], state_range=np.zeros(1, np.int32), start=start)
+    none = np.zeros(1, np.int32)
+    return GuardLayout(types=["L", "U"], views=[], state_range=none, negation_range=none, start=start)
 
 
 def test_rows_are_built_when_they_are_asked_for_and_outlive_growth() -> None:
     tables = GuardTables({version: Exclusion("L", "U") for version in range(100)})
-    start = tables.intern(0, frozenset())
+    start = tables.intern(0, MonitorState())
     tables.compile(layout(start))
-    assert tables.tables.next[start].tolist() == [NIL] * 3
+    assert tables.tables.next[start].tolist() == [NIL] * 4  # the last is room
     tables.build(start, 0)
     after = int(tables.tables.next[start, 0])
-    assert tables.states[after] == (0, frozenset("L"))
+    assert tables.states[after] == (0, MonitorState(seen=frozenset("L")))
     for version in range(1, 100):
-        tables.build(tables.intern(version, frozenset()), 1)
-    assert tables.tables.next[start].tolist() == [after, NIL, NIL]
-    assert tables.intern(0, frozenset("L")) == after
+        tables.build(tables.intern(version, MonitorState()), 1)
+    assert tables.tables.next[start].tolist() == [after, NIL, NIL, NIL]
+    assert tables.intern(0, MonitorState(seen=frozenset("L"))) == after
     tables.build(after, 1)
     assert tables.tables.next[after, 1] == DEVIANT
     assert tables.builds == 101
 
 
 def test_above_the_cap_traces_go_on_unguarded() -> None:
-    tables = GuardTables({1: Exclusion("L", "U")}, max_states=3)
-    start = tables.intern(1, frozenset())
+    tables = GuardTables({1: Exclusion("L", "U", Policy(max_monitor_states=1))})
+    start = tables.intern(1, MonitorState())
     tables.compile(layout(start))
     tables.build(start, 0)
     assert tables.tables.next[start, 0] == UNGUARDED
-    assert tables.tables.next[DEVIANT].tolist() == [DEVIANT] * 3
+    assert tables.tables.next[DEVIANT].tolist() == [DEVIANT] * 4
     assert tables.refused == 1
 
 
 def test_types_that_nobody_names_are_asked_about_too() -> None:
     class Closed(Exclusion):
-        def step(self, seen: Seen, event_type: str) -> Seen | None:
-            return None if "L" in seen else super().step(seen, event_type)
+        def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+            return None if "L" in state.seen else super().step(state, event)
 
     for texts in (["PATTERN p EVENT A"], ["PATTERN p EVENT A", "PATTERN q EVENT Z"]):
         matcher = Matcher()
@@ -205,3 +220,21 @@ def test_guards_that_no_trace_follows_are_forgotten() -> None:
     matcher.process(EventBatch.from_events(trace("A", "k2")))
     assert matcher.guard_versions_in_use == {3}
     assert matcher._lanes[()].guards.types == {"N", "U"}
+
+
+def test_events_of_one_type_are_told_apart_by_symbols() -> None:
+    dear = Symbol(parse_step("Q [v > 9]"))
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, U u)")
+    matcher.set_guard(1, Exclusion("U", dear.name, symbols=(dear,)))
+    events = [
+        Event(id=f"{key}{number}", type=name, time_us=number, key=key, data={"v": value})
+        for key, value in (("cheap", 9), ("dear", 10))
+        for number, name in enumerate("AQU")
+    ]
+    output = matcher.process(EventBatch.from_events(events))
+    assert [match.key for match in output.matches()] == ["cheap"]
+    assert [(ending.event_id, ending.event) for ending in output.endings()] == [
+        ("dear1", EventClass(type="Q", symbols=frozenset({"Q [v > 9]"})))
+    ]
+    assert [deviation.event_id for deviation in output.deviations()] == ["dear2"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nfa.errors import StateFormatError
 from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guards import EventClass, MonitorState, OnViolation, Policy, Prune
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
 from nfa.shared import SharedEngine, SharedPattern, SharedTransition
 from nfa.traces import TraceTable, Want
@@ -21,30 +22,45 @@ TYPES = 4  # codes of named types; one more stands for every other
 END = 3
 
 
+EVERY = 0x7FFFFFFF
+
+
 @dataclass
 class Guard:
-    """A state is dead once a type of its doom was seen; a type that an earlier one forbids is a deviation."""
+    """An alternative of a state is dead once a type of its doom was seen; a type may forbid others."""
 
-    doom: dict[int, list[frozenset[str]]]
+    doom: dict[int, list[dict[int, frozenset[str]]]]  # by pattern, state, bit of the alternative
     forbidden: dict[str, frozenset[str]]
+    policy: Policy = field(default_factory=Policy)
     types: frozenset[str] = frozenset("012")
+    symbols: tuple[()] = ()
+    bits: None = None
+    start: MonitorState = field(default_factory=MonitorState)
 
-    def step(self, seen, event_type):
-        if seen & self.forbidden.get(event_type, frozenset()):
+    def can_occur(self, state, atom):
+        return True
+
+    def step(self, state, event):
+        if state.seen & self.forbidden.get(event.type, frozenset()):
             return None
-        return seen | ({event_type} & self.types)
+        return MonitorState(seen=state.seen | ({event.type} & self.types))
 
-    def live(self, seen, number):
-        return np.array([not seen & doom for doom in self.doom[number]])
+    def live(self, state, number):
+        return np.array(
+            [
+                sum(bit for bit, names in doom.items() if not state.seen & names) if doom else EVERY
+                for doom in self.doom[number]
+            ],
+            np.uint32,
+        )
 
 
 @dataclass(frozen=True)
 class View:
-    """The guard is asked about names."""
-
     query: int
+    negations: tuple[()] = ()
 
-    def live(self, found):
+    def live_terms(self, found):
         return found
 
 
@@ -55,26 +71,46 @@ class Twin:
     patterns: dict[int, SharedPattern]
     guard: Guard | None
     runs: dict[tuple[int, int], list] = field(default_factory=dict)
-    seen: dict[int, frozenset[str] | None] = field(default_factory=dict)  # None: deviates
+    seen: dict[int, MonitorState | str] = field(default_factory=dict)  # or why it is not guarded
+    matched: dict[tuple[int, int], int] = field(default_factory=dict)  # in shadow mode: whether it ended
+
+    @property
+    def prune(self):
+        return self.guard.policy.prune if self.guard else Prune.OFF
 
     def live(self, seen, number):
-        if self.guard is None or seen is None:
-            return [True] * self.patterns[number].states
+        if self.guard is None or isinstance(seen, str) or self.prune is Prune.OFF:
+            return [EVERY] * self.patterns[number].states
         return self.guard.live(seen, number).tolist()
 
+    def alive(self, seen, number, key):
+        """Alternatives that something held can still complete."""
+        live = self.live(seen, number)
+        found = live[0]
+        for state, _, _ in self.runs.get((key, number), []):
+            found |= live[state]
+        return found | (self.matched.get((key, number), 0) if self.prune is Prune.QUERY else 0)
+
+    def after(self, before, code):
+        if self.guard is None or isinstance(before, str):
+            return before
+        after = self.guard.step(before, EventClass(type=str(code) if code < TYPES else ""))
+        if after is not None:
+            return after
+        broken = {OnViolation.REPORT: "deviant", OnViolation.FAIL_TRACE: "failed", OnViolation.IGNORE: before}
+        return broken[self.guard.policy.on_violation]
+
     def event(self, code, key, now, passed, sequence):
-        before = self.seen.get(key, frozenset())
-        after = before
-        if self.guard is not None and before is not None:
-            after = self.guard.step(before, str(code) if code < TYPES else "")
+        before = self.seen.get(key, MonitorState())
+        after = self.after(before, code)
         matches: list = []
-        dropped: list = []
         endings: list = []
         for number in sorted(self.patterns):
-            self.take(
-                number, code, key, now, passed, sequence, None if after is None else before, after, matches, dropped
-            )
-        for number in sorted(self.patterns):
+            if after == "failed":
+                self.runs.pop((key, number), None)
+                continue
+            self.take(number, code, key, now, passed, sequence, after if after == "deviant" else before, after, matches)
+        for number in sorted(self.patterns) if not isinstance(after, str) else []:
             ending = self.end(number, key, now, before, after)
             if ending is not None:
                 endings.append((number, ending))
@@ -83,42 +119,68 @@ class Twin:
             self.seen.pop(key)
             for number in self.patterns:
                 self.runs.pop((key, number), None)
-        return matches, dropped, endings
+                self.matched.pop((key, number), None)
+        return matches, endings
 
-    def take(self, number, code, key, now, passed, sequence, before, after, matches, dropped):
+    def take(self, number, code, key, now, passed, sequence, before, after, matches):
         pattern = self.patterns[number]
-        live_before, live_after = self.live(before, number), self.live(after, number)
+        alive = self.alive(before, number, key) if self.prune is Prune.QUERY else EVERY
+        gate_before, gate_after = self.live(before, number), self.live(after, number)
+        if self.prune is not Prune.STATE:
+            gate_before = gate_after = [EVERY] * pattern.states
         old = self.runs.get((key, number), [])
-        kept, new, found = [], [], set()
+        kept, new, found, done = [], [], set(), 0
         for state, bound, start in [*old, (0, (), None)]:
             has_taken = False
             is_open = start is None or not pattern.within_us or now - start < pattern.within_us
             for step in pattern.transitions:
                 if step.type_code != code or step.source != state or not passed[step.predicate] or not is_open:
                     continue
-                if state == 0 and not live_before[0]:
+                if state == 0 and not (gate_before[0] and alive):
                     continue
                 has_taken = True
                 grown = (*bound, (step.alias, sequence))
                 if step.accepts:
                     found.add(grown) if pattern.may_repeat else matches.append((number, grown))
-                if step.goes_on and live_after[step.target]:
+                    done |= pattern.terms[step.target]
+                if step.goes_on and gate_after[step.target] and pattern.terms[step.target] & alive:
                     new.append((step.target, grown, now if start is None else start))
             if state != 0 and not (pattern.is_next and has_taken):
                 kept.append((state, bound, start))
         matches += [(number, binding) for binding in found]
-        self.runs[key, number] = kept + new
+        if old and done and self.prune is Prune.QUERY and not isinstance(before, str):
+            self.matched[key, number] = self.matched.get((key, number), 0) | done
+        self.keep(key, number, kept + new)
+
+    def keep(self, key, number, runs):
+        self.runs[key, number] = runs
+        if not runs:
+            self.matched.pop((key, number), None)
 
     def end(self, number, key, now, before, after):
         pattern = self.patterns[number]
         was, now_live = self.live(before, number), self.live(after, number)
         runs = self.runs.get((key, number), [])
         open_runs = [run for run in runs if not pattern.within_us or now - run[2] < pattern.within_us]
-        killed = sorted({0, *(run[0] for run in open_runs)})
-        killed = [state for state in killed if was[state] and not now_live[state]]
-        self.runs[key, number] = [run for run in runs if now_live[run[0]]]
-        left = [run for run in open_runs if now_live[run[0]]]
-        if not killed or left or now_live[0]:
+        died = [
+            old & ~new if self.prune is Prune.QUERY else old and not new for old, new in zip(was, now_live, strict=True)
+        ]
+        killed = [state for state in sorted({0, *(run[0] for run in open_runs)}) if died[state]]
+        if not any(died):
+            return None
+        if self.prune is Prune.STATE:
+            left = [run for run in open_runs if now_live[run[0]]]
+            self.keep(key, number, [run for run in runs if now_live[run[0]]])
+            has_future = left or now_live[0]
+        else:
+            self.runs[key, number] = open_runs
+            alive = self.alive(after, number, key)
+            if self.prune is Prune.QUERY:
+                self.keep(key, number, [run for run in open_runs if pattern.terms[run[0]] & alive])
+            has_future = alive or (self.prune is Prune.SHADOW and self.matched.get((key, number)))
+            if self.prune is Prune.SHADOW and not has_future and open_runs:
+                self.matched[key, number] = 1
+        if not killed or has_future:
             return None
         return max(killed, key=lambda state: (pattern.depth[state], -state))
 
@@ -137,26 +199,30 @@ class Harness:
         self.numbers: list = []
 
     def configure(self, patterns: dict[int, SharedPattern]) -> None:
-        """Pattern names are integers; their numbers follow the order."""
         names = list(patterns)
         sources = [self.numbers.index(name) if name in self.numbers else NIL for name in names]
         self.numbers, self.patterns = names, patterns
         state_range = np.cumsum([0, *(patterns[name].states for name in names)]).astype(np.int32)
         self.engine.configure(list(patterns.values()), sources, state_range=state_range, types=TYPES + 1)
-        start = UNGUARDED if self.guard is None else self.guards.intern(1, frozenset())
+        start = UNGUARDED if self.guard is None else self.guards.intern(1, MonitorState())
         self.start = start
         views: list = [View(name) for name in names]
-        layout = GuardLayout(types=list("0123"), views=views, state_range=state_range, start=start)
+        layout = GuardLayout(
+            types=list("0123"),
+            views=views,
+            state_range=state_range,
+            negation_range=np.full(len(names) + 1, state_range[-1], np.int32),
+            start=start,
+        )
         self.guards.compile(layout)
         steps = [step for pattern in patterns.values() for step in pattern.transitions]
         wants = [Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0) for step in steps]
         self.traces.configure(types=TYPES + 1, wants=wants, end_types=[END], tracks_all=self.guard is not None)
 
     def process(self, columns: Columns):
-        """(sequence, pattern name, binding) of matches and (sequence, pattern name, state) of endings."""
         visits = self.traces.advance(columns, self.guards)
         found = self.engine.process(
-            visits, columns, self.guards.tables, first_sequence=self.events, capacity=self.traces.capacity
+            visits, columns, self.guards.tables, first_sequence=self.events, released=self.traces.released
         )
         matches = [(row + self.events, self.numbers[pattern], bound) for row, pattern, bound in found.matches()]
         firsts = np.cumsum([0, *(self.patterns[name].states for name in self.numbers)])
@@ -165,7 +231,7 @@ class Harness:
             for row, pattern, _, _, state in found.endings.tolist()
         ]
         dropped = [(row + self.events, self.numbers[pattern], count) for row, pattern, count in found.dropped.tolist()]
-        self.traces.release_closed()
+        self.traces.release_closed(self.guards)
         if self.traces.is_worth_sweeping:
             self.traces.forget_idle(self.engine.held_traces(self.traces.capacity), self.start)
         self.events += len(columns.types)
@@ -203,6 +269,7 @@ def random_pattern(rng: random.Random) -> SharedPattern:
         ]
         return SharedPattern(
             states=length + 1,
+            terms=[1] * (length + 1),
             depth=range(length + 1),
             transitions=steps,
             within_us=within,
@@ -227,6 +294,7 @@ def random_pattern(rng: random.Random) -> SharedPattern:
     ]
     return SharedPattern(
         states=states,
+        terms=[7, *(rng.choice([1, 2, 3, 4, 6]) for _ in range(states - 1))],
         depth=[0, *(rng.randint(1, 3) for _ in range(states - 1))],
         transitions=steps,
         within_us=within,
@@ -238,8 +306,14 @@ def random_guard(rng: random.Random, patterns: dict[int, SharedPattern]) -> Guar
     def some(share: float) -> frozenset[str]:
         return frozenset(name for name in "012" if rng.random() < share)
 
-    doom = {name: [some(0.15) for _ in range(pattern.states)] for name, pattern in patterns.items()}
-    return Guard(doom, {name: some(0.1) for name in "012"})
+    doom = {
+        name: [{bit: some(0.15) for bit in (1, 2, 4) if terms & bit} for terms in pattern.terms]
+        for name, pattern in patterns.items()
+    }
+    is_timed = any(pattern.within_us for pattern in patterns.values())
+    modes = [Prune.STATE, Prune.STATE, Prune.SHADOW, Prune.OFF, *([] if is_timed else [Prune.QUERY] * 2)]
+    policy = Policy(prune=rng.choice(modes), on_violation=rng.choice(list(OnViolation)))
+    return Guard(doom, {name: some(0.1) for name in "012"}, policy)
 
 
 def random_columns(rng: random.Random, count: int, start: int) -> Columns:
@@ -247,12 +321,14 @@ def random_columns(rng: random.Random, count: int, start: int) -> Columns:
     passed = np.array([[True] * count, *([rng.random() < 0.6 for _ in range(count)] for _ in range(2))], np.bool_)
     types = [rng.choice([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 4]) for _ in range(count)]
     keys = np.array([rng.choice([7, 1 << 33, 1 << 62]) for _ in range(count)], np.uint64)
-    return Columns(types=np.array(types, np.int32), keys=keys, times=times, passed=passed.reshape(3, count))
+    codes = np.array(types, np.int32)
+    return Columns(types=codes, classes=codes, keys=keys, times=times, passed=passed.reshape(3, count))
 
 
 def part_of(columns: Columns, start: int, end: int) -> Columns:
     return Columns(
         types=columns.types[start:end],
+        classes=columns.classes[start:end],
         keys=columns.keys[start:end],
         times=columns.times[start:end],
         passed=np.ascontiguousarray(columns.passed[:, start:end]),
@@ -262,7 +338,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
 def expected(twin: Twin, columns: Columns, start: int):
     matches, endings = [], []
     for row in range(len(columns.types)):
-        found, _, ended = twin.event(
+        found, ended = twin.event(
             int(columns.types[row]),
             int(columns.keys[row]),
             int(columns.times[row]),
@@ -328,7 +404,8 @@ def chain(codes, **options) -> SharedPattern:
         )
         for place, code in enumerate(codes)
     ]
-    return SharedPattern(states=len(codes) + 1, depth=range(len(codes) + 1), transitions=steps, **options)
+    size = len(codes) + 1
+    return SharedPattern(states=size, terms=[1] * size, depth=range(size), transitions=steps, **options)
 
 
 def kleene(**options) -> SharedPattern:
@@ -346,13 +423,14 @@ def kleene(**options) -> SharedPattern:
         )
         for code, source, target, alias in rows
     ]
-    return SharedPattern(states=4, depth=[0, 1, 2, 3], transitions=steps, **options)
+    return SharedPattern(states=4, terms=[1] * 4, depth=[0, 1, 2, 3], transitions=steps, **options)
 
 
 def columns_of(codes, times=None, keys=None) -> Columns:
     count = len(codes)
     return Columns(
         types=np.array(codes, np.int32),
+        classes=np.array(codes, np.int32),
         keys=np.zeros(count, np.uint64) if keys is None else np.array(keys, np.uint64),
         times=np.arange(count, dtype=np.int64) if times is None else np.array(times, np.int64),
         passed=np.ones((3, count), np.bool_),
@@ -464,40 +542,6 @@ def test_many_pairs_of_many_traces_are_found_again() -> None:
     assert harness.engine.stats.held == twin.held
 
 
-def workload(count: int) -> Columns:
-    """The workload of the comparison with other engines, one event per millisecond."""
-    rng = random.Random(42)
-    keys, types = [], []
-    for _ in range(count):
-        keys.append(rng.randrange(1_000))
-        types.append(rng.randrange(20))
-        rng.randrange(10_000)
-    spread = np.array(keys, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return Columns(
-        types=np.array([min(TYPES, code) for code in types], np.int32),
-        keys=spread,
-        times=np.arange(count, dtype=np.int64) * 1_000,
-        passed=np.ones((3, count), np.bool_),
-    )
-
-
-@pytest.mark.parametrize(("is_next", "known"), [(False, 215_366), (True, 38_821)])
-def test_the_workload_has_the_matches_that_other_engines_find(is_next: bool, known: int) -> None:
-    columns = workload(1_000_000)
-    engine, traces, guards = SharedEngine(), TraceTable(), GuardTables({})
-    pattern = chain([0, 1, 2], within_us=60_000_000, is_next=is_next)
-    ranges = np.array([0, 4], np.int32)
-    engine.configure([pattern], [NIL], state_range=ranges, types=TYPES + 1)
-    guards.compile(GuardLayout(types=list("0123"), views=[], state_range=ranges, start=UNGUARDED))
-    wants = [Want(type_code=code, predicate=0, opens=code == 0) for code in range(3)]
-    traces.configure(types=TYPES + 1, wants=wants, end_types=[], tracks_all=False)
-    visits = traces.advance(columns, guards)
-    found = engine.process(visits, columns, guards.tables, first_sequence=0, capacity=traces.capacity)
-    assert len(found) == known
-    assert len(found.bound_sequence) == 3 * known
-    assert traces.counters["open"] == 1_000
-
-
 def saved_state():
     harness = running(chain([0, 1, 2], within_us=50), kleene())
     harness.process(columns_of([0, 1, 0, 1, 1, 2, 0], keys=[1, 1, 2, 2, 1, 1, 3]))
@@ -528,13 +572,14 @@ def test_damaged_arrays_are_refused_or_harmless(seed: int) -> None:
     except StateFormatError:
         return
     harness.events = 7
-    harness.process(columns_of([1, 2, 1, 2, 3], [7, 8, 9, 10, 11], keys=[1, 1, 2, 2, 1]))
-    assert harness.engine.stats.held >= 0
+    found, _, _ = harness.process(columns_of([1, 2, 1, 2, 3], [7, 8, 9, 10, 11], keys=[1, 1, 2, 2, 1]))
+    assert all(0 <= event <= sequence for sequence, _, bound in found for _, event in bound)
 
 
 def test_a_pattern_with_too_many_aliases_is_not_taken() -> None:
     pattern = SharedPattern(
         states=2,
+        terms=[1, 1],
         depth=[0, 1],
         transitions=[
             SharedTransition(type_code=0, source=0, target=1, alias=1 << 15, predicate=0, accepts=True, goes_on=False)
@@ -545,7 +590,7 @@ def test_a_pattern_with_too_many_aliases_is_not_taken() -> None:
 
 
 def test_a_deviating_trace_may_match_again() -> None:
-    guard = Guard({0: [frozenset("2"), frozenset("2"), frozenset("2")]}, {"1": frozenset("2")})
+    guard = Guard({0: [{1: frozenset("2")}] * 3}, {"1": frozenset("2")})
     harness = Harness(guard)
     harness.configure({0: chain([0, 1])})
     matches, endings, _ = harness.process(columns_of([0, 2, 0, 1, 0, 1]))

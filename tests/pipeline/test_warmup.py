@@ -31,8 +31,8 @@ for found in pkgutil.iter_modules(nfa.__path__, "nfa."):
 """
 
 
-def test_both_engines_find_their_matches():
-    assert exercise() == 9
+def test_both_engines_find_their_matches_under_both_guards():
+    assert exercise() == 18
 
 
 def test_every_kernel_that_the_matcher_calls_is_called():

@@ -111,6 +111,18 @@ def test_an_alert_arrives_signed(stores, clock, registration, receiver):
     assert stores.webhooks.stats(webhook.id).delivered == 1
 
 
+def test_a_correction_arrives_signed_under_its_own_id(stores, clock, registration, receiver):
+    webhook = registration.register_webhook(receiver.url)
+    row = SinkRow(kind="correction", stream="s", id="c0", body=orjson.dumps({"id": "c0", "pattern": "p", "alert": "ü"}))
+    stores.corrections.append([row], 1, stores.webhooks.all())
+    receiver.statuses = [500]
+    assert run_rounds(stores, clock, 3) == [1, 1, 0]
+    (headers, body), (_, repeated) = receiver.received
+    assert Webhook(webhook.secret).verify(body, headers) == {"id": "c0", "pattern": "p", "alert": "ü"}
+    assert receiver.ids() == ["c0", "c0"]
+    assert repeated == body
+
+
 def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, registration, receiver):
     webhook = registration.register_webhook(receiver.url)
     receiver.statuses = [500, 302]

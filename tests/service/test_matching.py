@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from constraints import parse_constraints
-from nfa import parse_patterns
+from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
 from service.matching import SECTIONS, MatchOptions, match_document, match_events
 from streams import Event
@@ -39,7 +39,7 @@ def test_the_order_workload_matches_as_the_reference_says_with_and_without_pruni
     events = list(generate_events(workload, 7))
     constraint_set = derive_constraints(order_fulfilment())
     pruned = match_events(PATTERNS, events, constraint_set)
-    unpruned = match_events(PATTERNS, events, constraint_set, MatchOptions(is_pruning=False))
+    unpruned = match_events(PATTERNS, events, constraint_set, MatchOptions(prune=Prune.OFF))
     assert pruned.matches == unpruned.matches
     assert list(pruned.matches) == reference_matches(PATTERNS, events, constraint_set.end_events)
     assert {match.pattern for match in pruned.matches} == {"EP1", "Q1", "Q3"}
@@ -73,9 +73,16 @@ def test_the_document_is_the_contract() -> None:
             "detected": "1970-01-01T00:00:00.000003Z",
         },
     ]
-    assert document["deviations"] == [{"key": "k", "event": "e4", "type": "X"}]
+    (deviation,) = document["deviations"]
+    assert (deviation["key"], deviation["event"], deviation["type"], deviation["kind"]) == (
+        "k",
+        "e4",
+        "X",
+        "occurrence",
+    )
+    assert deviation["constraints"] == ["exclusive(A, X)"]
     assert document["stats"]["events"] == 4
-    assert set(document) == {"matches", "timeouts", "ended", "deviations", "overflow", "stats"}
+    assert set(document) == {"matches", "timeouts", "ended", "deviations", "corrections", "overflow", "stats"}
 
 
 def test_endings_carry_event_and_reason() -> None:
@@ -90,6 +97,66 @@ def test_endings_carry_event_and_reason() -> None:
             "reason": "L ends it: exclusive(L, U) means that U u can no longer come",
         }
     ]
+
+
+def test_the_document_of_constraints_says_how_to_prune_unless_the_call_does() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
+    parsed = parse_constraints({"exclusive": [["L", "U"]], "settings": {"prune": "shadow"}}).constraint_set
+    events = trace("ALUAU")
+    shadow, state, off = (
+        match_events(patterns, events, parsed, MatchOptions(prune=prune)) for prune in (None, Prune.STATE, Prune.OFF)
+    )
+    remarks = [(match.bindings["a"], match.would_be_lost, match.deviating) for match in shadow.matches]
+    assert remarks == [(("e1",), True, True), (("e1",), True, True), (("e4",), False, True)]
+    assert shadow.stats.shadow_lost == 2
+    assert [match.bindings["a"] for match in state.matches] == [("e4",)]
+    assert [match.bindings for match in off.matches] == [match.bindings for match in shadow.matches]
+    assert [[trace.deviation.event_id for trace in one.deviations] for one in (shadow, state, off)] == [["e3"]] * 3
+    assert [one.deviations[0].deviation.released for one in (state, off)] == [1, 0]
+    listed = shadow.to_document()["matches"][0]
+    assert (listed["would_be_lost"], listed["deviating"]) == (True, True)
+    assert "would_be_lost" not in state.to_document()["matches"][0]
+
+
+def test_violations_that_are_ignored_are_counted() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
+    document = {"exclusive": [["L", "U"]], "settings": {"on_violation": "ignore"}}
+    report = match_events(patterns, trace("ALUAU"), parse_constraints(document).constraint_set)
+    assert (report.matches, report.deviations) == ((), ())
+    assert report.stats.ignored_violations == 2
+
+
+def test_what_constraints_decided_early_is_taken_back_when_they_are_broken() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, NOT X)")
+    constraint_set = parse_constraints(["prior(X, Z)"]).constraint_set
+    document = match_events(patterns, trace("AZX"), constraint_set).to_document()
+    (match,) = document["matches"]
+    assert (match["decided_by"], match["detected"]) == ("constraint", "1970-01-01T00:00:00.000002Z")
+    assert document["corrections"] == [
+        {
+            "pattern": "p",
+            "key": "k",
+            "bindings": {"a": ["e1"]},
+            "event": "e3",
+            "type": "X",
+            "time": "1970-01-01T00:00:00.000003Z",
+        }
+    ]
+    assert [found["kind"] for found in document["deviations"]] == ["order"]
+    assert document["stats"]["corrections"] == 1
+
+
+def test_events_of_one_time_are_not_held_against_an_unordered_stream() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
+    constraint_set = parse_constraints(["prior(A, L)"]).constraint_set
+    events = [
+        Event(id=f"e{n}", type=name, time_us=time, key="k") for n, (name, time) in enumerate([("L", 1), ("A", 1)])
+    ]
+    ordered, unordered = (
+        match_events(patterns, events, constraint_set, MatchOptions(ties=ties)) for ties in ("log", "simultaneous")
+    )
+    assert [trace.reason.kind for trace in ordered.deviations] == ["order"]
+    assert unordered.deviations == ()
 
 
 def test_matches_are_sorted_by_end_start_and_bindings() -> None:

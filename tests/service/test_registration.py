@@ -81,7 +81,7 @@ def test_a_finer_key_is_taken_and_told_that_constraints_do_not_end_it(registrati
     registration.upload_constraints("orders", ["exclusive(B, C)"])
     (warning,) = registration.register_pattern("orders", f"{PATTERN} WHERE [{key}]").warnings
     assert "finer by customer" in warning
-    assert registration.pattern("p")[1] == ()
+    assert registration.pattern("p")[1].conditions == ()
 
 
 def test_the_json_form_is_stored_as_text(registration):
@@ -159,9 +159,11 @@ def test_event_types_that_cannot_come_are_warned_of(registration):
 def test_failing_conditions_are_told_in_words(registration):
     registration.upload_constraints("orders", ["exclusive(B, C)"])
     registration.register_pattern("orders", PATTERN)
-    report, conditions = registration.pattern("p")
+    report, found = registration.pattern("p")
     assert report.pattern.name == "p"
-    (condition,) = [found for found in conditions if found.event_type == "C" and len(found.bound) == 1]
+    (condition,) = [
+        condition for condition in found.conditions if condition.event_type == "C" and len(condition.bound) == 1
+    ]
     assert "A a" in condition.text
     assert "exclusive(B, C)" in condition.text
 

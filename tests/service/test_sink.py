@@ -3,11 +3,12 @@ import pytest
 
 from pipeline import OutputRow, RowKind
 from service import AlertSink, Registration
+from service.stores import RegisteredWebhook
 
 pytestmark = pytest.mark.redis
 
 
-def row(kind, name, **fields):
+def row(kind, name, /, **fields):
     body = {"id": name, "stream": "s", "pattern": "p", "event_type": "A", "code": "c", **fields}
     return OutputRow(kind=RowKind(kind), stream="s", id=name, body=orjson.dumps(body), position="1-0", shard=0)
 
@@ -16,7 +17,8 @@ ROWS = [
     row("alert", "a1"),
     row("ending", "e1", form="p1", constraints=["prior(A, B)"], atom="A a"),
     row("alert", "a2"),
-    row("deviation", "d1"),
+    row("deviation", "d1", kind="order", pattern=None),
+    row("correction", "c1", alert="a1"),
     row("timeout", "t1", missing=["b", "c"]),
     row("dead-letter", "l1"),
     row("ending", "e2", form="p1", constraints=["prior(A, B)"], atom="A a"),
@@ -33,11 +35,32 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert [ending["id"] for ending in stores.endings.recent(9)] == ["e2", "e1"]
     assert [counter["count"] for counter in stores.endings.counts()] == [2]
     assert stores.timeouts.counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
-    assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "count": 1}]
+    assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "kind": "order", "count": 1}]
+    assert stores.corrections.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
     assert stores.dead_letters.counts() == [{"stream": "s", "code": "c", "count": 1}]
-    assert stores.deliveries.queued() == 2
+    assert stores.deliveries.queued() == 3
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
-    assert [delivery.alert for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)] == ["a1", "a2"]
+    claimed = {delivery.alert: delivery.body for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)}
+    assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "delivered"),
+    [
+        ({"kinds": ("deviation",)}, {"d1"}),
+        ({"kinds": ("deviation",), "pattern": "p"}, set()),
+        ({"kinds": ("alert", "correction", "deviation"), "stream": "s"}, {"a1", "a2", "c1", "d1"}),
+        ({"kinds": ("correction",), "pattern": "p"}, {"c1"}),
+        ({"kinds": ("correction",), "pattern": "q"}, set()),
+    ],
+)
+def test_a_webhook_gets_what_it_asks_for(stores, clock, wanted, delivered):
+    fields = {"stream": None, "pattern": None, **wanted}
+    stores.webhooks.put(
+        RegisteredWebhook(id="w", url="http://x", secret="whsec_", is_enabled=True, registered_us=0, **fields)
+    )
+    AlertSink(stores, clock)(ROWS, 1)
+    assert {delivery.alert for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)} == delivered
 
 
 def test_nothing_needs_no_redis(stores, clock, client):

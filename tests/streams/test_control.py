@@ -50,6 +50,14 @@ def test_the_bytes_of_the_first_format_are_read_and_written(record: ControlRecor
     assert encode_control(record) == golden
 
 
+def test_a_pattern_that_constraints_do_not_end_says_so_and_others_say_nothing() -> None:
+    record = PatternOn(name="p", version=3, text="PATTERN p EVENT A a", is_guarded=False)
+    body = encode_control(record)
+    assert orjson.loads(body)["constraints"] == "off"
+    assert decode_control(RecordKind.PATTERN_ON, body) == record
+    assert "constraints" not in orjson.loads(encode_control(PatternOn(name="p", version=3, text="x")))
+
+
 def test_every_kind_but_events_has_a_record_and_a_golden_file() -> None:
     assert {*KINDS.values(), RecordKind.EVENTS} == set(RecordKind)
     assert {path.name for path in GOLDEN.glob("*.json")} == {f"{kind.value}-v1.json" for kind in KINDS.values()}
@@ -69,6 +77,11 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
         (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": 0, "text": "x"}, "version is 0"),
         (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": True, "text": "x"}, "version is True"),
         (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": 1, "text": ""}, "text is ''"),
+        (
+            RecordKind.PATTERN_ON,
+            {"format": 1, "name": "p", "version": 1, "text": "x", "constraints": ["off"]},
+            "'on' or 'off' is wanted",
+        ),
         (RecordKind.CONSTRAINTS_ON, {"format": 1, "name": "c", "version": 1}, "document is not a JSON object"),
         (
             RecordKind.CONSTRAINTS_ON,

@@ -20,6 +20,81 @@ def test_constraints_come_as_json_and_are_shown_in_words(orders):
     assert (listed["stream"], listed["version"]) == ("orders", 1)
 
 
+def test_rules_symbols_and_settings_are_shown(orders):
+    text = """
+stream: orders
+constraints:
+  - response(A, B)
+  - prior: ["Q [price > 1000]", C]
+settings: {prune: shadow, on_violation: ignore, frequencies: {A: 0.2}, max_monitor_states: 99}
+"""
+    shown = orders.post("/v1/constraints", content=text, headers=YAML).json()
+    assert "response(A, B)" in shown["rules"]
+    assert shown["symbols"] == ["Q [price > 1000]"]
+    assert shown["constraints"][-1] == "prior(Q [price > 1000], C)"
+    assert shown["settings"] == {
+        "prune": "shadow",
+        "on_violation": "ignore",
+        "unknown_types": "ignore",
+        "completion": "assumed",
+        "types": [],
+        "frequencies": {"A": 0.2},
+        "max_monitor_states": 99,
+    }
+    assert any("matches in them may be lost" in notice for notice in shown["notices"])
+    assert orders.get("/v1/constraints/orders").json() == shown
+
+
+def test_every_version_is_kept(orders, check_problem):
+    check_problem(orders.get("/v1/constraints/orders/versions"), 404, "unknown-constraints")
+    for document in (["exclusive(A, C)"], {"prior": [["A", "B"]], "settings": {"prune": "off"}}):
+        orders.post("/v1/constraints?stream=orders", json=document)
+    newest, oldest = orders.get("/v1/constraints/orders/versions").json()["items"]
+    assert (newest["version"], newest["constraints"], newest["settings"]["prune"]) == (2, ["prior(A, B)"], "off")
+    assert (oldest["version"], oldest["constraints"], oldest["end"]) == (1, ["exclusive(A, C)"], ["Z"])
+    assert oldest["settings"]["prune"] == "state"
+
+
+def test_the_analysis_tells_what_patterns_make_of_the_constraints(orders, check_problem):
+    check_problem(orders.get("/v1/constraints/orders/analysis"), 404, "unknown-constraints")
+    document = ["require(B, A)", "prior(A, B)", "exclusive(B, C)", "exclusive(X, Y)"]
+    orders.post("/v1/constraints?stream=orders", json=document)
+    orders.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, OR(B b, SEQ(X x, Y y)))"})
+    for text, switch in (("PATTERN free EVENT SEQ(A a, B b)", "off"), ("PATTERN finer EVENT A WHERE [key, w]", "on")):
+        orders.post("/v1/patterns", json={"stream": "orders", "text": text, "constraints": switch})
+    shown = orders.get("/v1/constraints/orders/analysis").json()
+    assert (shown["stream"], shown["version"]) == ("orders", 1)
+    monitor = shown["monitor"]
+    assert monitor["distinguishes"] == ["A", "B", "C", "X", "Y", "Z"]
+    assert monitor["is_whole"]
+    assert 1 < monitor["estimated_states"] <= monitor["max_states"]
+    (pattern,) = shown["patterns"]
+    assert (pattern["pattern"], pattern["can_match"]) == ("p", True)
+    assert [dead["constraints"] for dead in pattern["dead_alternatives"]] == [["exclusive(X, Y)"]]
+    assert [found["atom"] for found in pattern["redundant_steps"]] == ["A a"]
+    assert any(state["earliest"] and state["earliest"]["event"] == "C" for state in pattern["states"])
+    assert "exclusive(B, C)" not in shown["unused"]["constraints"]
+
+
+def test_what_does_not_fit_the_monitor_is_told(orders):
+    pairs = [["A", "B"], ["C", "D"], ["E", "F"], ["G", "H"]]
+    document = {"exclusive": pairs, "settings": {"max_monitor_states": 5}}
+    orders.post("/v1/constraints?stream=orders", json=document)
+    orders.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(Q q, C c)"})
+    monitor = orders.get("/v1/constraints/orders/analysis").json()["monitor"]
+    assert not monitor["is_whole"]
+    assert monitor["estimated_states"] <= monitor["max_states"] == 5
+    assert "exclusive(C, D)" not in monitor["left_out"]
+    assert monitor["candidates"][0]["is_chosen"]
+
+
+def test_types_that_the_stream_declares_are_known_where_others_deviate(http):
+    http.post("/v1/streams", json={"name": "few", "event_types": ["A", "B", "C"], "end_events": ["C"]})
+    document = {"prior": [["A", "B"]], "settings": {"unknown_types": "deviate", "types": ["D"]}}
+    shown = http.post("/v1/constraints?stream=few", json=document).json()
+    assert shown["settings"]["types"] == ["A", "B", "C", "D"]
+
+
 def test_constraints_come_as_yaml(orders):
     text = "stream: orders\nexclusive:\n  - [A, C]\n"
     assert orders.post("/v1/constraints", content=text, headers=YAML).json()["constraints"] == ["exclusive(A, C)"]

@@ -25,6 +25,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "stream": "orders",
         "version": 1,
         "text": TEXT,
+        "constraints": "on",
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],
@@ -83,11 +84,32 @@ def test_its_failing_conditions_are_told_in_words(orders):
     assert {
         "event": "C",
         "bound": ["A a"],
+        "symbols": [],
+        "after": [],
         "form": "p2",
         "constraints": ["exclusive(B, C)"],
         "atoms": ["B b"],
+        "forbidden": [],
+        "is_takable": False,
         "text": "with A a bound, C ends the partial match: exclusive(B, C) means that B b can no longer come",
     } in conditions
+
+
+def test_what_the_constraints_mean_for_it_is_told_state_by_state(orders):
+    document = {
+        "constraints": ["exclusive(B, C)", "exclusive(B, D)", "exclusive(X, Y)"],
+        "settings": {"frequencies": {"C": 0.25, "D": 0.0}},
+    }
+    orders.post("/v1/constraints?stream=orders", json=document)
+    register(orders, "PATTERN p EVENT SEQ(A a, OR(B b, SEQ(X x, Y y)))")
+    shown = orders.get("/v1/patterns/p").json()
+    (dead,) = shown["dead_alternatives"]
+    assert (dead["alternative"], dead["constraints"]) == (2, ["exclusive(X, Y)"])
+    (state,) = [found for found in shown["states"] if (found["alternative"], found["bound"]) == (1, ["A a"])]
+    assert state["earliest"]["event"] == "Z"
+    assert {"C", "D"} <= {found["event"] for found in shown["failing_conditions"] if found["bound"] == ["A a"]}
+    assert "C (25%)" in state["text"]
+    assert (shown["endings"]["total"], shown["endings"]["reasons"]) == (0, [])
 
 
 def test_the_same_text_is_the_same_version(orders):
@@ -108,6 +130,39 @@ def test_an_impossible_pattern_is_refused_with_the_reason(orders, check_problem)
     body = check_problem(register(orders), 409, "unsatisfiable-pattern")
     assert body["terms"][0]["constraints"] == ["exclusive(A, B)"]
     assert orders.get("/v1/patterns").json() == {"items": []}
+
+
+def test_a_pattern_that_only_a_not_makes_impossible_may_be_meant(orders, check_problem):
+    orders.post("/v1/constraints?stream=orders", json=["require(A, B)", "prior(A, B)"])
+    text = "PATTERN unanswered EVENT SEQ(A a, NOT B)"
+    body = check_problem(register(orders, text), 409, "unsatisfiable-pattern")
+    assert "register it with constraints: off" in body["detail"]
+    assert body["is_violation"] is True
+    answer = orders.post("/v1/patterns", json={"stream": "orders", "text": text, "constraints": "off"})
+    assert (answer.status_code, answer.json()["constraints"]) == (201, "off")
+    shown = orders.get("/v1/patterns/unanswered").json()
+    assert (shown["constraints"], shown["failing_conditions"]) == ("off", [])
+    again = orders.post("/v1/constraints?stream=orders", json=["require(A, B)", "prior(A, B)", "exclusive(A, C)"])
+    assert again.json()["warnings"] == []
+
+
+def test_what_an_order_makes_impossible_is_not_said_to_look_for_a_violation(orders, check_problem):
+    orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"])
+    body = check_problem(register(orders, "PATTERN p EVENT SEQ(A a, B b, NOT C)"), 409, "unsatisfiable-pattern")
+    assert "constraints: off" not in body["detail"]
+
+
+def test_the_switch_makes_another_version(orders, check_problem):
+    assert register(orders).json()["version"] == 1
+    off = orders.post("/v1/patterns", json={"stream": "orders", "text": TEXT, "constraints": "off"})
+    assert (off.status_code, off.json()["version"]) == (201, 2)
+    maybe = orders.post("/v1/patterns", json={"stream": "orders", "text": TEXT, "constraints": "maybe"})
+    check_problem(maybe, 422, "wrong-shape")
+
+
+def test_a_not_on_finer_traces_does_not_look_at_the_whole_of_them(orders):
+    orders.post("/v1/constraints?stream=orders", json=["require(A, B)", "prior(A, B)"])
+    assert register(orders, "PATTERN p EVENT SEQ(A a, NOT B) WHERE [key, part]").status_code == 201
 
 
 def test_another_key_is_refused(orders, check_problem):

@@ -6,16 +6,21 @@ import pytest
 from pipeline import ShardState
 from pipeline.testing import Step, event, log_of
 from service import AlertSink
+from service.testing import SinkRow
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = pytest.mark.redis
 
 STEPS: list[Step] = [
-    StreamOn(StreamDeclaration(name="orders")),
+    StreamOn(StreamDeclaration(name="orders", end_events=("Z",))),
     PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b)"),
     PatternOn(name="late", version=1, text="PATTERN late EVENT SEQ(A a, D d) WITHIN 2 s LIMIT 5 EMIT TIMEOUTS"),
-    ConstraintsOn(name="orders", version=1, document={"constraints": ["exclusive(B, C)", "prior(A, C)"]}),
+    PatternOn(name="never", version=1, text="PATTERN never EVENT SEQ(P a, NOT X)"),
+    ConstraintsOn(
+        name="orders", version=1, document={"constraints": ["exclusive(B, C)", "prior(A, C)", "prior(X, Y)"]}
+    ),
     [event(1, "A"), event(2, "B"), event(3, "A", "j"), event(4, "C", "j"), event(5, "A", "j"), event(6, "B")],
+    [event(7, "P", "i"), event(8, "Y", "i"), event(9, "X", "i")],
 ]
 
 
@@ -35,7 +40,7 @@ def test_alerts_are_listed_in_pages(found):
     assert (first["key"], first["bindings"], first["stream"]) == ("k", {"a": ["e1"], "b": ["e2"]}, "orders")
     assert first["why"]
     rest = found.get("/v1/alerts", params={"after": page["next"]}).json()
-    assert [alert["bindings"]["b"] for alert in rest["items"]] == [["e6"]]
+    assert [alert["bindings"].get("b") for alert in rest["items"]] == [["e6"], None]
     assert rest["next"] is None
     later = found.get("/v1/alerts", params={"after": rest["after"]}).json()
     assert later == {"items": [], "next": None, "after": rest["after"]}
@@ -45,7 +50,43 @@ def test_alerts_are_filtered(found):
     assert len(found.get("/v1/alerts?stream=orders&pattern=p").json()["items"]) == 2
 
 
-@pytest.mark.parametrize("resource", ["alerts", "timeouts", "endings", "deviations", "dead-letters", "patterns"])
+def test_an_early_alert_and_its_correction_are_told(found):
+    (alert,) = found.get("/v1/alerts?pattern=never").json()["items"]
+    assert (alert["type"], alert["decided_by"], alert["detected_at"]) == (
+        "alert",
+        "constraint",
+        "1970-01-01T00:00:08Z",
+    )
+    assert "would_be_lost" not in alert
+    shown = found.get("/v1/corrections?stream=orders").json()
+    (correction,) = shown["items"]
+    assert (correction["type"], correction["alert"], correction["event"]) == ("correction", alert["id"], "e9")
+    assert shown["counts"] == [{"stream": "orders", "pattern": "never", "count": 1}]
+
+
+def test_alerts_of_a_deviating_trace_say_so(found):
+    pages = found.get("/v1/alerts?pattern=p").json()["items"]
+    assert [alert.get("deviating", False) for alert in pages] == [False, False]
+
+
+def test_endings_are_summed_up_by_pattern(found, check_problem):
+    (summary,) = found.get("/v1/endings/summary").json()["items"]
+    assert {name: summary[name] for name in ("stream", "pattern", "total", "by_form")} == {
+        "stream": "orders",
+        "pattern": "p",
+        "total": 1,
+        "by_form": {"p2": 1},
+    }
+    assert summary["reasons"] == [{"form": "p2", "constraints": "exclusive(B, C)", "atom": "B b", "count": 1}]
+    found.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"})
+    assert found.get("/v1/patterns/p").json()["endings"] == summary
+    assert found.get("/v1/endings/summary?stream=orders").json()["items"] == [summary]
+    check_problem(found.get("/v1/endings/summary?stream=nowhere"), 404, "unknown-stream")
+
+
+@pytest.mark.parametrize(
+    "resource", ["alerts", "corrections", "timeouts", "endings", "deviations", "dead-letters", "patterns"]
+)
 def test_a_filter_by_an_unknown_stream_is_a_404(orders, check_problem, resource):
     check_problem(orders.get(f"/v1/{resource}?stream=nowhere"), 404, "unknown-stream")
     assert orders.get(f"/v1/{resource}?stream=orders").json()["items"] == []
@@ -98,8 +139,22 @@ def test_endings_are_explained_and_counted(found):
 
 def test_deviations_are_told_and_counted(found):
     shown = found.get("/v1/deviations").json()
-    assert [(deviation["event"], deviation["event_type"]) for deviation in shown["items"]] == [("e5", "A")]
-    assert shown["counts"] == [{"stream": "orders", "event_type": "A", "count": 1}]
+    last, first = shown["items"]
+    assert (first["type"], first["event"], first["event_type"], first["kind"]) == ("deviation", "e5", "A", "order")
+    assert (first["constraints"], first["released"]) == (["prior(A, C)"], 1)
+    assert "A came after C" in first["reason"]
+    assert last["event"] == "e9"
+    assert shown["counts"] == [
+        {"stream": "orders", "event_type": "A", "kind": "order", "count": 1},
+        {"stream": "orders", "event_type": "X", "kind": "order", "count": 1},
+    ]
+
+
+def test_deviations_of_an_earlier_release_are_shown(orders, stores):
+    body = {"id": "d", "key": "k", "event": "e", "event_type": "A", "time": "t", "version": 1, "reason": "r"}
+    stores.deviations.append([SinkRow(kind="deviation", stream="orders", id="d", body=orjson.dumps(body))], 1)
+    (shown,) = orders.get("/v1/deviations").json()["items"]
+    assert (shown["kind"], shown["constraints"], shown["reason"]) == (None, [], "r")
 
 
 def test_entries_that_the_pipeline_cannot_read_are_dead_letters(found):

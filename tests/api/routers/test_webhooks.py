@@ -35,5 +35,13 @@ def test_a_webhook_may_ask_only_for_what_exists(orders, check_problem):
     assert orders.post("/v1/webhooks", json={"url": URL, "stream": "orders"}).json()["stream"] == "orders"
 
 
+def test_a_webhook_gets_alerts_and_corrections_unless_it_asks_for_something_else(http, check_problem):
+    assert http.post("/v1/webhooks", json={"url": URL}).json()["kinds"] == ["alert", "correction"]
+    created = http.post("/v1/webhooks", json={"url": URL, "kinds": ["deviation", "alert", "deviation"]}).json()
+    assert http.get(f"/v1/webhooks/{created['id']}").json()["kinds"] == ["deviation", "alert"]
+    for kinds in ([], ["ending"]):
+        check_problem(http.post("/v1/webhooks", json={"url": URL, "kinds": kinds}), 422, "wrong-shape")
+
+
 def test_a_body_of_another_shape_is_a_422(http, check_problem):
     check_problem(http.post("/v1/webhooks", json={"address": URL}), 422, "wrong-shape")

@@ -37,7 +37,20 @@ def test_match_takes_several_patterns_constraints_and_gzip(call, files: Path) ->
         ("any_cancelled", "t2", "e4"),
     ]
     assert document["ended"][0]["reason"] == "Ship ends it: prior(Cancel, Ship) means that Cancel c can no longer come"
-    assert document["deviations"] == [{"key": "t2", "event": "e5", "type": "Cancel"}]
+    assert document["deviations"] == [
+        {
+            "key": "t2",
+            "event": "e5",
+            "type": "Cancel",
+            "time": "2026-01-01T00:00:03Z",
+            "kind": "order",
+            "constraints": ["prior(Cancel, Ship)"],
+            "symbols": [],
+            "released": 1,
+            "reason": "Cancel came after Ship, against prior(Cancel, Ship)",
+        }
+    ]
+    assert document["corrections"] == []
     _, unpruned, _ = call(*arguments, "--constraints", "rules.yaml", "--no-prune", "--output", "json")
     assert orjson.loads(unpruned)["ended"] == []
     assert len(orjson.loads(unpruned)["matches"]) == 3
@@ -147,6 +160,63 @@ def test_contradictory_constraints_are_refused(call, files: Path) -> None:
         status, _, err = call(*command, "--constraints", "bad.yaml")
         assert status == 2
         assert "exclusive(A, B)" in err
+
+
+def test_check_tells_everything_as_json(call, files: Path) -> None:
+    (files / "many.yaml").write_text(
+        "constraints:\n  - not succession: [Ship, Cancel]\n  - response(Quote, Ship)\n  - exclusive(X, Y)\n"
+        "settings: {on_violation: ignore, frequencies: {Ship: 0.25}}\n"
+    )
+    (files / "two.pattern").write_text(
+        "PATTERN one EVENT SEQ(Quote q, OR(Cancel c, SEQ(X x, Y y))) PATTERN two EVENT A"
+    )
+    status, out, _ = call("check", "two.pattern", "--constraints", "many.yaml", "--json")
+    document = orjson.loads(out)
+    assert status == 0
+    assert "prior(Cancel, Ship)" in document["constraints"]
+    assert "response(Quote, Ship)" in document["rules"]
+    assert (document["settings"]["on_violation"], document["clash"]) == ("ignore", None)
+    assert len(document["notices"]) == 1
+    one, two = document["patterns"]
+    assert (one["pattern"], one["is_satisfiable"], two["failing_conditions"]) == ("one", True, [])
+    (dead,) = one["dead_alternatives"]
+    assert (dead["alternative"], dead["constraints"]) == (2, ["exclusive(X, Y)"])
+    (ship,) = [
+        found for found in one["failing_conditions"] if (found["event"], found["bound"]) == ("Ship", ["Quote q"])
+    ]
+    assert (ship["form"], ship["atoms"]) == ("p1", ["Cancel c"])
+    assert all(0 <= state["probability"] <= 1 for state in one["states"])
+    assert {"Ship", "Cancel"} <= set(document["monitor"]["distinguishes"])
+    assert 1 < document["monitor"]["estimated_states"] <= document["monitor"]["max_states"] == 65_536
+    assert "constraints" in document["unused"]
+
+
+def test_check_tells_a_clash_as_json(call, files: Path) -> None:
+    (files / "bad.yaml").write_text("- existence: A\n- absence: A\n- prior: [B, C]\n")
+    status, out, _ = call("check", "any.pattern", "--constraints", "bad.yaml", "--json")
+    document = orjson.loads(out)
+    assert (status, document["patterns"]) == (2, [])
+    assert sorted(document["clash"]["constraints"]) == ["absence(A)", "existence(A)"]
+    assert "no trace can keep" in document["clash"]["text"]
+
+
+def test_check_says_what_looks_for_a_violation(call, files: Path) -> None:
+    (files / "answered.yaml").write_text("- require: [Quote, Answer]\n- prior: [Quote, Answer]\n")
+    arguments = ["check", "PATTERN p EVENT SEQ(Quote q, NOT Answer)", "--constraints", "answered.yaml"]
+    status, out, _ = call(*arguments)
+    assert status == 1
+    assert "register it with constraints: off" in out
+    status, out, _ = call(*arguments, "--json")
+    (found,) = orjson.loads(out)["patterns"]
+    assert (status, found["is_satisfiable"], found["asks_for_violation"]) == (1, False, True)
+
+
+def test_check_says_what_nobody_needs(call, files: Path) -> None:
+    (files / "more.yaml").write_text("- prior: [Cancel, Ship]\n- exclusive: [X, Y]\n- require: [Cancel, Quote]\n")
+    _, out, _ = call("check", "any.pattern", "--constraints", "more.yaml")
+    assert "no pattern profits from exclusive(X, Y)" in out
+    assert "monitor: all names are told apart" in out
+    assert "with Quote q bound, a partial match is ended (expected in " in out
 
 
 def test_match_says_which_patterns_can_never_match(call, files: Path) -> None:

@@ -57,7 +57,7 @@ def test_only_what_is_asked_for_is_listed(call, tmp_path: Path) -> None:
     assert (timeouts["matches"], len(timeouts["timeouts"])) == ([], 1)
     assert usual["stats"] == timeouts["stats"]
     assert usual["stats"]["timeouts"] == 1
-    assert set(usual) == {"matches", "timeouts", "ended", "deviations", "overflow", "stats"}
+    assert set(usual) == {"matches", "timeouts", "ended", "deviations", "corrections", "overflow", "stats"}
 
 
 def test_an_unknown_section_is_refused(call, tmp_path: Path) -> None:
@@ -95,6 +95,23 @@ def test_people_read_detection_returns_timeouts_and_losses(call, tmp_path: Path)
         "1 matches beyond the limit per event were counted, not listed\n"
         "    p  as time passed: 1 matches, 0 partial matches\n"
     )
+
+
+def test_people_read_violations_corrections_and_what_pruning_would_have_lost(call, tmp_path: Path) -> None:
+    (tmp_path / "p.pattern").write_text("PATTERN p EVENT SEQ(A a, NOT X) PATTERN q EVENT SEQ(A a, X x)")
+    (tmp_path / "rules.yaml").write_text("- prior: [X, Z]\n")
+    rows = [{"id": f"e{n}", "type": name, "time": n, "key": "k"} for n, name in enumerate("AZX", 1)]
+    (tmp_path / "e.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    arguments = ["match", "--pattern", "p.pattern", "--events", "e.jsonl", "--constraints", "rules.yaml"]
+    status, out, _ = call(*arguments)
+    assert status == 0
+    assert "detected 1970-01-01T00:00:00.000002Z, decided by the constraints" in out
+    assert "first event by which a trace breaks its constraints:\nk  e3  order, 1 bound events had been let go" in out
+    assert "told early, and taken back:\np  k  e3\n    a=e1\n" in out
+    _, out, _ = call(*arguments, "--outputs", "matches", "--prune", "shadow")
+    assert "deviating, would be lost with pruning" in out
+    assert "1 matches would have been lost with pruning" in out
+    assert "breaks its constraints" not in out
 
 
 def test_a_pattern_may_be_json(call, files: Path) -> None:

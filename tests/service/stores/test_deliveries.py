@@ -3,6 +3,7 @@ import pytest
 
 from service.errors import UnknownWebhook
 from service.stores import Outcome, RegisteredWebhook
+from service.stores.webhooks import WEBHOOKS_KEY
 from service.testing import SinkRow
 
 pytestmark = pytest.mark.redis
@@ -123,6 +124,21 @@ def test_a_disabled_webhook_stays_listed(stores, webhook):
     stores.webhooks.delete("w")
     stores.webhooks.disable(webhook)
     assert stores.webhooks.all() == []
+
+
+def test_a_correction_carries_its_body_from_attempt_to_attempt(stores, webhook):
+    row = SinkRow(kind="correction", stream="s", id="c", body=orjson.dumps({"id": "c", "pattern": "p"}))
+    stores.corrections.append([row], 1, [webhook], 0)
+    (delivery,) = stores.deliveries.claim(0, LEASE_US, 1)
+    stores.deliveries.settle(delivery, Outcome(verdict="retry", at_us=1, error="no answer", next_us=2))
+    (again,) = stores.deliveries.claim(2, LEASE_US, 1)
+    assert (again.attempts, again.body) == (1, row.body.decode())
+
+
+def test_webhooks_of_an_earlier_release_get_what_is_usual(stores, client):
+    fields = {"id": "w", "url": "http://x", "secret": "s", "stream": None, "pattern": None, "is_enabled": True}
+    client.hset(WEBHOOKS_KEY, "w", orjson.dumps({"format": 1, **fields, "registered_us": 0}))
+    assert stores.webhooks.get("w").kinds == ("alert", "correction")
 
 
 def test_an_outcome_without_a_next_time_cannot_be_a_retry(queue):

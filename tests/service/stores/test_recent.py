@@ -3,13 +3,13 @@
 import orjson
 import pytest
 
-from service.stores import DeadLetterStore, DeviationStore, EndingStore
+from service.stores import CorrectionStore, DeadLetterStore, DeviationStore, EndingStore, RegisteredWebhook
 from service.testing import SinkRow
 
 pytestmark = pytest.mark.redis
 
 
-@pytest.fixture(params=[EndingStore, DeviationStore, DeadLetterStore])
+@pytest.fixture(params=[EndingStore, DeviationStore, CorrectionStore, DeadLetterStore])
 def store(request, client):
     return request.param(client, kept=10_000)
 
@@ -59,6 +59,32 @@ def test_records_of_one_stream_are_found_among_many(store):
     store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
     assert [record["id"] for record in store.recent(9, stream="orders")] == ["r1200", "r600", "r0"]
     assert len(store.recent(2, stream="orders")) == 2
+
+
+def test_counters_are_chosen_by_their_fields(store):
+    store.append([row(1), row(2, "payments"), row(3)], 0)
+    assert [counter["count"] for counter in store.counts(stream="orders")] == [2]
+    assert store.counts(stream="nowhere") == []
+
+
+def test_counters_of_an_earlier_release_are_read(client):
+    client.hset(DeviationStore.counts_key(), '["orders","A"]', 3)
+    assert DeviationStore(client).counts() == [{"stream": "orders", "event_type": "A", "kind": "", "count": 3}]
+
+
+def test_what_is_delivered_is_queued_once_with_its_row(client, stores):
+    webhook = RegisteredWebhook(
+        id="w", url="http://x", secret="whsec_", stream="orders", pattern=None, is_enabled=True, registered_us=0
+    )
+    rows = [row(1), row(2, "payments"), row(3)]
+    for _ in range(2):
+        CorrectionStore(client).append(rows, 7, [webhook], 5)
+    EndingStore(client).append(rows, 7, [webhook], 5)
+    claimed = stores.deliveries.claim(5, 1, 9)
+    assert [(found.id, found.queued_us, found.body) for found in claimed] == [
+        ("w:r1", 5, rows[0].body.decode()),
+        ("w:r3", 5, rows[2].body.decode()),
+    ]
 
 
 def test_endings_are_counted_by_their_reason(client):

@@ -12,7 +12,7 @@ from service.errors import (
 )
 from service.stores import Registry
 from service.stores.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY, STREAMS_KEY
-from streams import FieldMapping, StreamDeclaration
+from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -65,6 +65,16 @@ def test_another_text_is_the_next_version_and_the_same_is_none(registry, stores)
     assert controls(stores) == ["pattern-on", "pattern-on"]
 
 
+def test_whether_constraints_count_is_a_matter_of_the_version(registry, stores):
+    registry.put_pattern("orders", "p", TEXT, 1)
+    off, is_off_new = registry.put_pattern("orders", "p", TEXT, 2, is_guarded=False)
+    assert (off.version, off.is_guarded, is_off_new) == (2, False, True)
+    assert registry.put_pattern("orders", "p", TEXT, 3, is_guarded=False) == (off, False)
+    assert registry.pattern("p") == off
+    controls = [decode_control(entry.kind, entry.body) for entry in stores.log.read_range(0)]
+    assert [control.is_guarded for control in controls if isinstance(control, PatternOn)] == [True, False]
+
+
 def test_versions_go_on_after_a_pattern_was_deleted(registry, stores):
     registry.put_pattern("orders", "p", TEXT, 1)
     registry.remove_pattern("p")
@@ -106,7 +116,21 @@ def test_another_document_is_the_next_version_and_the_same_is_none(registry, cli
     assert sorted(client.hkeys(CONSTRAINT_VERSIONS_KEY)) == [b"1@orders", b"2@orders"]
 
 
+def test_every_version_of_a_constraint_set_is_kept(registry):
+    documents = [{"end": [name]} for name in "XYZ"]
+    for number, document in enumerate(documents):
+        registry.put_constraints("orders", document, (), number)
+        registry.put_constraints("payments", {"end": ["P"]}, (), 9)
+    versions = registry.constraint_versions("orders")
+    assert [(record.version, record.document, record.uploaded_us) for record in versions] == [
+        (number + 1, document, number) for number, document in enumerate(documents)
+    ]
+    assert versions[-1] == registry.constraints("orders")
+
+
 def test_a_missing_constraint_set_is_named(registry):
+    with pytest.raises(UnknownConstraints, match="'orders'"):
+        registry.constraint_versions("orders")
     with pytest.raises(UnknownConstraints, match="'orders'"):
         registry.constraints("orders")
 
@@ -188,4 +212,4 @@ def test_endless_contention_is_told(registry, client, stores):
 def test_the_golden_record_of_version_1_is_read(registry, client):
     golden = {"format": 1, "name": "p", "stream": "s", "text": "t", "version": 4, "is_active": True, "registered_us": 9}
     client.hset(PATTERNS_KEY, "p", orjson.dumps(golden))
-    assert registry.pattern("p").version == 4
+    assert (registry.pattern("p").version, registry.pattern("p").is_guarded) == (4, True)

@@ -1,0 +1,19 @@
+"""What is known of a stream's constraints and patterns before the first event."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.schemas.analysis import AnalysisModel
+from api.services import Served
+
+router = APIRouter(prefix="/constraints", tags=["constraints"])
+
+
+@router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
+def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
+    """What the monitor tells apart, what each pattern makes of the constraints, and which constraints nobody uses.
+
+    Computed for this call, from the registered patterns; with hundreds of constraints it takes seconds.
+    """
+    return AnalysisModel.of(*services.registration.analysis(stream))

@@ -1,0 +1,24 @@
+"""Corrections: recent ones, and counters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from api.filters import StreamFilter
+from api.schemas.corrections import CorrectionList
+from api.services import Served
+
+router = APIRouter(prefix="/corrections", tags=["corrections"])
+
+
+@router.get("", summary="List recent corrections")
+def list_corrections(
+    services: Served,
+    stream: StreamFilter,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> CorrectionList:
+    """Alerts that were told early and do not hold, newest first, and counters by pattern."""
+    store = services.stores.corrections
+    return CorrectionList.from_domain(store.recent(limit, stream=stream), store.counts())

@@ -1,0 +1,106 @@
+"""What is known before the first event, on the wire."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field
+
+from api.wire import WireModel
+from service import SetInspection
+from service.stores import RegisteredConstraints
+
+
+class DeadAlternativeModel(WireModel):
+    """An alternative of a pattern that can never match."""
+
+    alternative: int = Field(description="Counts from 1.")
+    atoms: list[str] = Field(description="A minimal set of its steps in conflict.")
+    constraints: list[str] = Field(description="A minimal set of constraints that they clash with.")
+    forbidden: list[str] = Field(description="Types that must not come, if the steps alone would be possible.")
+    text: str
+
+
+class RedundantStepModel(WireModel):
+    """A step that says nothing, as the constraints make it certain."""
+
+    alternative: int = Field(description="Counts from 1.")
+    atom: str
+    text: str
+
+
+class LikelyEndingModel(WireModel):
+    """The event that is expected to end partial matches first."""
+
+    event: str
+    after: list[str] = Field(description="What has to come before it.")
+    form: str
+    probability: float = Field(description="Estimated part of the transactions in which it comes.")
+
+
+class StateModel(WireModel):
+    """What is to be expected of the partial matches that have bound some steps."""
+
+    alternative: int = Field(description="Counts from 1.")
+    bound: list[str]
+    probability: float = Field(description="Estimated part of the transactions in which something ends them early.")
+    earliest: LikelyEndingModel | None = Field(description="What ends them first most often; null: nothing does.")
+    text: str
+
+
+class CandidateModel(WireModel):
+    """Names that were weighed when the monitor could not tell all apart."""
+
+    names: list[str]
+    benefit: float = Field(description="Estimated work and state that they save per transaction.")
+    states_added: int
+    is_chosen: bool
+
+
+class MonitorModel(WireModel):
+    """What the monitor of a constraint set tells apart."""
+
+    distinguishes: list[str] = Field(description="Types and symbols.")
+    estimated_states: int = Field(description="At most so many monitor states; counting stops above the limit.")
+    max_states: int = Field(
+        description="The setting max_monitor_states; transactions that need more go on by bit tables, which never end "
+        "too much."
+    )
+    is_whole: bool = Field(description="Whether every constraint fits within the limit.")
+    left_out: list[str] = Field(description="Constraints that do not fit.")
+    watched: list[str] = Field(description="Longer clauses that the bit tables watch.")
+    candidates: list[CandidateModel] = Field(description="What was weighed, in the order of the decisions.")
+    text: str
+
+
+class PatternAnalysisModel(WireModel):
+    """What is known of one pattern."""
+
+    pattern: str
+    can_match: bool
+    dead_alternatives: list[DeadAlternativeModel]
+    redundant_steps: list[RedundantStepModel]
+    states: list[StateModel]
+
+
+class UnusedModel(WireModel):
+    """Constraints that end no partial match of any pattern any earlier. They may still find deviations."""
+
+    constraints: list[str]
+    visited_states: int = Field(description="Monitor states that were looked at.")
+    is_complete: bool = Field(description="Whether these are all.")
+
+
+class AnalysisModel(WireModel):
+    """What is known of a constraint set and the patterns that it ends early."""
+
+    stream: str
+    version: int
+    monitor: MonitorModel
+    patterns: list[PatternAnalysisModel]
+    unused: UnusedModel
+
+    @classmethod
+    def of(cls, record: RegisteredConstraints, found: SetInspection) -> Self:
+        """The wire form of an analysis."""
+        return cls.model_validate({"stream": record.stream, "version": record.version, **found.to_document()})

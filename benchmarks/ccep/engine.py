@@ -1,0 +1,132 @@
+"""One pattern on the matcher: what it holds, event by event and in bytes, what it finds, and how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.ccep.knowledge import END_EVENTS
+from benchmarks.ccep.modes import Mode
+from benchmarks.ccep.queries import Query
+from benchmarks.ccep.stream import OrderStream
+from nfa import Matcher, MatcherStats
+from streams import EventBatch
+
+_TIMED_ROWS = 65_536
+_CHECKPOINTS = 10  # of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a matcher held on a stream.
+
+    Attributes:
+        peak: Most held instances after an event, from ``OrderStream.settled`` on.
+        borders: The events after which ``held`` was read.
+        held: Held instances there.
+        state_bytes: Most bytes of state at these borders, as the matcher counts them, from ``settled`` on.
+        pattern_bytes: The same without the 16 bytes of each open trace, which every mode needs to know its trace.
+        checkpoint_bytes: Mean size of a checkpoint.
+        matches: Number of matches.
+        stats: The matcher's own counts at the end.
+    """
+
+    peak: int
+    borders: NDArray[np.int64]
+    held: NDArray[np.int64]
+    state_bytes: int
+    pattern_bytes: int
+    checkpoint_bytes: int
+    matches: int
+    stats: MatcherStats
+
+
+def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
+    """A fresh matcher with one pattern.
+
+    Args:
+        text: The pattern.
+        mode: Gives the guard.
+        knows_traces: Every open trace is known from its first event on, as under a guard. R-CEP may do without.
+    """
+    guard = mode.guard()
+    matcher = Matcher(end_events=END_EVENTS, may_be_guarded=guard is not None or knows_traces)
+    matcher.add_pattern(text)
+    if guard is not None:
+        matcher.set_guard(1, guard)
+    return matcher
+
+
+def held_by(query: Query, mode: Mode, stream: OrderStream, batch: EventBatch, *, rows: int) -> Held:
+    """Run a stream in batches of some rows and read what is held between them. Nothing is timed."""
+    matcher = matcher_for(query.text, mode)
+    first = stream.settled + 1
+    starts = [*range(0, first, rows), *range(first, len(stream), rows)]
+    ends = [*starts[1:], len(stream)]
+    step = max(1, (len(stream) - first) // (rows * _CHECKPOINTS))
+    held, state, pattern, checkpoints, matches = [], [0], [0], [], 0
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        matches += matcher.process(batch.slice(start, end - start)).n_matches
+        stats = matcher.stats
+        held.append(stats.held)
+        if end == first:
+            matcher.restart_peak()
+        if start >= first:
+            state.append(stats.state_bytes)
+            pattern.append(stats.state_bytes - 16 * stats.open_traces)
+            if number % step == 0:
+                checkpoints.append(len(matcher.dump()))
+    return Held(
+        peak=matcher.stats.peak_held,
+        borders=np.array(ends, np.int64) - 1,
+        held=np.array(held, np.int64),
+        state_bytes=max(state),
+        pattern_bytes=max(pattern),
+        checkpoint_bytes=round(float(np.mean(checkpoints))) if checkpoints else 0,
+        matches=matches,
+        stats=matcher.stats,
+    )
+
+
+def timed_run(make: Callable[[], Matcher], batch: EventBatch, first: int) -> tuple[float, int]:
+    """Seconds of one thread that a fresh matcher takes from row ``first`` on, and its matches in all.
+
+    The rows before are not timed: there the monitor is built, and traces are still being opened.
+    """
+    matcher = make()
+    starts = [*range(first, len(batch), _TIMED_ROWS), len(batch)]
+    parts = [batch.slice(start, end - start) for start, end in pairwise(starts)]
+    matches = matcher.process(batch.slice(0, first)).n_matches
+    begin = time.thread_time()
+    matches += sum(matcher.process(part).n_matches for part in parts)
+    return time.thread_time() - begin, matches
+
+
+def paired(
+    runs: Mapping[str, Callable[[], Matcher]], batch: EventBatch, first: int, rounds: int
+) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+    """Runs in turns, each round in another order, timed from row ``first`` on.
+
+    Returns:
+        By name: the median seconds, the median over the rounds of the ratio to the first one, the matches.
+    """
+    names = list(runs)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    matches = {name: timed_run(runs[name], batch, first)[1] for name in names}
+    for turn in range(rounds):
+        for name in _rotated(names, turn):
+            seconds[name].append(timed_run(runs[name], batch, first)[0])
+    baseline = seconds[names[0]]
+    ratios = {name: median(took / base for took, base in zip(seconds[name], baseline, strict=True)) for name in names}
+    return {name: median(took) for name, took in seconds.items()}, ratios, matches
+
+
+def _rotated(names: Sequence[str], turn: int) -> list[str]:
+    shift = turn % len(names)
+    return [*names[shift:], *names[:shift]]

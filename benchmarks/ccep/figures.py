@@ -1,0 +1,136 @@
+"""What the experiments find, as plain values that are kept beside the plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One mode on one stream.
+
+    Attributes:
+        sweep: What varies.
+        ratio: How far, as a label.
+        events: Length of the stream.
+        seed: Of the stream.
+        mode: How it was run.
+        peak: Peak held instances, replayed.
+        matches: Replayed.
+        scan_probes: Replayed.
+        typed_probes: Replayed.
+        binds: Replayed.
+        engine_peak: The matcher's; None where it was not run, like all below.
+        state_bytes: Peak.
+        pattern_bytes: Peak, without what each open trace takes anyway.
+        checkpoint_bytes: Mean.
+        guard_builds: Rows of the monitor that were built.
+        guard_steps: Events that moved a monitor.
+    """
+
+    sweep: str
+    ratio: str
+    events: int
+    seed: int
+    mode: str
+    peak: int
+    matches: int
+    scan_probes: int
+    typed_probes: int
+    binds: int
+    engine_peak: int | None = None
+    state_bytes: int | None = None
+    pattern_bytes: int | None = None
+    checkpoint_bytes: int | None = None
+    guard_builds: int | None = None
+    guard_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """One mode's time in paired runs.
+
+    Attributes:
+        sweep: What varies.
+        ratio: How far.
+        mode: How it was run.
+        nanoseconds: Per event, median.
+        ratio_to_first: Median over the rounds of its time to the first mode's.
+        rounds: How many.
+    """
+
+    sweep: str
+    ratio: str
+    mode: str
+    nanoseconds: float
+    ratio_to_first: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Early:
+    """How soon an absence is certain."""
+
+    pattern: str
+    mode: str
+    alerts: int
+    events: float
+    expected: float
+    wanted: float | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Figures:
+    """All of it; ``disagreements`` names what must be equal and is not."""
+
+    rows: list[Row] = field(default_factory=list)
+    scale: list[Row] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    early: list[Early] = field(default_factory=list)
+    monitor: dict[str, int] = field(default_factory=dict)
+    setting: dict[str, str] = field(default_factory=dict)
+    disagreements: list[str] = field(default_factory=list)
+
+    def keep_newest(self) -> None:
+        """Of figures of the same thing the one that came last."""
+        self.rows = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.rows}.values())
+        self.scale = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.scale}.values())
+        self.timings = list({(one.sweep, one.ratio, one.mode): one for one in self.timings}.values())
+        self.early = list({(one.pattern, one.mode): one for one in self.early}.values())
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Figures:
+        """What ``write`` wrote."""
+        found: dict[str, Any] = orjson.loads(path.read_bytes())
+        return cls(
+            rows=[Row(**row) for row in found["rows"]],
+            scale=[Row(**row) for row in found["scale"]],
+            timings=[Timing(**row) for row in found["timings"]],
+            early=[Early(**row) for row in found["early"]],
+            monitor=found["monitor"],
+            setting=found["setting"],
+            disagreements=found["disagreements"],
+        )
+
+
+def select(rows: Iterable[Row], sweep: str, ratio: str, mode: str) -> list[Row]:
+    """The seeds of one cell and mode, by seed."""
+    found = [row for row in rows if (row.sweep, row.ratio, row.mode) == (sweep, ratio, mode)]
+    return sorted(found, key=lambda row: row.seed)
+
+
+def change(base: list[Row], rows: list[Row], name: str) -> float | None:
+    """Percent by which a column differs from R-CEP's, the mean over the seeds; None where it was not measured."""
+    pairs = [(getattr(one, name), getattr(other, name)) for one, other in zip(base, rows, strict=False)]
+    known = [(one, other) for one, other in pairs if one and other is not None]
+    return 100 * mean(other / one - 1 for one, other in known) if known else None

@@ -1,0 +1,99 @@
+"""Who knows what of the workflow: the four constraints that the text names, all that follow from it, or its language.
+
+The oracles decide by definition: the constraints by ``constraints.alive``, the language by looking at its words. The
+matcher is given guards that are made for speed, and both must come to the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeAlias
+
+from benchmarks.ccep.occupancy import State
+from constraints import ConstraintSet, Exclusive, Prior, alive, remainder_of
+from nfa import PatternState, Query, Term
+from workflows import derive_constraints, order_fulfilment
+from workflows.reference import Word, enumerate_language
+
+END_EVENTS = frozenset({"RejectOrder", "CancelOrder", "FinishOrder"})
+NAMED = ConstraintSet(
+    (
+        Exclusive("UseLocalStock", "UseRemoteStock"),
+        Exclusive("CancelOrder", "FinishOrder"),
+        Prior("GenerateQuote", "SendQuote"),
+        Prior("GenerateInvoice", "SendInvoice"),
+    )
+)
+
+Seen: TypeAlias = frozenset[str]
+Suffixes: TypeAlias = frozenset[Word]
+
+
+def extracted() -> ConstraintSet:
+    """Everything pairwise that holds in the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
+    return derive_constraints(order_fulfilment())
+
+
+class ConstraintOracle:
+    """A constraint set by definition; its states are the sets of seen types that it names."""
+
+    start: Seen = frozenset()
+
+    def __init__(self, constraint_set: ConstraintSet) -> None:
+        self._set = constraint_set
+        self._types = constraint_set.types
+        self._consistent: dict[Seen, bool] = {}
+
+    def step(self, state: Seen, event_type: str) -> Seen | None:
+        """The types seen after one more event; None when no conforming trace begins like this."""
+        if state & self._set.end_events or self._set.blocks(state, event_type):
+            return None
+        after = state | {event_type} & self._types
+        if after not in self._consistent:
+            self._consistent[after] = bool(alive(self._set, after))
+        return after if self._consistent[after] else None
+
+    def can_complete(self, state: Seen, query: Query, place: State) -> bool:
+        """Whether some conforming continuation completes a state."""
+        return bool(alive(self._set, state, remainder_of(query, PatternState(*place))))
+
+
+class LanguageOracle:
+    """The workflow's words themselves, three quotes each: exact mode with the loop unrolled.
+
+    A state is what can still follow: the set of the words' rests.
+    """
+
+    def __init__(self) -> None:
+        self.start: Suffixes = enumerate_language(order_fulfilment(), 3)
+
+    def step(self, state: Suffixes, event_type: str) -> Suffixes | None:
+        """The rests after one more event; None when no word goes on like this."""
+        return _rests(state).get(event_type)
+
+    def can_complete(self, state: Suffixes, query: Query, place: State) -> bool:
+        """Whether some word of the workflow completes a state."""
+        term = query.terms[place[0]]
+        return any(_is_completed(term, place[1], rest) for rest in state)
+
+
+@cache
+def _rests(state: Suffixes) -> dict[str, Suffixes]:
+    found: dict[str, set[Word]] = {}
+    for word in state:
+        if word:
+            found.setdefault(word[0], set()).add(word[1:])
+    return {name: frozenset(words) for name, words in found.items()}
+
+
+def _is_completed(term: Term, bound: frozenset[int], rest: Word) -> bool:
+    """Whether a rest holds events for all atoms that are not bound, in an order that the term allows."""
+    reachable = {bound}
+    for name in rest:
+        reachable |= {
+            done | {atom}
+            for done in reachable
+            for atom in range(len(term.atoms))
+            if atom not in done and term.atoms[atom].type == name and term.before[atom] <= done
+        }
+    return frozenset(range(len(term.atoms))) in reachable

@@ -1,0 +1,55 @@
+"""R-CEP and the ways of C-CEP: what each knows, what it prunes, and who answers for it in the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from benchmarks.ccep.knowledge import NAMED, ConstraintOracle, LanguageOracle, extracted
+from benchmarks.ccep.occupancy import Oracle
+from constraints import ConstraintSet, Monitor, Settings
+from nfa import Guard, Prune
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One way to run a pattern.
+
+    Attributes:
+        name: In tables.
+        prune: What goes.
+        oracle: Who knows, by definition; None: nobody, R-CEP.
+        constraint_set: What the matcher's guard reasons from; None where the replay alone has this mode.
+    """
+
+    name: str
+    prune: Prune = Prune.OFF
+    oracle: Oracle | None = None
+    constraint_set: ConstraintSet | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the matcher can run it."""
+        return self.oracle is None or self.constraint_set is not None
+
+    def guard(self) -> Guard | None:
+        """A fresh guard that remembers nothing yet; None for R-CEP."""
+        if self.constraint_set is None:
+            return None
+        return Monitor(replace(self.constraint_set, settings=Settings(prune=self.prune)))
+
+
+R_CEP = "R-CEP"
+
+
+def all_modes() -> Mapping[str, Mode]:
+    """R-CEP first; ``exact`` has the loop unrolled and is replayed only."""
+    everything = extracted()
+    modes = (
+        Mode(name=R_CEP),
+        Mode(name="query", prune=Prune.QUERY, oracle=ConstraintOracle(NAMED), constraint_set=NAMED),
+        Mode(name="state", prune=Prune.STATE, oracle=ConstraintOracle(everything), constraint_set=everything),
+        Mode(name="exact", prune=Prune.STATE, oracle=LanguageOracle()),
+    )
+    return MappingProxyType({mode.name: mode for mode in modes})

@@ -1,0 +1,121 @@
+"""Order on bit masks: which names, once they are certain, leave no row for what must still come.
+
+A name is a bit of a Python integer. Names on a circle of order constraints with the nodes of a goal rule the goal out,
+whether they were seen or are still to come (constraint-aware CEP, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Node(NamedTuple):
+    """Something that must still come.
+
+    Attributes:
+        later: Names that it cannot come after.
+        earlier: Names that cannot come after it.
+        shown: What its event shows.
+        alike: Names of its own event type.
+        is_atom: Whether it is one of a match, and not merely required; two of a match are never one event.
+        after: Nodes that come before it because the pattern says so, as bits of their places.
+    """
+
+    later: int
+    earlier: int
+    shown: int
+    alike: int
+    is_atom: bool = False
+    after: int = 0
+
+    def precedes(self, other: Node) -> bool:
+        """Whether a constraint says so; of two that may be one event none does."""
+        is_apart = (self.is_atom and other.is_atom) or not self.shown & other.alike
+        return is_apart and self.shown & other.earlier != 0
+
+
+def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
+    """The least sets of candidates that close a circle; the empty set alone if the nodes have one of their own.
+
+    Args:
+        nodes: What must come in any case.
+        candidates: Names that may become certain, by their places.
+        most: Largest set that is looked for; None: any.
+    """
+    reach = _reach(nodes)
+    if reach is None:
+        return [0]
+    if most == 0:
+        return []
+    free = union(1 << name for name in candidates)
+    behind = [node.later & ~node.alike & free for node in nodes]
+    following = {}
+    single = 0
+    for name, candidate in candidates.items():
+        met = [place for place, node in enumerate(nodes) if node.earlier & ~node.alike & 1 << name]
+        through = union(behind[place] for place in positions(union(reach[place] for place in met)))
+        if through >> name & 1:
+            single |= 1 << name
+        following[name] = through | candidate.later & ~candidate.alike & free
+    found = [1 << name for name in positions(single)]
+    if most != 1:
+        found += _circles(following, free & ~single, most)
+    return least(found)
+
+
+def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
+    """Circles of two names and more, each from its lowest name on."""
+    for start in positions(candidates):
+        higher = candidates & ~((2 << start) - 1)
+        waiting = [(start, 1 << start)]
+        while waiting:
+            name, taken = waiting.pop()
+            if name != start and following[name] >> start & 1:
+                yield taken
+            elif most is None or taken.bit_count() < most:
+                waiting += [(other, taken | 1 << other) for other in positions(following[name] & higher & ~taken)]
+
+
+def positions(mask: int) -> Iterator[int]:
+    """Places of the bits that are set, ascending."""
+    while mask:
+        one = mask & -mask
+        yield one.bit_length() - 1
+        mask ^= one
+
+
+def least(masks: Iterable[int]) -> list[int]:
+    """Those that hold no other one, small ones first."""
+    found: list[int] = []
+    for mask in sorted(set(masks), key=lambda one: (one.bit_count(), one)):
+        if not any(other & ~mask == 0 for other in found):
+            found.append(mask)
+    return found
+
+
+def _reach(nodes: Sequence[Node]) -> list[int] | None:
+    """For each node itself and all that come after it, as bits of places; None if some node comes after itself."""
+    following = [0] * len(nodes)
+    for later, node in enumerate(nodes):
+        for earlier, other in enumerate(nodes):
+            if earlier != later and (node.after >> earlier & 1 or other.precedes(node)):
+                following[earlier] |= 1 << later
+    reach: list[int] = [0] * len(nodes)
+    waiting = (1 << len(nodes)) - 1
+    while waiting:
+        ready = [place for place in positions(waiting) if not following[place] & waiting]
+        if not ready:
+            return None
+        for place in ready:
+            reach[place] = 1 << place | union(reach[other] for other in positions(following[place]))
+            waiting &= ~(1 << place)
+    return reach
+
+
+def union(masks: Iterable[int]) -> int:
+    """All bits of some masks."""
+    united = 0
+    for mask in masks:
+        united |= mask
+    return united

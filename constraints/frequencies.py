@@ -1,0 +1,67 @@
+"""How often the traces of a stream show a name: what was observed, or an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from constraints.model import ConstraintSet
+
+UNKNOWN = 0.5
+
+
+class Frequencies:
+    """The part of the traces that show a name, taken as independent of other names where constraints do not tie them.
+
+    Observed frequencies stand. Of the rest, what every trace must show has 1 and what none can show 0; elsewhere it is
+    at least that of whatever requires the name, and leaves room for what excludes it; and else ``UNKNOWN``.
+    """
+
+    def __init__(self, constraint_set: ConstraintSet) -> None:
+        self._set = constraint_set
+        self._observed = constraint_set.settings.frequencies
+        self._known = self._estimated()
+
+    def _estimated(self) -> Mapping[str, float]:
+        names = sorted(self._set.names)
+        closures = {name: self._set.horn_closure((name,)) for name in names}
+        always = self._set.horn_closure(())
+        found = dict.fromkeys(names, UNKNOWN)
+        for pair in self._pairs():
+            for one, other in (pair, pair[::-1]):
+                if one in self._observed and other in found:
+                    found[other] = min(found[other], max(0.0, 1.0 - self._observed[one]))
+        for name in names:
+            if name in self._observed:
+                for required in closures[name] & found.keys():
+                    found[required] = max(found[required], self._observed[name])
+        for name in names:
+            if name in always:
+                found[name] = 1.0
+            elif self._set.is_ruled_out(closures[name] | always):
+                found[name] = 0.0
+        return {**found, **self._observed}
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        return [
+            (first, second)
+            for clause in self._set.clauses
+            if clause.head is None and len(clause.body) == 2
+            for first, second in [sorted(clause.body)]
+        ]
+
+    def of(self, name: str) -> float:
+        """The part of the traces that show ``name``."""
+        return self._known.get(name, UNKNOWN)
+
+    def of_all(self, names: Iterable[str], given: frozenset[str] = frozenset()) -> float:
+        """The part of the traces that show all of ``names``, of those that show ``given``."""
+        held = self._set.horn_closure(given)
+        wanted = sorted(frozenset(names) - held)
+        if self._set.is_ruled_out(self._set.horn_closure(held.union(wanted))):
+            return 0.0
+        share = 1.0
+        for name in sorted(wanted, key=lambda one: (-len(self._set.horn_closure((one,))), one)):
+            if name not in held:  # what others require comes with them
+                share *= self.of(name)
+                held = self._set.horn_closure(held | {name})
+        return share

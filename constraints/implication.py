@@ -1,0 +1,355 @@
+"""Whether one condition on an event implies another, where that is certain.
+
+Conditions that compare an attribute with constants only tell apart finitely many *cells* of its values: null, true,
+false, each constant, and the gaps between neighbouring constants (numbers and texts each have their own). Every
+combination of cells is tried. Whatever else a condition holds counts as a free truth value, the same wherever it is
+written the same. So the answer yes is always right, and no means no or unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from math import prod
+from typing import TypeAlias, get_args
+
+from nfa import (
+    Arithmetic,
+    Atom,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+)
+
+MAX_CASES = 4_096
+
+_EXACT = 2**53  # below it whole numbers are float64 values, and rounding keeps the order to constants
+_OWN_CALLS = frozenset({"coalesce", "time", "type", "id"})
+_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_Ordered: TypeAlias = float | str
+_Constant: TypeAlias = bool | _Ordered | None
+_Cell: TypeAlias = tuple[str, int]  # kind of value, rank within the kind
+_Case: TypeAlias = Mapping[Expression, _Cell]
+
+_NULL: _Cell = ("null", 0)
+_FALSE: _Cell = ("boolean", 0)
+_TRUE: _Cell = ("boolean", 1)
+_EXPRESSIONS = get_args(Expression)
+_LOGIC = (_TRUE, _FALSE, _NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """``attribute operator one of values``; true if it is so for one, false if for none, else null."""
+
+    attribute: Attribute
+    operator: str
+    values: tuple[_Constant, ...]
+
+    @property
+    def ordered(self) -> tuple[_Ordered, ...]:
+        """Those that make cells; null, true and false are cells anyhow."""
+        return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A conjunct.
+
+    Attributes:
+        expression: The conjunct.
+        constants: The attributes that it compares with constants, and what counts as free.
+        variables: Both without the constants.
+        true_at: If it reads a single attribute, the cells of that where it is true; else None.
+        scale: The constants of that attribute.
+    """
+
+    expression: Expression
+    constants: Mapping[Expression, frozenset[_Ordered]]
+    variables: frozenset[Expression]
+    true_at: frozenset[_Cell] | None
+    scale: _Scale
+
+    @classmethod
+    def of(cls, expression: Expression) -> _Part:
+        constants = _constants(expression)
+        variable = next(iter(constants), None)
+        scale = _Scale.of(constants[variable] if variable is not None else ())
+        true_at = None
+        if len(constants) == 1 and isinstance(variable, Attribute):
+            readings = {cell: _Reading({variable: cell}, {variable: scale}) for cell in scale.cells()}
+            true_at = frozenset(cell for cell, reading in readings.items() if reading.truth(expression) is True)
+        return cls(expression, constants, frozenset(constants), true_at, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition of a step, taken apart.
+
+    Attributes:
+        atom: The step.
+        parts: Its conjuncts.
+        is_own: Whether it reads nothing but the event at hand.
+    """
+
+    atom: Atom
+    parts: tuple[_Part, ...] = field(init=False, repr=False, compare=False)
+    is_own: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        conjuncts = (
+            [] if self.atom.condition is None else list(_conjuncts(_at_hand(self.atom.condition, self.atom.alias)))
+        )
+        object.__setattr__(self, "parts", tuple(map(_Part.of, conjuncts)))
+        object.__setattr__(self, "is_own", all(map(_is_own, conjuncts)))
+
+
+def implies(premise: Condition, conclusion: Condition) -> bool:
+    """Whether every event that the first step takes, the second takes too; False if that is not certain."""
+    types = premise.atom.types
+    if not conclusion.atom.is_any_type and (premise.atom.is_any_type or not set(types) <= set(conclusion.atom.types)):
+        return False
+    return conclusion.is_own and all(_follows(part, premise.parts) for part in conclusion.parts)
+
+
+def _follows(part: _Part, known: Iterable[_Part]) -> bool:
+    """Whether a conjunct is true wherever those of ``known`` are that share a variable with it."""
+    relevant = [other for other in known if other.variables & part.variables]
+    if part.true_at is not None and all(other.true_at is not None for other in relevant):
+        return _follows_on_one(part, relevant)
+    constants: dict[Expression, frozenset[_Ordered]] = {}
+    for one in (part, *relevant):
+        for variable, values in one.constants.items():
+            constants[variable] = constants.get(variable, frozenset()) | values
+    scales: dict[Expression, _Scale] = {
+        variable: _Scale.of(values) for variable, values in constants.items() if isinstance(variable, Attribute)
+    }
+    choices = [scales[variable].cells() if variable in scales else _LOGIC for variable in constants]
+    if prod(map(len, choices)) > MAX_CASES:
+        return False
+    for cells in product(*choices):
+        case = _Reading(dict(zip(constants, cells, strict=True)), scales)
+        if all(case.truth(other.expression) is True for other in relevant) and case.truth(part.expression) is not True:
+            return False
+    return True
+
+
+def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
+    """The same where all read one attribute: on the cells that the constants of all of them make."""
+    every = (*known, part)
+    for kind in ("null", "boolean", "number", "text"):
+        values = sorted({value for one in every for value in one.scale.of_kind(kind)})
+        lines = [_on_line(kind, values, one) for one in every]
+        if any(all(truths[:-1]) and not truths[-1] for truths in zip(*lines, strict=True)):
+            return False
+    return True
+
+
+def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
+    """Whether a conjunct is true below, at and above the values of one kind; they include its own constants."""
+    assert part.true_at is not None
+    if kind in ("null", "boolean"):
+        yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))
+        return
+    rank, own = 0, part.scale.of_kind(kind)
+    for value in values:
+        yield (kind, rank) in part.true_at
+        is_own = rank < 2 * len(own) and own[rank // 2] == value
+        yield (kind, rank + is_own) in part.true_at
+        rank += 2 * is_own
+    yield (kind, rank) in part.true_at
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The constants that one attribute is compared with, in order."""
+
+    numbers: tuple[float, ...]
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[_Ordered]) -> _Scale:
+        listed = list(values)
+        numbers = {value for value in listed if not isinstance(value, str)}
+        return cls(tuple(sorted(numbers)), tuple(sorted({value for value in listed if isinstance(value, str)})))
+
+    def of_kind(self, kind: str) -> Sequence[_Ordered]:
+        """Those of the numbers or texts."""
+        return self.numbers if kind == "number" else self.texts if kind == "text" else ()
+
+    def cells(self) -> tuple[_Cell, ...]:
+        """All of them: a constant has an odd rank, a gap an even one."""
+        numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
+        texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
+        return (*_LOGIC, *numbers, *texts)
+
+    def cell(self, value: _Constant) -> _Cell:
+        """The cell of one of the constants."""
+        match value:
+            case None:
+                return _NULL
+            case bool():
+                return _TRUE if value else _FALSE
+            case str():
+                return "text", 2 * self.texts.index(value) + 1
+            case _:
+                return "number", 2 * self.numbers.index(value) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Three-valued truth of conditions in one case."""
+
+    case: _Case
+    scales: Mapping[Expression, _Scale]
+
+    def truth(self, expression: Expression) -> bool | None:
+        match expression:
+            case Not():
+                truth = self.truth(expression.operand)
+                return None if truth is None else not truth
+            case Both() | Either():
+                return _joined([self.truth(operand) for operand in expression.operands], isinstance(expression, Either))
+            case Literal() if isinstance(expression.value, bool):
+                return expression.value
+            case IsNull() if isinstance(expression.operand, Attribute):
+                return self.case[expression.operand] == _NULL
+            case _:
+                test = _test(expression)
+                return self._tested(test) if test else _as_truth(self.case[expression])
+
+    def _tested(self, test: _Test) -> bool | None:
+        cell, scale = self.case[test.attribute], self.scales[test.attribute]
+        return _joined([_compared(test.operator, cell, scale.cell(value)) for value in test.values], True)
+
+
+def _as_truth(cell: _Cell) -> bool | None:
+    return bool(cell[1]) if cell[0] == "boolean" else None
+
+
+def _joined(truths: list[bool | None], is_either: bool) -> bool | None:
+    """OR, or AND, of three-valued truths."""
+    if is_either in truths:
+        return is_either
+    return None if None in truths else not is_either
+
+
+def _compared(operator: str, left: _Cell, right: _Cell) -> bool | None:
+    kind = left[0]
+    if kind != right[0] or kind == "null" or (kind == "boolean" and operator not in ("=", "!=")):
+        return None
+    match operator:
+        case "=":
+            return left == right
+        case "!=":
+            return left != right
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case _:
+            return left >= right
+
+
+def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
+    """The variables of a condition, each with the constants that it is compared with."""
+    found: dict[Expression, frozenset[_Ordered]] = {}
+    match expression:
+        case Not() | Both() | Either():
+            operands = (expression.operand,) if isinstance(expression, Not) else expression.operands
+            for operand in operands:
+                for variable, values in _constants(operand).items():
+                    found[variable] = found.get(variable, frozenset()) | values
+        case Literal() if isinstance(expression.value, bool):
+            pass
+        case IsNull() if isinstance(expression.operand, Attribute):
+            found[expression.operand] = frozenset()
+        case _:
+            test = _test(expression)
+            found[test.attribute if test else expression] = frozenset(test.ordered if test else ())
+    return found
+
+
+def _test(expression: Expression) -> _Test | None:
+    """A comparison of an attribute with constants, if it is one."""
+    match expression:
+        case Comparison(operator=operator, left=Attribute() as attribute, right=constant):
+            return _with_constants(attribute, operator, [constant])
+        case Comparison(operator=operator, left=constant, right=Attribute() as attribute):
+            return _with_constants(attribute, _MIRRORED[operator], [constant])
+        case InList(operand=Attribute() as attribute, values=constants):
+            return _with_constants(attribute, "=", constants)
+        case _:
+            return None
+
+
+def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[Expression]) -> _Test | None:
+    values = [value for expression in expressions for value in _constant(expression)]
+    return _Test(attribute, operator, tuple(values)) if len(values) == len(expressions) else None
+
+
+def _constant(expression: Expression) -> tuple[_Constant, ...]:
+    """The value of a constant; nothing if it is none, or too large for all numbers to compare with it in one order."""
+    match expression:
+        case Literal():
+            is_large = isinstance(expression.value, int | float) and abs(expression.value) >= _EXACT
+            return () if is_large else (expression.value,)
+        case Negative():
+            value = _constant(expression.operand)
+            is_number = all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
+            return tuple(-one for one in value if isinstance(one, int | float)) if is_number else ()
+        case _:
+            return ()
+
+
+def _conjuncts(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Both):
+        for operand in expression.operands:
+            yield from _conjuncts(operand)
+    else:
+        yield expression
+
+
+def _is_own(expression: Expression) -> bool:
+    """Whether an expression reads the event at hand only."""
+    if isinstance(expression, Attribute) and expression.of is not None:
+        return False
+    if isinstance(expression, Call) and expression.name not in _OWN_CALLS:
+        return False
+    return all(map(_is_own, _below(expression)))
+
+
+def _below(expression: Expression) -> Iterator[Expression]:
+    for place in fields(expression):
+        value = getattr(expression, place.name)
+        yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, _EXPRESSIONS))
+
+
+def _at_hand(expression: Expression, alias: str) -> Expression:
+    """The same with the step's own alias left out."""
+    match expression:
+        case Literal():
+            return expression
+        case Attribute():
+            return replace(expression, of=None) if expression.of == alias else expression
+        case Comparison() | Arithmetic():
+            return replace(expression, left=_at_hand(expression.left, alias), right=_at_hand(expression.right, alias))
+        case IsNull() | InList() | Like() | Not() | Negative():
+            return replace(expression, operand=_at_hand(expression.operand, alias))
+        case Both() | Either():
+            return replace(expression, operands=tuple(_at_hand(one, alias) for one in expression.operands))
+        case Call():
+            return replace(expression, arguments=tuple(_at_hand(one, alias) for one in expression.arguments))

@@ -1,0 +1,93 @@
+"""The events that may still come in a trace, as far as some rules and some atoms tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from constraints.model import ConstraintSet
+from constraints.remainder import Remainder
+from nfa import OTHER
+
+MAX_SYMBOLS = 6  # of one type, where every combination counts as an event
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """Events that look the same.
+
+    Attributes:
+        type: Their event type; ``OTHER`` for all types that nobody asks about.
+        shown: Names that they show, of those that are asked about.
+        binds: Indices of the atoms that may take one.
+        is_last: Whether nothing follows.
+    """
+
+    type: str
+    shown: frozenset[str]
+    binds: frozenset[int]
+    is_last: bool
+
+
+def event_kinds(
+    constraint_set: ConstraintSet, names: frozenset[str], remainder: Remainder, impossible: frozenset[str]
+) -> frozenset[EventKind] | None:
+    """Everything that may come: at least what a conforming trace can hold, at times more.
+
+    An event shows its type and any symbols of the type together that do not imply another one that is left out.
+
+    Args:
+        constraint_set: Which symbols and end events there are.
+        names: Types and symbols that are told apart.
+        remainder: Atoms that are to be bound.
+        impossible: Names that no event shows any more.
+
+    Returns:
+        The kinds; None if some type has too many symbols.
+    """
+    symbols: dict[str, list[str]] = {}
+    for name in names & constraint_set.symbols.keys():
+        symbols.setdefault(constraint_set.type_of(name), []).append(name)
+    if any(len(found) > MAX_SYMBOLS for found in symbols.values()):
+        return None
+    types = {constraint_set.type_of(name) for name in names}.union(
+        (gap.type for gap in remainder.gaps), *(atom.types for atom in remainder.atoms if not atom.is_any_type)
+    )
+    found = {
+        _kind(constraint_set, name, shown, names, remainder)
+        for name in types - impossible
+        for shown in _combinations(constraint_set, sorted(symbols.get(name, ())), impossible)
+    }
+    if _has_others(constraint_set, impossible | types):
+        found.add(_kind(constraint_set, OTHER, frozenset(), names, remainder))
+    return frozenset(found)
+
+
+def _combinations(
+    constraint_set: ConstraintSet, symbols: list[str], impossible: frozenset[str]
+) -> Iterator[frozenset[str]]:
+    told = frozenset(symbols)
+    for size in range(len(symbols) + 1):
+        for chosen in combinations(symbols, size):
+            shown = frozenset(chosen)
+            implied = constraint_set.shown_with(shown)
+            if implied & told <= shown and not implied & impossible:
+                yield shown
+
+
+def _kind(
+    constraint_set: ConstraintSet, name: str, shown: frozenset[str], names: frozenset[str], remainder: Remainder
+) -> EventKind:
+    binds = frozenset(
+        index
+        for index, atom in enumerate(remainder.atoms)
+        if atom.is_any_type or (name in atom.types and constraint_set.shown_by(atom) & names <= shown | {name})
+    )
+    return EventKind(name, (shown | {name}) & names, binds, name in constraint_set.end_events)
+
+
+def _has_others(constraint_set: ConstraintSet, named: frozenset[str]) -> bool:
+    """Whether events of other types may come."""
+    settings = constraint_set.settings
+    return settings.unknown_types == "ignore" or not constraint_set.types | settings.types <= named

@@ -1,0 +1,144 @@
+"""One rule as a complete, deterministic and minimal automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeAlias
+
+from constraints.model import Rule
+from constraints.rules.machines import BROKEN, Machine, machines_of
+
+Table: TypeAlias = tuple[tuple[int, ...], ...]
+
+START = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAutomaton:
+    """What a rule remembers of a trace, and what it says of its end.
+
+    Places are numbered from the start, 0, in the order in which they are reached, so the numbers of a rule are the
+    same wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
+
+    Attributes:
+        rule: The rule.
+        table: ``table[place][letter]`` is the place after an event.
+        accepting: Places in which a finished trace keeps the rule.
+        traps: Places from which none of those can be reached.
+        settled: Places from which only accepting ones can be reached: the rule is kept whatever comes.
+    """
+
+    rule: Rule
+    table: Table
+    accepting: frozenset[int]
+    traps: frozenset[int] = field(init=False)
+    settled: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        letters = range(len(self.table[START]))
+        object.__setattr__(self, "traps", self.places - self.leading_to(self.accepting, letters))
+        object.__setattr__(self, "settled", self.places - self.leading_to(self.places - self.accepting, letters))
+
+    @classmethod
+    def of(cls, rule: Rule) -> RuleAutomaton:
+        """The automaton of a rule.
+
+        Raises:
+            ValueError: There is no such rule.
+        """
+        return cls(rule, *_minimal(rule.kind, rule.count, len(rule.names)))
+
+    @property
+    def start(self) -> int:
+        """The place of an empty trace."""
+        return START
+
+    @property
+    def places(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset(range(len(self.table)))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Event types and symbols that it looks for."""
+        return frozenset(self.rule.names)
+
+    @property
+    def counts_every_event(self) -> bool:
+        """Whether an event that shows none of its names can move it, as with ``chain response``."""
+        return any(row[0] != place for place, row in enumerate(self.table))
+
+    def letter(self, shown: frozenset[str]) -> int:
+        """What an event that shows some names is to it."""
+        return sum(1 << index for index, name in enumerate(self.rule.names) if name in shown)
+
+    def step(self, place: int, shown: frozenset[str]) -> int:
+        """The place after an event that shows some names: its type and symbols."""
+        return self.table[place][self.letter(shown)]
+
+    def leading_to(self, wanted: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
+        """Places from which some word of ``letters``, the empty one too, leads to one that is wanted."""
+        usable, reached = tuple(letters), set(wanted)
+        is_growing = True
+        while is_growing:
+            new = {
+                place
+                for place in self.places - reached
+                if any(self.table[place][letter] in reached for letter in usable)
+            }
+            reached |= new
+            is_growing = bool(new)
+        return frozenset(reached)
+
+
+@cache
+def _minimal(kind: str, count: int | None, width: int) -> tuple[Table, frozenset[int]]:
+    machines = machines_of(kind, count)
+    letters = range(1 << width)
+    places: dict[tuple[int, ...], int] = {tuple(machine.start for machine in machines): START}
+    rows: list[list[int]] = []
+    for place in (waiting := list(places)):
+        rows.append([])
+        for letter in letters:
+            after = _step(machines, place, letter)
+            if after not in places:
+                places[after] = len(places)
+                waiting.append(after)
+            rows[-1].append(places[after])
+    accepting = {number for place, number in places.items() if _stops(machines, place)}
+    return _merged(rows, accepting)
+
+
+def _step(machines: Sequence[Machine], place: tuple[int, ...], letter: int) -> tuple[int, ...]:
+    after = tuple(
+        BROKEN if part == BROKEN else machine.step(part, letter) for machine, part in zip(machines, place, strict=True)
+    )
+    return (BROKEN,) * len(after) if BROKEN in after else after
+
+
+def _stops(machines: Sequence[Machine], place: tuple[int, ...]) -> bool:
+    return BROKEN not in place and all(machine.stops(part) for machine, part in zip(machines, place, strict=True))
+
+
+def _merged(rows: Sequence[Sequence[int]], accepting: set[int]) -> tuple[Table, frozenset[int]]:
+    """The automaton with equivalent places made one (Moore's refinement), numbered anew from the start."""
+    group: Sequence[int] = [place in accepting for place in range(len(rows))]
+    while True:
+        finer = _numbered([(group[place], *(group[after] for after in row)) for place, row in enumerate(rows)])
+        if len(set(finer)) == len(set(group)):
+            break
+        group = finer
+    sample = {number: place for place, number in reversed(list(enumerate(finer)))}
+    order = [finer[START]]
+    for number in order:
+        order.extend(dict.fromkeys(finer[after] for after in rows[sample[number]] if finer[after] not in order))
+    place_of: Mapping[int, int] = {number: place for place, number in enumerate(order)}
+    table = tuple(tuple(place_of[finer[after]] for after in rows[sample[number]]) for number in order)
+    return table, frozenset(place_of[finer[place]] for place in accepting)
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

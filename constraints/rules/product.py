@@ -1,0 +1,176 @@
+"""All rules of a constraint set at once: where they are, whether they can still be kept, and with what else."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from constraints.model import ConstraintSet, Rule
+from constraints.remainder import NOTHING, Remainder
+from constraints.rules.alphabet import event_kinds
+from constraints.rules.automaton import RuleAutomaton
+from constraints.rules.search import Places, Task, is_reachable
+from nfa import OTHER
+
+MAX_STEPS = 100_000
+MEMORY_LIMIT = 65_536
+
+_Question: TypeAlias = tuple[tuple[int, ...], Places, Remainder, frozenset[str] | None, bool]
+
+
+class RuleProduct:
+    """The rules of a set as one automaton, of which only what is asked about is ever built.
+
+    A place of the product is the tuple of the places of the rules, so it means the same wherever the set is loaded.
+    Rules can forbid together what each allows, so they are judged one by one, then in groups that share a type or count
+    every event (``init``, ``last``, ``chain ...``), then all together. A search that takes ``max_steps`` steps of rules
+    is given up, and what it would have found is taken to be possible: the answer "it can" may then be wrong, "it
+    cannot" never is.
+
+    Attributes:
+        rules: In the order of the set.
+        automata: One for each rule.
+        given_up: How many searches were given up so far.
+    """
+
+    def __init__(
+        self, constraint_set: ConstraintSet, *, max_steps: int = MAX_STEPS, memory_limit: int = MEMORY_LIMIT
+    ) -> None:
+        self._constraint_set = constraint_set
+        self._max_steps, self._memory_limit = max_steps, memory_limit
+        self._answers: dict[_Question, bool] = {}
+        self.rules = constraint_set.rules
+        self.automata = tuple(map(RuleAutomaton.of, self.rules))
+        self.given_up = 0
+        self._always = tuple(index for index, automaton in enumerate(self.automata) if automaton.counts_every_event)
+        self._naming: dict[str, list[int]] = {}
+        for index, rule in enumerate(self.rules):
+            for name in dict.fromkeys(rule.names):
+                self._naming.setdefault(name, []).append(index)
+
+    @property
+    def start(self) -> Places:
+        """Places of an empty trace."""
+        return tuple(automaton.start for automaton in self.automata)
+
+    def step(self, places: Places, shown: frozenset[str]) -> Places:
+        """Places after an event that shows some names: its type and symbols."""
+        moved = set(self._always).union(*(self._naming.get(name, ()) for name in shown))
+        if not moved:
+            return places
+        after = list(places)
+        for index in moved:
+            after[index] = self.automata[index].step(places[index], shown)
+        return tuple(after)
+
+    def is_broken(
+        self, places: Places, impossible: frozenset[str] | None, *, assumes_completion: bool = True
+    ) -> tuple[Rule, ...]:
+        """Rules that no continuation keeps: one, or a minimal number that cannot be kept together; () if none.
+
+        Args:
+            places: Where the rules are.
+            impossible: Names that no later event shows; None if nothing comes any more.
+            assumes_completion: Whether a trace ends only where its rules accept; else anywhere but in a trap.
+        """
+        for index, rule in enumerate(self.rules):
+            if not self._ask((index,), places, NOTHING, impossible, assumes_completion):
+                return (rule,)
+        active = self._active(places, assumes_completion)
+        if self._judge(active, places, NOTHING, impossible, assumes_completion):
+            return ()
+        kept = active
+        for index in active:
+            fewer = tuple(other for other in kept if other != index)
+            if not self._judge(fewer, places, NOTHING, impossible, assumes_completion):
+                kept = fewer
+        return tuple(self.rules[index] for index in kept)
+
+    def can_complete(
+        self, places: Places, remainder: Remainder, impossible: frozenset[str] | None, *, assumes_completion: bool
+    ) -> bool:
+        """Whether some continuation binds the remainder and keeps all rules; True where that is too much to find out.
+
+        Args:
+            places: Where the rules are.
+            remainder: What must still come, and what must not. Gaps are in the order of the log: leave them out where
+                events of one time are not ordered.
+            impossible: Names that no later event shows; None if nothing comes any more.
+            assumes_completion: Whether a trace ends only where its rules accept; else anywhere but in a trap.
+        """
+        return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
+
+    def _judge(
+        self,
+        indices: tuple[int, ...],
+        places: Places,
+        remainder: Remainder,
+        impossible: frozenset[str] | None,
+        assumes_completion: bool,
+    ) -> bool:
+        """Whether the rules ``indices`` allow it: each, then those with common types, then all together."""
+        for grouping in ([(index,) for index in indices], self._groups(indices), [indices]):
+            if not all(self._ask(group, places, remainder, impossible, assumes_completion) for group in grouping):
+                return False
+        return True
+
+    def _ask(
+        self,
+        indices: tuple[int, ...],
+        places: Places,
+        remainder: Remainder,
+        impossible: frozenset[str] | None,
+        assumes_completion: bool,
+    ) -> bool:
+        here = tuple(places[index] for index in indices)
+        question = (indices, here, remainder, impossible, assumes_completion)
+        if question not in self._answers:
+            if len(self._answers) >= self._memory_limit:
+                self._answers.clear()
+            self._answers[question] = self._search(*question)
+        return self._answers[question]
+
+    def _search(
+        self,
+        indices: tuple[int, ...],
+        here: Places,
+        remainder: Remainder,
+        impossible: frozenset[str] | None,
+        assumes_completion: bool,
+    ) -> bool:
+        automata = [self.automata[index] for index in indices]
+        wanted = [
+            automaton.accepting if assumes_completion else automaton.places - automaton.traps for automaton in automata
+        ]
+        if impossible is None:
+            return not remainder.atoms and all(map(frozenset.__contains__, wanted, here))
+        names = frozenset[str]().union(*(automaton.names for automaton in automata))
+        kinds = event_kinds(self._constraint_set, names, remainder, impossible)
+        found = None
+        if kinds is not None:
+            task = Task(automata=automata, wanted=wanted, remainder=remainder, kinds=kinds)
+            found = is_reachable(task, here, self._max_steps)
+        self.given_up += found is None
+        return found is not False
+
+    def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
+        """The rules that can still be broken, or are."""
+        return tuple(
+            index
+            for index, automaton in enumerate(self.automata)
+            if places[index] not in automaton.settled and (assumes_completion or automaton.traps)
+        )
+
+    def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Rules that share a type, directly or through others, or that both count every event."""
+        groups: list[tuple[set[str], set[int]]] = []
+        for index in indices:
+            types = {self._constraint_set.type_of(name) for name in self.rules[index].names}
+            if self.automata[index].counts_every_event:
+                types.add(OTHER)
+            members = {index}
+            for group in [group for group in groups if group[0] & types]:
+                groups.remove(group)
+                types |= group[0]
+                members |= group[1]
+            groups.append((types, members))
+        return [tuple(sorted(members)) for _, members in groups]

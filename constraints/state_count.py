@@ -1,0 +1,124 @@
+"""How many states a monitor may come to have, counted from above.
+
+The sets of names that a consistent prefix can have shown, as the bit tables judge them (constraint-aware CEP, section
+4.3): longer clauses and circles of orders are left out of account, so there may be fewer. Names that no constraint
+connects are counted apart, and multiplied. Events of one time are taken to be ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, pairwise
+from math import prod
+from typing import NamedTuple
+
+from constraints.model import ConstraintSet, Rule
+from constraints.rules.automaton import RuleAutomaton
+
+
+class _Effect(NamedTuple):
+    """What the first event that shows a name does; sets of names as masks."""
+
+    shown: int
+    certain: int
+    excluded: int
+    blocked: int
+    is_single: bool  # no other name can come with it in one event
+
+
+def count_states(constraint_set: ConstraintSet, limit: int) -> int:
+    """At least as many as the monitor of the set has; more than ``limit`` stands for any number above it.
+
+    Args:
+        constraint_set: The set.
+        limit: Where counting stops.
+    """
+    count = prod(len(RuleAutomaton.of(rule).places) for rule in constraint_set.rules)
+    names = frozenset(name for part in constraint_set.parts if not isinstance(part, Rule) for name in part.names)
+    groups = _groups(constraint_set, names)
+    if len(groups) > 1 and constraint_set.end_events:  # an end event ties all groups together
+        names -= constraint_set.end_events
+        groups = _groups(constraint_set, names)
+        count *= 1 + len(constraint_set.end_events)
+    for group in groups:
+        if count > limit:
+            break
+        count *= _count(constraint_set, group, limit // count)
+    return min(count, limit + 1)
+
+
+def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
+    """Names that constraints, or one event type, connect; in the order of their least names."""
+    leader = {name: name for name in names}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    linked = [part.names for part in constraint_set.parts if not isinstance(part, Rule)]
+    of_type: dict[str, list[str]] = {}
+    for name in sorted(names):
+        of_type.setdefault(constraint_set.type_of(name), []).append(name)
+    for together in (*linked, *of_type.values()):
+        kept = [name for name in together if name in names]
+        for one, other in pairwise(kept):
+            leader[find(one)] = find(other)
+    found: dict[str, set[str]] = {}
+    for name in sorted(names):
+        found.setdefault(find(name), set()).add(name)
+    return [frozenset(group) for group in found.values()]
+
+
+def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
+    """The sets of a group's names that can have been shown; stops soon after ``limit`` of them."""
+    bits = {name: 1 << place for place, name in enumerate(sorted(group))}
+    effects = [_effect(constraint_set, name, bits) for name in bits]
+    certain = _mask(constraint_set.horn_closure(()), bits)
+    waiting = [(0, certain, _excluded(constraint_set, certain, bits), 0)]
+    reached = {0}
+    while waiting and len(reached) <= limit:
+        seen, certain, excluded, blocked = waiting.pop()
+        for effect in effects:
+            after = seen | effect.shown
+            if after in reached or (effect.is_single and effect.shown & blocked):
+                continue
+            state = (after, certain | effect.certain, excluded | effect.excluded, blocked | effect.blocked)
+            if not state[1] & state[2] and not state[1] & ~after & state[3]:
+                reached.add(after)
+                waiting.append(state)
+    return len(reached)
+
+
+def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _Effect:
+    shown = constraint_set.shown_with((name,))
+    certain = _mask(constraint_set.horn_closure(shown), bits)
+    blocked = 0
+    for one in shown:
+        blocked |= _mask(constraint_set.earlier.get(one, ()), bits)
+        if one in constraint_set.end_events:
+            blocked = -1
+    event_type = constraint_set.type_of(name)
+    is_single = all(symbol.type != event_type for symbol in constraint_set.symbols.values())
+    return _Effect(_mask(shown, bits), certain, _excluded(constraint_set, certain, bits), blocked, is_single)
+
+
+def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
+    """Names that short clauses rule out once others are certain."""
+    excluded = 0
+    for clause in constraint_set.clauses:
+        if clause.head is None and len(clause.body) == 1:
+            excluded |= _mask(clause.body, bits)
+        elif clause.head is None and len(clause.body) == 2:
+            for one, other in combinations(sorted(clause.body), 2):
+                excluded |= bits.get(other, 0) if certain & bits.get(one, 0) else 0
+                excluded |= bits.get(one, 0) if certain & bits.get(other, 0) else 0
+    return excluded
+
+
+def _mask(names: Iterable[str], bits: dict[str, int]) -> int:
+    mask = 0
+    for name in names:
+        mask |= bits.get(name, 0)
+    return mask

@@ -1,0 +1,201 @@
+"""Patterns with too many alternatives: each alternative of an OR is a partition, and they are arranged as a tree.
+
+A partition needs its own atoms and those of the partitions around it, in their order. It fails when those cannot be
+completed, or when all alternatives of one of its ORs fail. Their number is linear in the pattern. Judged apart, two
+partitions that are only jointly impossible both count as possible: sound, not complete. NOTs are left out. Source:
+C-CEP, disjunction (constraint-aware CEP, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from nfa.automata.progress import Progress
+from nfa.automata.query import AtomKey, Partition, PatternState, Query, Term
+from nfa.errors import PatternRefused
+from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, Sequence, atoms_of, parts_of
+
+_DONE = object()  # the progress of a part that is finished, whichever way
+
+_Way = tuple[tuple[int, bool], ...]
+"""From the root down: which part, and whether the parts beside it come one after the other."""
+
+
+def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
+    """The partitions of a pattern and their states.
+
+    A partition is judged without those around it where that would make more than ``max_states`` states.
+
+    Raises:
+        PatternRefused: ``too-large``: there are more than ``max_states`` states even so.
+    """
+    reader = _Reader.over(pattern, None)
+    for has_around in (True, False):
+        terms, partitions = reader.terms(has_around=has_around), reader.partitions(has_around=has_around)
+        states = _states(terms, partitions, max_states)
+        if len(states) <= max_states:
+            return Query(pattern=pattern, terms=terms, states=tuple(states), partitions=partitions)
+    advice = f"its parallel branches make more than {max_states} states; split the pattern"
+    raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """How far each partition has come.
+
+    Attributes:
+        bound: The atoms that are bound; all of a finished OR.
+        closed: Partitions beside one of which something is bound.
+    """
+
+    bound: frozenset[AtomKey]
+    closed: frozenset[int]
+
+
+def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgress:
+    """Progress through a pattern's tree as progress of its partitions."""
+    reader = _Reader.over(pattern, progress)
+    return PartitionProgress(frozenset(reader.bound), frozenset(reader.closed))
+
+
+def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
+    """The states of all partitions; stops soon after ``most`` of them."""
+    found: list[PatternState] = []
+    for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
+        for bound in term.down_closed():
+            if not partition.own <= bound or (index == 0 and not term.atoms):
+                found.append(PatternState(index, bound))
+            if len(found) > most:
+                return found
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    key: AtomKey
+    atom: Atom
+    way: _Way
+
+    def is_before(self, other: _Leaf) -> bool:
+        """Whether it must be bound before the other one; that is decided where their ways part."""
+        for (here, is_ordered), (there, _) in zip(self.way, other.way, strict=False):
+            if here != there:
+                return is_ordered and here < there
+        return False
+
+
+@dataclass(slots=True)
+class _Draft:
+    around: int | None
+    own: list[_Leaf] = field(default_factory=list)
+    choices: list[tuple[int, ...]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One walk through a pattern's tree; partitions are numbered in the order in which they are met."""
+
+    numbers: dict[int, int]
+    drafts: list[_Draft] = field(default_factory=list)
+    bound: set[AtomKey] = field(default_factory=set)
+    closed: set[int] = field(default_factory=set)
+
+    @classmethod
+    def over(cls, pattern: Pattern, progress: Progress) -> _Reader:
+        reader = cls({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))})
+        reader.drafts.append(_Draft(None))
+        reader.read(pattern.event, progress, (), (), 0)
+        return reader
+
+    def read(self, node: Node, progress: Progress, way: _Way, iterations: tuple[int, ...], partition: int) -> None:
+        if isinstance(node, Atom):
+            self._read_atom(node, progress, way, iterations, partition)
+            return
+        alternatives = []
+        for place, part in _numbered(node):
+            home = partition
+            if isinstance(node, Disjunction):
+                home = self._open(partition)
+                alternatives.append(home)
+                if progress is not None and progress is not _DONE and progress[0] != place:
+                    self.closed.add(home)
+            inside = (*iterations, place) if isinstance(node, Repeat) else iterations
+            step = (place, isinstance(node, Sequence | Repeat))
+            self.read(part, _within(node, progress, place), (*way, step), inside, home)
+        if alternatives:
+            self.drafts[partition].choices.append(tuple(alternatives))
+
+    def _read_atom(
+        self, atom: Atom, progress: Progress, way: _Way, iterations: tuple[int, ...], partition: int
+    ) -> None:
+        if atom.is_any_type:  # some event always can be
+            return
+        names = tuple(dict.fromkeys(atom.types))
+        homes = [partition] if len(names) == 1 else [self._open(partition) for _ in names]
+        for name, home in zip(names, homes, strict=True):
+            key: AtomKey = (self.numbers[id(atom)], iterations, name)
+            self.drafts[home].own.append(_Leaf(key, replace(atom, types=(name,)), way))
+            if progress is not None:
+                self.bound.add(key)
+        if len(names) > 1:
+            self.drafts[partition].choices.append(tuple(homes))
+
+    def _open(self, around: int) -> int:
+        self.drafts.append(_Draft(around))
+        return len(self.drafts) - 1
+
+    def terms(self, *, has_around: bool) -> tuple[Term, ...]:
+        """The atoms of each partition, with those around it or without, in the order of the text."""
+        found = []
+        for number in range(len(self.drafts)):
+            leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)
+            before = [
+                frozenset(place for place, other in enumerate(leaves) if other.is_before(leaf)) for leaf in leaves
+            ]
+            found.append(
+                Term(
+                    atoms=tuple(leaf.atom for leaf in leaves),
+                    before=tuple(before),
+                    keys=tuple(leaf.key for leaf in leaves),
+                )
+            )
+        return tuple(found)
+
+    def partitions(self, *, has_around: bool) -> tuple[Partition, ...]:
+        found = []
+        for draft, term in zip(self.drafts, self.terms(has_around=has_around), strict=True):
+            own = {leaf.key for leaf in draft.own}
+            places = frozenset(place for place, key in enumerate(term.keys) if key in own)
+            found.append(Partition(own=places, choices=tuple(draft.choices)))
+        return tuple(found)
+
+    def _leaves(self, number: int, *, has_around: bool) -> list[_Leaf]:
+        draft = self.drafts[number]
+        if draft.around is None or not has_around:
+            return draft.own
+        return self._leaves(draft.around, has_around=True) + draft.own
+
+
+def _numbered(node: Node) -> Iterator[tuple[int, Node]]:
+    """Positive parts, alternatives or required iterations, numbered as progress numbers them."""
+    match node:
+        case Repeat():
+            yield from ((number, node.of) for number in range(node.min))
+        case Sequence():
+            yield from ((place, item.of) for place, item in enumerate(node.items) if item.of is not None)
+        case _:
+            yield from enumerate(parts_of(node))
+
+
+def _within(node: Node, progress: Progress, place: int) -> Progress:
+    """Progress of one part, alternative or iteration, from that of the whole."""
+    if progress is None or progress is _DONE:
+        return progress
+    match node:
+        case Conjunction():
+            return progress[1][place]
+        case Disjunction():
+            return progress[1] if progress[0] == place else None
+        case _:
+            return _DONE if place < progress[0] else progress[1] if place == progress[0] else None

@@ -1,0 +1,142 @@
+"""The traces that go on under bit tables, and the rows of liveness that they reach."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown, power_above
+from nfa.kernels import bit_tables as kernel
+from nfa.kernels.bit_tables import FREE, FRESH, N_COUNTERS, N_SETS, NIL, SEEN, BitProgram, BitTraces
+
+_LEAST_SLOTS = 64
+_LEAST_ROWS = 64
+
+
+class BitArena:
+    """A slot of four bit sets for each trace that has one; the arrays are replaced as they grow."""
+
+    def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
+        self._traces = BitTraces(
+            states=np.zeros((_LEAST_SLOTS, N_SETS, words), np.uint64),
+            guard=np.zeros(_LEAST_SLOTS, np.int32),
+            free=np.zeros(_LEAST_SLOTS, np.int32),
+            slot_of=np.full(traces, NIL, np.int32),
+            counters=np.zeros(N_COUNTERS, np.int64),
+            after=np.zeros((N_SETS, words), np.uint64),
+            row=np.zeros(columns, np.uint32),
+        )
+
+    @property
+    def arrays(self) -> BitTraces:
+        """What the kernel reads and writes."""
+        return self._traces
+
+    @property
+    def used(self) -> int:
+        """Number of traces that have a slot."""
+        counters = self._traces.counters
+        return int(counters[FRESH] - counters[FREE])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all arrays, free room included."""
+        return sum(array.nbytes for array in self._traces)
+
+    def make_room(self) -> None:
+        """Twice the slots; for when ``take_slot`` finds none."""
+        traces = self._traces
+        size = 2 * len(traces.free)
+        self._traces = traces._replace(
+            states=grown(traces.states, size), guard=grown(traces.guard, size), free=grown(traces.free, size)
+        )
+
+    def reach(self, traces: int) -> None:
+        """Have a place for every trace number below ``traces``."""
+        if traces > len(self._traces.slot_of):
+            self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
+
+    def fit(self, program: BitProgram) -> None:
+        """Follow another program: other columns, or more words. What the slots hold stays."""
+        traces, words = self._traces, program.start.shape[2]
+        states = traces.states
+        if words > states.shape[2]:
+            states = np.zeros((*states.shape[:2], words), np.uint64)
+            states[:, :, : traces.states.shape[2]] = traces.states
+        self._traces = traces._replace(
+            states=states,
+            after=np.zeros((N_SETS, states.shape[2]), np.uint64),
+            row=np.zeros(program.base.shape[1], np.uint32),
+        )
+
+    def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
+        """Give a trace a slot and the state that follows from what it has shown; returns the slot."""
+        slot = kernel.take_slot(self._traces, trace, guard)
+        if slot == NIL:
+            self.make_room()
+            slot = kernel.take_slot(self._traces, trace, guard)
+        kernel.enter(program, guard, seen, self._traces.states[slot])
+        return int(slot)
+
+    def release(self, traces: NDArray[np.int32]) -> None:
+        """Take the slots of some traces back; those that have none do not matter."""
+        if self.used:
+            for trace in traces[self._traces.slot_of[traces] != NIL].tolist():
+                kernel.release_slot(self._traces, trace)
+
+    def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Traces that have a slot, ascending, and their slots."""
+        traces = np.flatnonzero(self._traces.slot_of != NIL).astype(np.int32)
+        return traces, self._traces.slot_of[traces]
+
+    def seen(self, slot: int) -> NDArray[np.uint64]:
+        """What a trace has shown, as words; the rest of its state follows from it (``enter``)."""
+        seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
+        return seen
+
+    def live_row(self, program: BitProgram, slot: int) -> NDArray[np.uint32]:
+        """What lives in each column now."""
+        row = np.zeros(program.base.shape[1], np.uint32)
+        traces = self._traces
+        kernel.fill_live(program, int(traces.guard[slot]), traces.states[slot], row)
+        return row
+
+
+class RowIndex:
+    """Where the kernel finds the number of a row, and what ends between two rows; numbers are given elsewhere."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)
+        self._pairs = np.zeros((2 * _LEAST_ROWS, 3), np.int32)
+        self._n_rows = 0
+        self._n_pairs = 0
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """For ``find_row``; replaced as it grows."""
+        return self._rows
+
+    @property
+    def pairs(self) -> NDArray[np.int32]:
+        """For ``find_pair``; replaced as it grows."""
+        return self._pairs
+
+    def add_row(self, live: NDArray[np.uint32], number: int) -> None:
+        """Let a row of ``live`` that is not in it be found."""
+        if 2 * (self._n_rows + 1) > len(self._rows):
+            known = self._rows[self._rows != 0] - 1
+            self._rows = np.zeros(power_above(4 * len(known), 2 * _LEAST_ROWS), np.int32)
+            for old in known:
+                kernel.index_row(self._rows, live, int(old))
+        kernel.index_row(self._rows, live, number)
+        self._n_rows += 1
+
+    def add_pair(self, before: int, after: int, value: int) -> None:
+        """Let a value be found for two rows that have none."""
+        if 2 * (self._n_pairs + 1) > len(self._pairs):
+            known = self._pairs[self._pairs[:, 0] != 0]
+            self._pairs = np.zeros((power_above(4 * len(known), 2 * _LEAST_ROWS), 3), np.int32)
+            for first, second, old in known.tolist():
+                kernel.index_pair(self._pairs, first - 1, second, old)
+        kernel.index_pair(self._pairs, before, after, value)
+        self._n_pairs += 1

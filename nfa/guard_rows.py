@@ -1,0 +1,90 @@
+"""Rows of liveness and lists of what ends, each kept once: many monitor states share few of them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown
+from nfa.kernels.shared_tables import EVERY_TERM as _EVERY_TERM
+from nfa.kernels.traces import ALL_LIVE, NONE_LIVE
+
+Row: TypeAlias = NDArray[np.uint32]
+Item = TypeVar("Item", bound=np.generic)
+
+EVERY_TERM = np.uint32(_EVERY_TERM)
+
+
+class LiveRows:
+    """The distinct rows over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` are always there."""
+
+    def __init__(self, columns: int) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._rows = np.zeros((8, columns), np.uint32)
+        for number, fill in ((ALL_LIVE, EVERY_TERM), (NONE_LIVE, np.uint32(0))):
+            self._rows[number] = fill
+            self._numbers.setdefault(self._rows[number].tobytes(), number)
+        self._count = 2
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def array(self) -> NDArray[np.uint32]:
+        """(rows, columns), free room included; replaced as it grows."""
+        return self._rows
+
+    def number(self, row: Row) -> int:
+        """Number of a row, which is added if it is new."""
+        content = row.tobytes()
+        found = self._numbers.get(content)
+        if found is not None:
+            return found
+        if self._count == len(self._rows):
+            self._rows = grown(self._rows, 2 * self._count)
+        self._rows[self._count] = row
+        self._numbers[content] = self._count
+        self._count += 1
+        return self._count - 1
+
+
+class KillLists:
+    """Columns that die together, as ranges of one array; list 0 is empty."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {b"": 0}
+        self._from = np.zeros(16, np.int32)
+        self._columns = np.zeros(64, np.int32)
+        self._count = 1
+
+    @property
+    def ranges(self) -> NDArray[np.int32]:
+        """``ranges[n]`` to ``ranges[n + 1]`` are the places of list ``n``, free room included."""
+        return self._from
+
+    @property
+    def columns(self) -> NDArray[np.int32]:
+        """The columns of all lists, ascending within each, free room included."""
+        return self._columns
+
+    def number(self, before: Row, after: Row, *, by_term: bool) -> int:
+        """Number of the list of what lives in one row and no longer in another; by term, or less of it."""
+        is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
+        dead = np.flatnonzero(is_dead).astype(np.int32)
+        content = dead.tobytes()
+        found = self._numbers.get(content)
+        if found is not None:
+            return found
+        begin = int(self._from[self._count])
+        end = begin + len(dead)
+        while end > len(self._columns):
+            self._columns = grown(self._columns, 2 * len(self._columns))
+        if self._count + 2 > len(self._from):
+            self._from = grown(self._from, 2 * len(self._from))
+        self._columns[begin:end] = dead
+        self._from[self._count + 1] = end
+        self._numbers[content] = self._count
+        self._count += 1
+        return self._count - 1

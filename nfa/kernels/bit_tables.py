@@ -1,0 +1,437 @@
+"""The bit kernel: what a trace has shown and what follows, on bit sets, without a table of monitor states.
+
+For traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). Names are bits; a set is
+``words`` uint64 words. Several guards share one program; a guard is a range of each array. Numbers of guards, traces,
+slots and rows that go in and out are int64, so that callers of every kind share one compiled signature.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int: TypeAlias = int | np.int32 | np.int64
+Words: TypeAlias = NDArray[np.uint64]
+
+NIL = -1
+NOTHING = np.uint64(0)
+ONE = np.uint64(1)
+WORD_BITS = 64
+BASIS, SPREAD = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+FOLD = np.uint64(32)
+
+# The four sets of a trace, rows of its state.
+SEEN = 0
+CERTAIN = 1  # in every conforming continuation: seen, or required
+EXCLUDED = 2  # in none, seen or not
+BLOCKED = 3  # never again
+N_SETS = 4
+
+# What one event does to a trace.
+STAYS, MOVES, BREAKS = 0, 1, 2
+
+# What ``advance_trace`` returns: it is done, or stopped for want of something the wrapper supplies.
+DONE = 0
+MISSING_ROW = 4  # BitTraces.row has no monitor number yet
+MISSING_KILL = 5  # nothing is known of (counters[STOP_BEFORE], counters[STOP_AFTER]) in BitLinks.pairs
+SLOTS_FULL = 6
+
+NOTHING_ENDS = 0  # the empty list of kills
+IGNORED = -2  # the event broke a constraint, which is only counted
+
+# Indices of BitTraces.counters.
+FREE = 0  # slots on the stack of free ones
+FRESH = 1  # slots that were ever given out
+ENTERED = 2  # traces that ever went on under bit tables
+NOTED = 3  # entries of BitNotes
+STOP_BEFORE = 4  # monitor numbers
+STOP_AFTER = 5
+STOP_GUARD = 6
+N_COUNTERS = 7
+
+
+class BitProgram(NamedTuple):
+    """Guards and columns as arrays; ``x_from[i] : x_from[i + 1]`` are the rows of x that belong to i."""
+
+    start: NDArray[np.uint64]  # (guards, N_SETS, words)
+    name_from: NDArray[np.int32]  # by guard
+    requires: NDArray[np.uint64]  # (names, words): what is certain once the name is, itself included
+    excludes: NDArray[np.uint64]  # what is excluded then
+    blocks: NDArray[np.uint64]  # what cannot come after it
+    clause_from: NDArray[np.int32]  # by guard
+    body: NDArray[np.uint64]  # (clauses, words)
+    head: NDArray[np.int32]  # place of a name within the guard; NIL: the body is impossible
+    broken_from: NDArray[np.int32]  # by guard
+    broken: NDArray[np.uint64]  # (sets, words): none of them is ever certain as a whole
+    base: NDArray[np.uint32]  # (guards, columns): what a column has in any case
+    choice_from: NDArray[np.int32]  # (guards * columns + 1,)
+    choice_goal: NDArray[np.int32]
+    choice_bits: NDArray[np.uint32]  # what a column has while the goal is alive
+    needs: NDArray[np.uint64]  # (goals, words): what must come again
+    implies: NDArray[np.uint64]  # what must be in the whole trace then
+    conflict_from: NDArray[np.int32]  # by goal
+    conflicts: NDArray[np.uint64]  # (sets, words): the goal is dead once one is certain as a whole
+
+
+class BitTraces(NamedTuple):
+    """The traces that go on under bit tables; each has a slot."""
+
+    states: NDArray[np.uint64]  # (slots, N_SETS, words)
+    guard: NDArray[np.int32]  # (slots,) place of the guard in the program
+    free: NDArray[np.int32]  # (slots,) stack of free slots
+    slot_of: NDArray[np.int32]  # by trace number; NIL: none
+    counters: NDArray[np.int64]
+    after: NDArray[np.uint64]  # (N_SETS, words) room for the state behind the event at hand
+    row: NDArray[np.uint32]  # (columns,) room for what lives then
+
+
+class BitLinks(NamedTuple):
+    """How the traces under bit tables hang together with the tables of monitor states."""
+
+    shown: NDArray[np.uint64]  # (guards, classes of events, words)
+    guard_of: NDArray[np.int32]  # by monitor number, where a trace can be or become one of these
+    is_bits: NDArray[np.bool_]  # by monitor number: it stands for a row of liveness, not for a monitor state
+    seen: NDArray[np.uint64]  # (monitors, words): what a monitor state has shown, where is_bits is false
+    monitor_of: NDArray[np.int32]  # (guards, rows of liveness); NIL: none yet
+    when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
+    rows: NDArray[np.int32]  # index of rows
+    pairs: NDArray[np.int32]  # index of pairs of monitor numbers: the list of kills
+
+
+class BitNotes(NamedTuple):
+    """What traces had shown before the events of a batch that ended something or broke a constraint."""
+
+    visit: NDArray[np.int32]
+    seen: NDArray[np.uint64]  # (as long as the batch, words)
+
+
+@njit(cache=True, nogil=True)
+def holds(whole: Words, part: Words) -> bool:
+    """Whether one set is inside another."""
+    outside = NOTHING
+    for word in range(part.shape[0]):
+        outside |= part[word] & ~whole[word]
+    return bool(outside == NOTHING)
+
+
+@njit(cache=True, nogil=True)
+def meets(one: Words, other: Words) -> bool:
+    """Whether two sets have something in common."""
+    shared = NOTHING
+    for word in range(one.shape[0]):
+        shared |= one[word] & other[word]
+    return bool(shared != NOTHING)
+
+
+@njit(cache=True, nogil=True)
+def add(target: Words, more: Words) -> None:
+    """Unite a set with another."""
+    for word in range(target.shape[0]):
+        target[word] |= more[word]
+
+
+@njit(cache=True, nogil=True)
+def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
+    """Whether one of some names can be in no conforming continuation: excluded, or blocked before it was seen."""
+    gone = NOTHING
+    for word in range(names.shape[0]):
+        gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
+    return bool(gone != NOTHING)
+
+
+@njit(cache=True, nogil=True)
+def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
+    """Enter names as seen, with what follows from each alone."""
+    first = program.name_from[guard]
+    for word in range(names.shape[0]):
+        new = names[word] & ~state[SEEN, word]
+        state[SEEN, word] |= new
+        place = first + word * WORD_BITS
+        while new != NOTHING:
+            if new & ONE != NOTHING:
+                add(state[CERTAIN], program.requires[place])
+                add(state[EXCLUDED], program.excludes[place])
+                add(state[BLOCKED], program.blocks[place])
+            new >>= ONE
+            place += 1
+
+
+@njit(cache=True, nogil=True)
+def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
+    """Draw what one clause says now; True if that is something new."""
+    body, head = program.body[clause], program.head[clause]
+    last, at, missing = NOTHING, 0, 0
+    for word in range(body.shape[0]):
+        absent = body[word] & ~state[CERTAIN, word]
+        if absent != NOTHING:
+            missing += 1 if absent & (absent - ONE) == NOTHING else 2
+            last, at = absent, word
+    if missing > 1:
+        return False
+    if missing == 0 and head == NIL:
+        is_new = not holds(state[EXCLUDED], body)
+        add(state[EXCLUDED], body)
+        return is_new
+    if missing == 0:
+        is_new = not holds(state[CERTAIN], program.requires[first + head])
+        add(state[CERTAIN], program.requires[first + head])
+        add(state[EXCLUDED], program.excludes[first + head])
+        return is_new
+    if head != NIL and not is_gone(state, program.requires[first + head]):
+        return False
+    is_new = bool(last & ~state[EXCLUDED, at] != NOTHING)
+    state[EXCLUDED, at] |= last
+    return is_new
+
+
+@njit(cache=True, nogil=True)
+def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
+    """Draw what the clauses say until nothing is new."""
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for clause in range(program.clause_from[guard], program.clause_from[guard + 1]):
+            is_growing |= watch(program, program.name_from[guard], clause, state)
+
+
+@njit(cache=True, nogil=True)
+def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
+    """Whether the tables know that no conforming trace begins like this."""
+    if is_gone(state, state[CERTAIN]):
+        return True
+    for row in range(program.broken_from[guard], program.broken_from[guard + 1]):
+        if holds(state[CERTAIN], program.broken[row]):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
+    """Write the state of a trace that has shown ``seen``."""
+    for row in range(N_SETS):
+        for word in range(seen.shape[0]):
+            state[row, word] = program.start[guard, row, word]
+    show(program, guard, state, seen)
+    settle(program, guard, state)
+
+
+@njit(cache=True, nogil=True)
+def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Words, after: NDArray[np.uint64]) -> bool:
+    """Write into ``after`` the state behind one more event that shows ``shown``; True if the trace deviates by it.
+
+    ``after`` is of no use then. The two states are different arrays.
+    """
+    if meets(shown, state[BLOCKED]):
+        return True
+    for row in range(N_SETS):
+        for word in range(shown.shape[0]):
+            after[row, word] = state[row, word]
+    if holds(state[SEEN], shown):
+        return False
+    show(program, guard, after, shown)
+    settle(program, guard, after)
+    return is_broken(program, guard, after)
+
+
+@njit(cache=True, nogil=True)
+def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
+    """Whether the tables know that nothing completes a goal any more."""
+    if meets(program.needs[goal], state[BLOCKED]) or is_gone(state, program.implies[goal]):
+        return True
+    for row in range(program.conflict_from[goal], program.conflict_from[goal + 1]):
+        if holds(state[CERTAIN], program.conflicts[row]):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
+    """Write what lives in each column."""
+    first = guard * row.shape[0]
+    for column in range(row.shape[0]):
+        live = program.base[guard, column]
+        for choice in range(program.choice_from[first + column], program.choice_from[first + column + 1]):
+            more = program.choice_bits[choice]
+            if more & ~live != 0 and not is_dead(program, program.choice_goal[choice], state):
+                live |= more
+        row[column] = live
+
+
+@njit(cache=True, nogil=True)
+def hash_row(row: NDArray[np.uint32]) -> np.uint64:
+    """A hash of a row; the wrapper and the index use it alike."""
+    mixed = BASIS
+    for column in range(row.shape[0]):
+        mixed = (mixed ^ np.uint64(row[column])) * SPREAD
+    return mixed ^ (mixed >> FOLD)
+
+
+@njit(cache=True, nogil=True)
+def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
+    """Number of the row of ``live`` that equals ``row``; NIL if none is in the index.
+
+    ``index`` holds numbers plus one at their hashes' places (open addressing; a power of two, never full).
+    """
+    mask = np.uint64(index.shape[0] - 1)
+    slot = hash_row(row) & mask
+    while index[np.int64(slot)] != 0:
+        number = np.int64(index[np.int64(slot)]) - 1
+        is_equal = True
+        for column in range(row.shape[0]):
+            if live[number, column] != row[column]:
+                is_equal = False
+                break
+        if is_equal:
+            return number
+        slot = (slot + ONE) & mask
+    return np.int64(NIL)
+
+
+@njit(cache=True, nogil=True)
+def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
+    """Enter a row of ``live`` that is not in the index yet."""
+    mask = np.uint64(index.shape[0] - 1)
+    slot = hash_row(live[number]) & mask
+    while index[np.int64(slot)] != 0:
+        slot = (slot + ONE) & mask
+    index[np.int64(slot)] = number + 1
+
+
+@njit(cache=True, nogil=True)
+def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
+    """What was entered for two rows; NIL if nothing was. ``index`` has rows (before + 1, after, value)."""
+    mask = np.uint64(index.shape[0] - 1)
+    slot = ((np.uint64(before) << FOLD | np.uint64(after)) * SPREAD >> FOLD) & mask
+    while index[np.int64(slot), 0] != 0:
+        if index[np.int64(slot), 0] == before + 1 and index[np.int64(slot), 1] == after:
+            return np.int64(index[np.int64(slot), 2])
+        slot = (slot + ONE) & mask
+    return np.int64(NIL)
+
+
+@njit(cache=True, nogil=True)
+def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
+    """Enter a value for two rows that have none yet."""
+    mask = np.uint64(index.shape[0] - 1)
+    slot = ((np.uint64(before) << FOLD | np.uint64(after)) * SPREAD >> FOLD) & mask
+    while index[np.int64(slot), 0] != 0:
+        slot = (slot + ONE) & mask
+    index[np.int64(slot), 0], index[np.int64(slot), 1], index[np.int64(slot), 2] = before + 1, after, value
+
+
+@njit(cache=True, nogil=True)
+def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
+    """A slot for a trace that has none; NIL if there is no room. Its state is still to be entered."""
+    counters = traces.counters
+    if counters[FREE] > 0:
+        counters[FREE] -= 1
+        slot = np.int64(traces.free[counters[FREE]])
+    elif counters[FRESH] < traces.free.shape[0]:
+        slot = counters[FRESH]
+        counters[FRESH] += 1
+    else:
+        return np.int64(NIL)
+    traces.slot_of[trace] = slot
+    traces.guard[slot] = guard
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def release_slot(traces: BitTraces, trace: Int) -> None:
+    """Give a trace's slot back, if it has one."""
+    slot = traces.slot_of[trace]
+    if slot != NIL:
+        traces.slot_of[trace] = NIL
+        traces.free[traces.counters[FREE]] = slot
+        traces.counters[FREE] += 1
+
+
+@njit(cache=True, nogil=True)
+def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> Int:
+    """What an event does to a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
+
+    The trace itself is changed by ``settle_in`` only, so that the caller may stop in between and come back.
+    """
+    state, guard = traces.states[slot], np.int64(traces.guard[slot])
+    if update(program, guard, state, shown, traces.after):
+        return BREAKS
+    if holds(state[SEEN], shown):
+        return STAYS
+    fill_live(program, guard, traces.after, traces.row)
+    return MOVES
+
+
+@njit(cache=True, nogil=True)
+def settle_in(traces: BitTraces, slot: Int) -> None:
+    """Make ``after`` the state of a trace."""
+    for row in range(N_SETS):
+        for word in range(traces.after.shape[1]):
+            traces.states[slot, row, word] = traces.after[row, word]
+
+
+@njit(cache=True, nogil=True)
+def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
+    """Keep what a trace has shown so far."""
+    place = traces.counters[NOTED]
+    notes.visit[place] = visit
+    for word in range(notes.seen.shape[1]):
+        notes.seen[place, word] = traces.states[slot, SEEN, word]
+    traces.counters[NOTED] += 1
+
+
+@njit(cache=True, nogil=True)
+def advance_trace(
+    program: BitProgram,
+    traces: BitTraces,
+    links: BitLinks,
+    notes: BitNotes,
+    live: NDArray[np.uint32],
+    trace: Int,
+    before: Int,
+    event_class: Int,
+    visit: Int,
+) -> tuple[Int, Int, Int]:
+    """Move a trace that is, or from this event on goes, under bit tables.
+
+    Returns:
+        (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE`` nothing
+        has happened that is not done again at the next call.
+    """
+    counters = traces.counters
+    slot = np.int64(traces.slot_of[trace])
+    if slot == NIL:
+        guard = np.int64(links.guard_of[before])
+        slot = np.int64(take_slot(traces, trace, guard))
+        if slot == NIL:
+            return SLOTS_FULL, np.int64(before), np.int64(NOTHING_ENDS)
+        enter(program, guard, links.seen[before], traces.states[slot])
+        counters[ENTERED] += 1
+    guard = np.int64(traces.guard[slot])
+    outcome = weigh(program, traces, slot, links.shown[guard, event_class])
+    if outcome == BREAKS:
+        note(traces, notes, slot, visit)
+        after = np.int64(links.when_broken[guard])
+        if after == IGNORED:
+            return DONE, np.int64(before), np.int64(IGNORED)
+        release_slot(traces, trace)
+        return DONE, after, np.int64(NOTHING_ENDS)
+    if outcome == STAYS:
+        if links.is_bits[before]:
+            return DONE, np.int64(before), np.int64(NOTHING_ENDS)
+        fill_live(program, guard, traces.after, traces.row)
+    counters[STOP_BEFORE], counters[STOP_GUARD] = before, guard
+    row = find_row(links.rows, live, traces.row)
+    known = np.int64(NIL) if row == NIL else np.int64(links.monitor_of[guard, row])
+    if known == NIL:
+        return MISSING_ROW, np.int64(before), np.int64(NOTHING_ENDS)
+    counters[STOP_AFTER] = known
+    kill = np.int64(NOTHING_ENDS) if known == before else find_pair(links.pairs, np.int64(before), known)
+    if kill == NIL:
+        return MISSING_KILL, np.int64(before), np.int64(NOTHING_ENDS)
+    if kill != NOTHING_ENDS:
+        note(traces, notes, slot, visit)
+    settle_in(traces, slot)
+    return DONE, known, kill

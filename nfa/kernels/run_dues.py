@@ -1,0 +1,131 @@
+"""What the passing of time does to a pair of trace and pattern: when it is due, what goes and what is decided then."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from nfa.kernels.borrowing import borrowed
+from nfa.kernels.run_arena import close_pair, free_run
+from nfa.kernels.run_tables import (
+    ACTIVE,
+    DECIDED,
+    EARLIEST,
+    FILLED,
+    HAS_TOLD,
+    LATEST,
+    NEEDED,
+    NIL,
+    PATTERN,
+    PENDING,
+    ROW,
+    SPENT,
+    TOLD,
+    TRACE,
+    UNTOLD_YET,
+    WRITTEN,
+    Found,
+    Int,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.run_waits import decide, is_decided
+
+
+@njit(cache=True, nogil=True)
+def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
+    """When a pair has to be looked at again, without a further event."""
+    pattern = s.pair_pattern[pair]
+    within = p.within[pattern]
+    due = LATEST
+    run = s.pair_runs[pair]
+    while run != NIL:
+        kind = s.run_kind[run]
+        own = LATEST
+        if kind == DECIDED or (kind == PENDING and s.run_lead[run] != EARLIEST):
+            own = s.run_due[run] if s.run_due[run] == LATEST else s.run_due[run] + 1
+        elif kind in (PENDING, TOLD):
+            own = s.run_due[run]
+        elif within != LATEST:
+            own = s.run_start[run] + within
+            if kind == SPENT:
+                own = s.event_time[s.node_event[s.run_node[run]]] + within
+        due = min(due, own)
+        run = s.run_next[run]
+    for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
+        if s.pair_leads[pair, number, 0] != EARLIEST:
+            due = min(due, s.pair_leads[pair, number, 0] + within)
+    s.pair_due[pair] = due
+
+
+@njit(cache=True, nogil=True)
+def is_void(s: RunState, pair: Int) -> bool:
+    """Whether a pair holds nothing that has to be remembered."""
+    if s.pair_runs[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
+        return False
+    is_empty = True
+    for number in range(s.pair_leads.shape[1]):
+        is_empty &= s.pair_leads[pair, number, 0] == EARLIEST
+    return is_empty
+
+
+@njit(cache=True, nogil=True)
+def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
+    """Forget what leading NOTs took too long ago; a pair of which nothing is left is closed."""
+    within = p.within[s.pair_pattern[pair]]
+    for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
+        if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
+            s.pair_leads[pair, number] = EARLIEST
+    renew_due(p, s, pair)
+    if is_void(s, pair):
+        close_pair(s, pair)
+
+
+@njit(cache=True, nogil=True)
+def note_told(s: RunState, pair: Int, filled: Int) -> None:
+    """Remember that a pair has told something, where that matters; ``filled`` matches were found before."""
+    if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
+        s.pair_told[pair] = HAS_TOLD
+
+
+@njit(cache=True, nogil=True)
+def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
+    """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
+    pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
+    s.now[PATTERN], s.now[WRITTEN] = pattern, 0
+    previous = NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        is_over = s.run_kind[run] == ACTIVE and time - s.run_start[run] >= p.within[pattern]
+        if s.run_kind[run] == PENDING and is_decided(s, run, time, np.bool_(False)):
+            is_over = not decide(p, s, found, run)
+        if s.run_kind[run] == TOLD and s.run_due[run] <= time:
+            is_over = True
+        if not is_over:
+            previous = run
+        else:
+            if previous == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[previous] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        run = following
+    note_told(s, pair, filled)
+    forget(p, s, pair, time)
+
+
+@njit(cache=True, nogil=True)
+def pass_time(p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int) -> Int:
+    """Let the watermark reach pairs that are due and whose patterns rank nothing; returns how many were done."""
+    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+    for place in range(first, pairs.shape[0]):
+        pair = pairs[place]
+        if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
+            s.counters[NEEDED] = s.pair_count[pair]
+            return np.int64(place)
+        s.now[TRACE], s.now[ROW] = s.pair_trace[pair], NIL
+        expire(p, s, found, pair, watermark)
+    return np.int64(pairs.shape[0])

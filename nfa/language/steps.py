@@ -1,0 +1,88 @@
+"""A step alone, ``Quote [price > 1000]``: what can be said of one event without the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from nfa.errors import PatternRefused
+from nfa.language.parsing import parse_tree
+from nfa.language.references import Scope, calls_of, check_references, resolve
+from nfa.language.tree_building import build_step
+from nfa.syntax import (
+    AGGREGATES,
+    Arithmetic,
+    Atom,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+)
+
+_NONE: frozenset[str] = frozenset()
+
+
+def parse_step(text: str) -> Atom:
+    """Read a step with a condition on its own event.
+
+    An alias may be used in the condition and is then forgotten: the step is named by its type, and what the condition
+    reads belongs to the event at hand. Texts that differ in spaces, case of keywords and alias give equal steps.
+
+    Raises:
+        PatternRefused: The text is no such step; position and advice are in the message.
+    """
+    written = build_step(parse_tree(text, "atom"))
+    atom = Atom(written.types, written.type, position=written.position)
+    if written.condition is None:
+        return atom
+    scope = Scope(
+        own=written.alias,
+        known=frozenset([written.alias]),
+        hidden=_NONE,
+        bound=_NONE,
+        listed=_NONE,
+        groups=_NONE,
+        has_previous=False,
+    )
+    condition = resolve(written.condition, scope)
+    _check_unary(condition)
+    check_references(condition, scope)
+    return replace(atom, condition=_renamed(condition, atom.alias))
+
+
+def _check_unary(condition: Expression) -> None:
+    for call in calls_of(condition):
+        if call.name in (*AGGREGATES, "prev"):
+            raise PatternRefused(
+                "aggregate" if call.name in AGGREGATES else "prev",
+                f"{call.name} looks at several events, and here the condition is on a single one; compare its own "
+                "attributes",
+                call.position,
+            )
+
+
+def _renamed(expression: Expression, alias: str) -> Expression:
+    """With attributes that belong to the event at hand, and the event itself named by ``alias``."""
+    again = partial(_renamed, alias=alias)
+    match expression:
+        case Attribute():
+            is_plain = expression.path and expression.path[0] != alias
+            return replace(expression, of=None if is_plain else alias)
+        case Literal():
+            return expression
+        case Comparison() | Arithmetic():
+            return replace(expression, left=again(expression.left), right=again(expression.right))
+        case IsNull() | InList() | Like() | Not() | Negative():
+            return replace(expression, operand=again(expression.operand))
+        case Both() | Either():
+            return replace(expression, operands=tuple(map(again, expression.operands)))
+        case Call():
+            return replace(expression, arguments=tuple(map(again, expression.arguments)))

@@ -1,0 +1,218 @@
+"""What is known of patterns and constraint sets before the first event, as values and as plain JSON.
+
+The documents are part of the API and of ``forestall check --json``: members are added to them, never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from constraints import (
+    Analysis,
+    Choice,
+    ConstraintSet,
+    DeadTerm,
+    FailingCondition,
+    IdleParts,
+    PatternAnalysis,
+    QueryCheck,
+    RedundantAtom,
+    StateForecast,
+    analyse,
+    check_query,
+    choose,
+    failing_conditions,
+    forecast,
+    redundant_atoms,
+)
+from nfa import Query, describe_atom
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternInspection:
+    """What is known of one pattern.
+
+    Attributes:
+        check: Which alternatives can never match.
+        conditions: The events that end its partial matches.
+        redundant: Steps that say nothing under the constraints.
+        states: For each pattern state, what is likely to end it and how often.
+    """
+
+    check: QueryCheck
+    conditions: tuple[FailingCondition, ...] = ()
+    redundant: tuple[RedundantAtom, ...] = ()
+    states: tuple[StateForecast, ...] = ()
+
+    def to_document(self) -> Document:
+        """As plain JSON."""
+        return {
+            "dead_alternatives": [dead_document(term) for term in self.check.dead],
+            "failing_conditions": [condition_document(condition) for condition in self.conditions],
+            "redundant_steps": [redundant_document(found) for found in self.redundant],
+            "states": [state_document(state) for state in self.states],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetInspection:
+    """What is known of a constraint set and all patterns that run under it.
+
+    Attributes:
+        choice: What the monitor tells apart.
+        analysis: What the patterns make of the constraints.
+    """
+
+    choice: Choice
+    analysis: Analysis
+
+    def to_document(self) -> Document:
+        """As plain JSON."""
+        return {
+            "monitor": choice_document(self.choice),
+            "patterns": [analysis_document(pattern) for pattern in self.analysis.patterns],
+            "unused": idle_document(self.analysis.idle),
+        }
+
+
+def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
+    """Look into one pattern.
+
+    Args:
+        query: The pattern.
+        constraint_set: What its traces keep to.
+        is_ended: Whether the constraints end its partial matches early.
+    """
+    check = check_query(query, constraint_set)
+    if not is_ended or not check.is_satisfiable:
+        return PatternInspection(check=check)
+    conditions = failing_conditions(query, constraint_set)
+    return PatternInspection(
+        check=check,
+        conditions=conditions,
+        redundant=redundant_atoms(query, constraint_set),
+        states=forecast(query, constraint_set, conditions),
+    )
+
+
+def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetInspection:
+    """Look into a constraint set and the patterns that it ends."""
+    return SetInspection(choice=choose(constraint_set, queries), analysis=analyse(constraint_set, queries))
+
+
+def condition_document(condition: FailingCondition) -> Document:
+    """An event that ends partial matches."""
+    why = condition.explanation
+    return {
+        "event": condition.event_type or why.event_name,
+        "symbols": list(why.shown),
+        "after": list(why.earlier),
+        "bound": [describe_atom(atom) for atom in condition.bound],
+        "form": why.form,
+        "constraints": [str(part) for part in why.constraints],
+        "atoms": [describe_atom(atom) for atom in why.atoms],
+        "forbidden": list(why.forbidden),
+        "is_takable": condition.is_takable,
+        "text": condition.text,
+    }
+
+
+def dead_document(term: DeadTerm) -> Document:
+    """An alternative that can never match; alternatives count from 1."""
+    return {
+        "alternative": term.term + 1,
+        "atoms": [describe_atom(atom) for atom in term.atoms],
+        "constraints": [str(part) for part in term.constraints],
+        "forbidden": list(term.forbidden),
+        "text": term.text,
+    }
+
+
+def redundant_document(found: RedundantAtom) -> Document:
+    """A step that says nothing; alternatives count from 1."""
+    return {"alternative": found.term + 1, "atom": describe_atom(found.atom), "text": found.text}
+
+
+def state_document(state: StateForecast) -> Document:
+    """What to expect of the partial matches at a pattern state."""
+    earliest = state.earliest
+    return {
+        "alternative": state.state.term + 1,
+        "bound": [describe_atom(atom) for atom in state.bound],
+        "probability": round(state.probability, 4),
+        "earliest": None
+        if earliest is None
+        else {
+            "event": earliest.condition.event_type or earliest.condition.explanation.event_name,
+            "after": list(earliest.condition.explanation.earlier),
+            "form": earliest.condition.explanation.form,
+            "probability": round(earliest.probability, 4),
+        },
+        "text": state.text,
+    }
+
+
+def choice_document(choice: Choice) -> Document:
+    """What the monitor tells apart."""
+    return {
+        "distinguishes": sorted(choice.distinguished),
+        "estimated_states": choice.estimated_states,
+        "max_states": choice.budget,
+        "is_whole": choice.is_whole,
+        "left_out": [str(part) for part in choice.left_out],
+        "watched": [str(clause) for clause in choice.watched],
+        "candidates": [
+            {
+                "names": sorted(candidate.names),
+                "benefit": candidate.benefit,
+                "states_added": candidate.states_added,
+                "is_chosen": candidate.is_chosen,
+            }
+            for candidate in choice.candidates
+        ],
+        "text": choice.text,
+    }
+
+
+def idle_document(idle: IdleParts) -> Document:
+    """Constraints that no pattern profits from."""
+    return {
+        "constraints": [str(part) for part in idle.parts],
+        "visited_states": idle.visited,
+        "is_complete": idle.is_complete,
+    }
+
+
+def set_document(constraint_set: ConstraintSet) -> Document:
+    """A constraint set in words."""
+    settings = constraint_set.settings
+    return {
+        "constraints": [str(constraint) for constraint in constraint_set.constraints],
+        "rules": [str(rule) for rule in constraint_set.rules],
+        "symbols": sorted(constraint_set.symbols),
+        "end": sorted(constraint_set.end_events),
+        "settings": {
+            "prune": settings.prune.value,
+            "on_violation": settings.on_violation.value,
+            "unknown_types": settings.unknown_types,
+            "completion": settings.completion,
+            "types": sorted(settings.types),
+            "frequencies": dict(sorted(settings.frequencies.items())),
+            "max_monitor_states": settings.max_monitor_states,
+        },
+    }
+
+
+def analysis_document(pattern: PatternAnalysis) -> Document:
+    """What is known of a pattern beside others."""
+    return {
+        "pattern": pattern.pattern,
+        "can_match": pattern.can_match,
+        "dead_alternatives": [dead_document(term) for term in pattern.dead],
+        "redundant_steps": [redundant_document(found) for found in pattern.redundant],
+        "states": [state_document(state) for state in pattern.states],
+    }

@@ -1,0 +1,149 @@
+"""What registering says back: records with what they mean, and what is probably not meant, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from constraints import ConstraintSet, QueryCheck, check_query, check_set
+from nfa import Pattern, Query, build_query, parse_pattern, warnings_of
+from service.errors import KeyMismatch
+from service.stores import RegisteredConstraints, RegisteredPattern
+from streams import StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternReport:
+    """A pattern as it is registered.
+
+    Attributes:
+        pattern: The record.
+        is_new: Whether this call changed anything.
+        parsed: What its text says.
+        warnings: What can never match, and what is probably not meant, in words.
+    """
+
+    pattern: RegisteredPattern
+    is_new: bool
+    parsed: Pattern
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintReport:
+    """A constraint set as it is registered.
+
+    Attributes:
+        record: The record.
+        is_new: Whether this call changed anything.
+        constraint_set: What it says.
+        warnings: What is legal and probably not meant, and the patterns that can no longer match, in words.
+    """
+
+    record: RegisteredConstraints
+    is_new: bool
+    constraint_set: ConstraintSet
+    warnings: tuple[str, ...]
+
+
+def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
+    """A document's set with what the stream declares: its end events, and its types where unknown ones deviate."""
+    settings = constraint_set.settings
+    if settings.unknown_types == "deviate":
+        settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
+    end_events = constraint_set.end_events | frozenset(declaration.end_events)
+    return replace(constraint_set, end_events=end_events, settings=settings)
+
+
+def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
+    """Where a document and the declaration of its stream do not go together, in words."""
+    found = []
+    if strangers := sorted(constraint_set.end_events - set(declaration.end_events)):
+        found.append(
+            f"{', '.join(strangers)}: end events of this document that the stream does not declare as such; nothing "
+            "is expected after them, but its traces stay open"
+        )
+    if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
+        found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
+    return found
+
+
+def constraint_warnings(
+    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
+) -> tuple[str, ...]:
+    """What a constraint set makes impossible: types, cycles of order, and patterns that are registered already."""
+    found = [warning.text for warning in check_set(constraint_set)]
+    for pattern in patterns:
+        if not pattern.is_guarded:
+            continue
+        check = check_query(reasoned_query(parse_pattern(pattern.text), declaration), constraint_set)
+        if not check.is_satisfiable:
+            reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
+            found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+    return tuple(found)
+
+
+def reasoned_query(pattern: Pattern, declaration: StreamDeclaration) -> Query:
+    """What constraints are asked about: where traces are finer, a NOT does not look at the whole of them."""
+    query = build_query(pattern)
+    return _without_absences(query) if finer_keys(pattern, declaration) else query
+
+
+def _without_absences(query: Query) -> Query:
+    """The same without its NOTs, and so without states that only wait for one."""
+    terms = tuple(replace(term, absences=()) for term in query.terms)
+    states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
+    return replace(query, terms=terms, states=states)
+
+
+def has_trace_end(declaration: StreamDeclaration) -> bool:
+    """Whether traces of the stream end; end events of constraints that the stream does not declare leave them open."""
+    return bool(declaration.end_events)
+
+
+def finer_keys(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """The keys of a pattern that are not the stream's own."""
+    own = {("key",), *declaration.key_paths}
+    return [".".join(path) for path in pattern.keys if path not in own]
+
+
+def check_key(pattern: Pattern, declaration: StreamDeclaration) -> None:
+    """Events are routed by the stream's key alone, so a pattern may look at finer traces and not at others.
+
+    Raises:
+        KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
+    """
+    finer = finer_keys(pattern, declaration)
+    if finer and len(finer) == len(pattern.keys):
+        asked = ", ".join(finer)
+        own = declaration.key.removeprefix("data.")
+        raise KeyMismatch(
+            f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}, and a pattern's "
+            f"keys must contain that; write [key, {asked}] for finer traces, [{own}] or [key] for those of the "
+            "stream, or leave it out",
+            asked=asked,
+            key=declaration.key,
+        )
+
+
+def pattern_warnings(
+    pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration
+) -> tuple[str, ...]:
+    """What of a pattern can never match, and what is probably not meant, in words."""
+    notices = warnings_of(pattern, has_trace_end=has_trace_end(declaration))
+    finer = ", ".join(finer_keys(pattern, declaration))
+    return (
+        *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
+        *_undeclared_types(query, declaration),
+        *(f"line {one.position.line}, column {one.position.column}: {one.message}" for one in notices),
+        *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
+    )
+
+
+def _undeclared_types(query: Query, declaration: StreamDeclaration) -> list[str]:
+    if not declaration.event_types:
+        return []
+    return [
+        f"the event type {name} is not among those that the stream declares, so no such event can come"
+        for name in sorted(query.types - set(declaration.event_types))
+    ]
