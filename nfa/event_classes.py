@@ -69,7 +69,7 @@ def monitors_named(
         version, state = noted[place]
         before[number], after[number] = -2 * place - 2, -2 * place - 3
         states[-2 * place - 2] = version, state
-        event = guards.event_class(int(visits.column[place]))
+        event = guards.event_class(int(visits.columns_of(places[number : number + 1])[0]))
         states[-2 * place - 3] = version, guards.bits.after(version, state, event)
     for monitor in np.unique(np.concatenate([before, after])).tolist():
         known = guards.states[monitor] if monitor >= RESERVED else None

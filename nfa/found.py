@@ -81,7 +81,7 @@ def of_findings(found: Findings, visits: Visits, times_us: NDArray[np.int64]) ->
         detected_us=times_us[rows],
         ends=found.match_end,
         how=np.zeros(len(rows), np.int8),
-        traces=visits.traces[np.searchsorted(visits.rows, found.match_row)],
+        traces=visits.traces[visits.places_of(found.match_row)],
         aliases=found.bound_alias,
         sequences=found.bound_sequence,
     )

@@ -13,7 +13,7 @@ from nfa.event_store import EventStore, events_of_batch
 from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
 from nfa.guard_tables import GuardLayout, GuardTables, Interned
 from nfa.guards import Guard
-from nfa.kernels.traces import NIL, NOTHING_ENDS, UNGUARDED, Columns
+from nfa.kernels.traces import NIL, UNGUARDED, Columns
 from nfa.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.registered import RegisteredPattern
 from nfa.results import LaneOutput, MatcherStats
@@ -161,13 +161,11 @@ class Lane:
         first = self.sequence
         columns = self._columns(batch)
         visits = self.table.advance(columns, self.guards)
-        ending = np.unique(visits.traces[visits.kill != NOTHING_ENDS])
-        released = int(self.table.released[ending].sum())
         found = self.shared.process(
             visits, columns, self.guards.tables, first_sequence=first, released=self.table.released
         )
         runs = self._run(batch, visits, columns)
-        self.counts["released"] += int(self.table.released[ending].sum()) - released
+        self.counts["released"] += self.shared.take_released() + self.runs.take_released()
         self.shadow.note(visits, first, self.guards)
         output = self._output(batch, visits, found, runs, columns.times)
         self.shadow.forget(visits.traces[visits.ends])
@@ -272,11 +270,12 @@ class Lane:
         endings = np.concatenate([found.endings, run_endings])
         endings[:, 4] -= self._layout.state_range[endings[:, 1]]
         endings = endings[np.argsort(endings[:, 0], kind="stable")]
-        ending_visits = np.searchsorted(visits.rows, endings[:, 0])
+        ending_visits = visits.places_of(endings[:, 0])
         broken = visits.deviations()
         before, after, states = monitors_named(self.guards, visits, ending_visits, broken)
         endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
-        columns = np.unique(np.concatenate([visits.column[ending_visits], visits.column[broken]])).tolist()
+        event_columns = visits.columns_of(np.concatenate([ending_visits, broken]))
+        columns = np.unique(event_columns).tolist()
         dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
         is_deviating, is_lost = self._of_deviating(matches, visits)
         return LaneOutput(
@@ -289,12 +288,12 @@ class Lane:
             is_lost=is_lost,
             corrections=self._corrections(runs),
             timeouts=timeouts,
-            ending_rows=np.column_stack([endings, visits.column[ending_visits]]).astype(np.int64),
+            ending_rows=np.column_stack([endings, event_columns[: len(endings)]]).astype(np.int64),
             deviation_rows=np.column_stack(
                 [
                     visits.rows[broken],
                     before[len(endings) :],
-                    visits.column[broken],
+                    event_columns[len(endings) :],
                     self.table.released[visits.traces[broken]],
                 ]
             ).astype(np.int64),
@@ -310,7 +309,7 @@ class Lane:
         if not self.guards.guards or not len(matches):
             return is_deviating, is_lost
         is_told = matches.rows != NIL
-        places = np.searchsorted(visits.rows, matches.rows[is_told])
+        places = visits.places_of(matches.rows[is_told])
         is_deviating[is_told] = is_deviant(visits.after[places])
         waited = np.flatnonzero(~is_told)
         if len(waited):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nfa.errors import StateFormatError
 from nfa.guard_tables import GuardTables, Interned
-from nfa.guards import Guard, MonitorState
+from nfa.guards import Guard, MonitorState, Prune
 from nfa.kernels.traces import NIL, RESERVED, SHADOW
 from nfa.registered import RegisteredPattern
 from nfa.traces import Visits, checked, is_deviant
@@ -53,6 +53,8 @@ class ShadowLedger:
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
         """Remember the moves of a batch; of a trace under bit tables those that would end something."""
+        if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
+            return
         is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)
         places = np.flatnonzero(is_move & (visits.before >= RESERVED)).tolist()
         if not places:
@@ -80,7 +82,10 @@ class ShadowLedger:
         if after < RESERVED:
             return noted, None
         version, state = noted
-        return noted, (version, guards.bits.after(version, state, guards.event_class(int(visits.column[place]))))
+        return noted, (
+            version,
+            guards.bits.after(version, state, guards.event_class(int(visits.columns_of(np.array([place]))[0]))),
+        )
 
     def forget(self, traces: NDArray[np.int32]) -> None:
         """Forget traces that ended."""

@@ -247,6 +247,12 @@ class SharedEngine:
         packing.list_pairs(self._state.trace_first, self._state.blocks, pairs)
         return pairs
 
+    def take_released(self) -> int:
+        """Bound events that were given up because of a guard since the last call."""
+        released = int(self._state.counters[kernel.RELEASED])
+        self._state.counters[kernel.RELEASED] = 0
+        return released
+
     def restart_peak(self) -> None:
         """Count ``peak_held`` from here on."""
         self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]

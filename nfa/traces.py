@@ -58,7 +58,8 @@ class Visits:
         before: int32 monitor state before the event; ``UNGUARDED`` where there is no guard.
         after: int32 monitor state after it.
         kill: int32 number of the list of kills: what can no longer complete after it.
-        column: int32 column of the event in the guard's tables.
+        column: int32 column of the event in the guard's tables; empty where it is the class of the row.
+        classes: int32 class by row.
         ends: Whether the trace ends with the event (which still belongs to it).
     """
 
@@ -68,10 +69,21 @@ class Visits:
     after: NDArray[np.int32]
     kill: NDArray[np.int32]
     column: NDArray[np.int32]
+    classes: NDArray[np.int32]
     ends: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def places_of(self, rows: NDArray[Any]) -> NDArray[np.intp]:
+        """Places of visited rows among the visits."""
+        if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
+            return rows.astype(np.intp)
+        return np.searchsorted(self.rows, rows)
+
+    def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Columns of the guard's tables for the events of some visits."""
+        return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def deviations(self) -> NDArray[np.intp]:
         """Places of the visits by which a trace deviates from its guard."""
@@ -147,7 +159,7 @@ class TraceTable:
     @property
     def no_visits(self) -> Visits:
         """What ``advance`` finds in a batch without rows."""
-        return Visits(**{name: getattr(self._visits, name)[:0] for name in Visits.__slots__})
+        return self._found(0, np.zeros(0, np.int32))
 
     @property
     def used_bytes(self) -> int:
@@ -183,10 +195,7 @@ class TraceTable:
             else:
                 guards.bits.resolve(int(status), guards)
         filled = int(self._visits.filled[0])
-        found = {name: getattr(self._visits, name)[:filled] for name in Visits.__slots__}
-        if not self._is_simultaneous:
-            found["column"] = columns.classes[found["rows"]] if guards.guards else found["after"]
-        visits = Visits(**found)
+        visits = self._found(filled, columns.classes)
         self._closed = visits.traces[visits.ends]
         return visits
 
@@ -316,6 +325,11 @@ class TraceTable:
         first = int(counters[kernel.FREE])
         self._state.free[first : first + len(numbers)] = numbers
         counters[kernel.FREE] += len(numbers)
+
+    def _found(self, filled: int, classes: NDArray[np.int32]) -> Visits:
+        """The visits written so far."""
+        names = (name for name in VisitColumns._fields if name != "filled")
+        return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
         """Twice the room in whatever is full: the index, or the numbers (closed traces still hold theirs)."""

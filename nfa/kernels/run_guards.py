@@ -29,6 +29,7 @@ from nfa.kernels.run_tables import (
     NO_ROOM,
     PATTERN,
     PENDING,
+    RELEASED,
     ROW,
     STOP_PAIR,
     TIME,
@@ -97,7 +98,9 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
     while gone != NIL:
         run = np.int32(gone)
         gone = np.int64(s.run_next[run])
-        x.gates.released[s.now[TRACE]] += mark_chain(s, run)
+        released = mark_chain(s, run)
+        x.gates.released[s.now[TRACE]] += released
+        s.counters[RELEASED] += released
         free_run(s, run)
 
 

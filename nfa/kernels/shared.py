@@ -51,6 +51,7 @@ from nfa.kernels.shared_tables import (
     PATTERN,
     PEAK_HELD,
     REFERENCES,
+    RELEASED,
     SIBLING,
     SWEEP_AT,
     TOUCHED,
@@ -467,6 +468,7 @@ def match_visit(
         held = counters[HELD]
         kill(program, tables, state, output, tables.kills[killed:killed_end], trace, row, now, before, after)
         visited.released[trace] += held - counters[HELD]
+        counters[RELEASED] += held - counters[HELD]
     if visited.ends[visit] or after == FAILED:
         close_trace(program, state, trace)
     counters[PEAK_HELD] = max(counters[PEAK_HELD], counters[HELD])

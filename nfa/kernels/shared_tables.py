@@ -37,7 +37,8 @@ SWEEP_AT = 10  # nodes in use at which expired ones are given back
 SWEEPS = 11
 USED_WORDS = 12  # of blocks, in use
 TOUCHED = 13  # what looking in advance read; kept so that the reads happen
-N_COUNTERS = 14
+RELEASED = 14  # bound events given up because of a guard
+N_COUNTERS = 15
 
 # A pair's block, in words; blocks are multiples of UNIT.
 TRACE, PATTERN, NEXT, PREVIOUS, OCCUPIED, MATCHED, HEADER = 0, 1, 2, 3, 4, 5, 6

@@ -77,6 +77,12 @@ class RunEngine:
         """Most events held after any event, those of matches on their way out included."""
         return int(self._state.counters[tables.PEAK_EVENTS])
 
+    def take_released(self) -> int:
+        """Bound events that were given up because of a guard since the last call."""
+        released = int(self._state.counters[tables.RELEASED])
+        self._state.counters[tables.RELEASED] = 0
+        return released
+
     def restart_peak(self) -> None:
         """Count ``peak_held`` from here on."""
         self._state.counters[tables.PEAK_EVENTS] = self._state.counters[tables.EVENTS]

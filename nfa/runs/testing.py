@@ -108,6 +108,7 @@ class RunHarness:
             after=moves[1:].copy(),
             kill=np.array([self._kill(guards, *pair) for pair in itertools.pairwise(moves.tolist())], np.int32),
             column=np.zeros(len(events), np.int32),
+            classes=np.zeros(len(events), np.int32),
             ends=np.array([event.type in end_types for event in events]),
         )
         other = len(self._codes)
