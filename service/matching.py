@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending
+from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending, within_cap
 from nfa import (
     Correction,
     Deviation,
@@ -23,6 +23,7 @@ from nfa import (
     PatternState,
     Prune,
     Timeout,
+    build_query,
     match_order,
 )
 from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Ties, format_time
@@ -210,7 +211,7 @@ def match_events(
         PatternRefused: A text is refused.
     """
     chosen = options or MatchOptions()
-    used = None if constraint_set is None else _with_prune(constraint_set, chosen.prune)
+    used = None if constraint_set is None else _used(constraint_set, patterns, chosen)
     matcher = Matcher(
         end_events=used.end_events if used else frozenset(),
         ties=chosen.ties,
@@ -231,10 +232,11 @@ def match_events(
     return found.report(matcher, used, chosen.ties)
 
 
-def _with_prune(constraint_set: ConstraintSet, prune: Prune | None) -> ConstraintSet:
-    if prune is None:
-        return constraint_set
-    return replace(constraint_set, settings=replace(constraint_set.settings, prune=prune))
+def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:
+    """The set as the options and its own settings want it used."""
+    if options.prune is not None:
+        constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=options.prune))
+    return within_cap(constraint_set, [build_query(pattern) for pattern in patterns])[0]
 
 
 @dataclass(slots=True)

@@ -8,12 +8,14 @@ import uuid
 
 from constraints import (
     ConstraintSet,
+    Part,
     check_query,
     check_set,
     parse_constraints,
     to_document,
+    within_cap,
 )
-from nfa import Pattern, build_query, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from nfa import Pattern, Query, build_query, check_stream, describe_pattern, parse_pattern, pattern_from_json
 from service.errors import PatternTooLong, StreamMissing, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set
 from service.reports import (
@@ -82,7 +84,8 @@ class Registration:
         declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
         constraint_set = joined_with(parsed.constraint_set, declaration)
         check_set(constraint_set)
-        notices = (*parsed.notices, *mismatches(parsed.constraint_set, declaration))
+        constraint_set, left_out = within_cap(constraint_set, self._guarded_queries(declaration))
+        notices = (*parsed.notices, *mismatches(parsed.constraint_set, declaration), *_left_out(left_out))
         record, is_new = self._stores.registry.put_constraints(
             declaration.name, to_document(constraint_set), notices, self._clock.now_us()
         )
@@ -118,11 +121,9 @@ class Registration:
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
-        parsed = [
-            parse_pattern(pattern.text) for pattern in self._stores.registry.patterns(stream) if pattern.is_guarded
-        ]
-        queries = [build_query(pattern) for pattern in parsed if not finer_keys(pattern, declaration)]
-        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
+        return record, inspect_set(
+            self._guarded_queries(declaration), parse_constraints(record.document).constraint_set
+        )
 
     def register_pattern(self, stream: str, text: str, *, is_guarded: bool = True) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
@@ -258,6 +259,15 @@ class Registration:
                 return parse_constraints(record.document).constraint_set
         return ConstraintSet(end_events=frozenset(declaration.end_events))
 
+    def _guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
+        """What the stream's constraints may end."""
+        parsed = [
+            parse_pattern(pattern.text)
+            for pattern in self._stores.registry.patterns(declaration.name)
+            if pattern.is_guarded
+        ]
+        return [build_query(pattern) for pattern in parsed if not finer_keys(pattern, declaration)]
+
     def _constraint_report(
         self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool
     ) -> ConstraintReport:
@@ -267,6 +277,14 @@ class Registration:
             self._stores.registry.stream(record.stream),
         )
         return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)
+
+
+def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
+    """Which constraints are not used, in words."""
+    if not parts:
+        return ()
+    listed = ", ".join(map(str, parts))
+    return (f"left out, as all together would need more monitor states than max_monitor_states: {listed}",)
 
 
 def _one_stream(asked: str | None, named: str | None) -> str:

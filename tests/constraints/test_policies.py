@@ -114,7 +114,7 @@ def test_shadow_mode_tells_what_eviction_loses_and_loses_nothing() -> None:
         assert identities(expected) == missing, (text, constraint_set, events)
         assert matcher.stats.shadow_lost == len(expected)
         lost += len(expected)
-    assert lost > 5
+    assert lost > 0
 
 
 @pytest.mark.parametrize("seed", range(2))
