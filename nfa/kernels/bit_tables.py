@@ -20,7 +20,7 @@ NIL = -1
 NOTHING = np.uint64(0)
 ONE = np.uint64(1)
 WORD_BITS = 64
-BASIS, SPREAD = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+LOW, SPREAD = np.uint64(0xFFFFFFFF), np.uint64(0x9E3779B1)  # no product of 32 bits with it wraps
 FOLD = np.uint64(32)
 
 # The four sets of a trace, rows of its state.
@@ -263,10 +263,11 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 @njit(cache=True, nogil=True)
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
     """A hash of a row; the wrapper and the index use it alike."""
-    mixed = BASIS
+    mixed = LOW
     for column in range(row.shape[0]):
-        mixed = (mixed ^ np.uint64(row[column])) * SPREAD
-    return mixed ^ (mixed >> FOLD)
+        mixed = ((mixed ^ np.uint64(row[column])) & LOW) * SPREAD
+        mixed ^= mixed >> FOLD
+    return mixed
 
 
 @njit(cache=True, nogil=True)
@@ -300,11 +301,18 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
     index[np.int64(slot)] = number + 1
 
 
+@njit(cache=True, nogil=True, inline="always")
+def home_of(before: Int, after: Int) -> np.uint64:
+    """Where two rows belong in the index of pairs."""
+    mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
+    return mixed ^ (mixed >> np.uint64(29))
+
+
 @njit(cache=True, nogil=True)
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
     """What was entered for two rows; NIL if nothing was. ``index`` has rows (before + 1, after, value)."""
     mask = np.uint64(index.shape[0] - 1)
-    slot = ((np.uint64(before) << FOLD | np.uint64(after)) * SPREAD >> FOLD) & mask
+    slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
         if index[np.int64(slot), 0] == before + 1 and index[np.int64(slot), 1] == after:
             return np.int64(index[np.int64(slot), 2])
@@ -316,7 +324,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
     """Enter a value for two rows that have none yet."""
     mask = np.uint64(index.shape[0] - 1)
-    slot = ((np.uint64(before) << FOLD | np.uint64(after)) * SPREAD >> FOLD) & mask
+    slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
         slot = (slot + ONE) & mask
     index[np.int64(slot), 0], index[np.int64(slot), 1], index[np.int64(slot), 2] = before + 1, after, value

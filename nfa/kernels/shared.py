@@ -68,15 +68,22 @@ from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
 
 @njit(cache=True, nogil=True, inline="always")
 def release_dead(
-    state: SharedState, kills: NDArray[np.int32], depth: NDArray[np.int32], place: Int, pair: Int, first: Int, last: Int
+    state: SharedState,
+    kills: NDArray[np.int32],
+    depth: NDArray[np.int32],
+    place: Int,
+    end: Int,
+    pair: Int,
+    first: Int,
+    last: Int,
 ) -> tuple[Int, Int]:
-    """Release one pattern's dead states, which ``kills`` lists from ``place`` on.
+    """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
 
     Returns:
         (place, deepest): where the next pattern begins, and the farthest dead state that was occupied or is the start.
     """
     blocks, deepest = state.blocks, np.int32(NIL)
-    while place < kills.shape[0] and kills[place] < last:
+    while place < end and kills[place] < last:
         dead, head = kills[place], np.int32(NIL)
         place += 1
         if dead != first and pair != NIL:
@@ -111,13 +118,14 @@ def furthest_dead(
     kills: NDArray[np.int32],
     depth: NDArray[np.int32],
     place: Int,
+    end: Int,
     pair: Int,
     first: Int,
     last: Int,
 ) -> tuple[Int, Int]:
     """What ``release_dead`` returns, with nothing released."""
     deepest = np.int32(NIL)
-    while place < kills.shape[0] and kills[place] < last:
+    while place < end and kills[place] < last:
         dead = kills[place]
         place += 1
         is_held = dead == first or (pair != NIL and blocks[pair + HEADER + dead - first - 1] != NIL)
@@ -139,13 +147,14 @@ def release_terms(program: Program, state: SharedState, pair: Int, base: Int, st
             blocks[pair + OCCUPIED] -= 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def kill(
     program: Program,
     tables: Tables,
     state: SharedState,
     output: Output,
-    kills: NDArray[np.int32],
+    place: Int,
+    end: Int,
     trace: Int,
     row: Int,
     now: Int,
@@ -153,25 +162,23 @@ def kill(
     after: Int,
 ) -> None:
     """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
-    program, tables, state, output = borrowed(program), borrowed(tables), borrowed(state), borrowed(output)
-    kills = borrowed(kills)
     state_range, state_pattern, depth, live = program.state_range, program.state_pattern, program.depth, tables.live
+    kills, is_shared, within = tables.kills, program.is_shared, program.within
     blocks, counters = state.blocks, state.counters
     policy, truth = tables.policy[before], tables.truth[after]
-    place: Int = 0
-    while place < kills.shape[0] and kills[place] < state_pattern.shape[0]:
+    while place < end and kills[place] < state_pattern.shape[0]:
         pattern = state_pattern[kills[place]]
         first, last = state_range[pattern], state_range[pattern + 1]
         pair = np.int64(NIL)
-        if program.is_shared[pattern]:
+        if is_shared[pattern]:
             pair = find_pair(state.trace_first, blocks, state.slots, trace, pattern)
-            if pair != NIL and program.within[pattern] != 0:
+            if pair != NIL and within[pattern] != 0:
                 trim_pair(state, pair, last - first, now)
         if policy == EVICT:
-            place, deepest = release_dead(state, kills, depth, place, pair, first, last)
+            place, deepest = release_dead(state, kills, depth, place, end, pair, first, last)
             has_future = live[truth, first] != 0 or (pair != NIL and blocks[pair + OCCUPIED] > 0)
         else:
-            place, deepest = furthest_dead(blocks, kills, depth, place, pair, first, last)
+            place, deepest = furthest_dead(blocks, kills, depth, place, end, pair, first, last)
             alive = living(blocks, live, truth, pair, first, last - first, policy)
             has_future = alive != 0
             if pair != NIL and policy == BY_QUERY:
@@ -179,7 +186,7 @@ def kill(
             elif pair != NIL:  # in shadow mode it goes on, and ends once
                 has_future |= blocks[pair + MATCHED] != 0
                 blocks[pair + MATCHED] |= not has_future
-        if not program.is_shared[pattern]:
+        if not is_shared[pattern]:
             continue
         if pair != NIL and blocks[pair + OCCUPIED] == 0:
             close_pair(state.trace_first, blocks, state.block_free, state.slots, counters, pair, last - first)
@@ -466,7 +473,7 @@ def match_visit(
         transition = last
     if killed < killed_end:
         held = counters[HELD]
-        kill(program, tables, state, output, tables.kills[killed:killed_end], trace, row, now, before, after)
+        kill(program, tables, state, output, killed, killed_end, trace, row, now, before, after)
         visited.released[trace] += held - counters[HELD]
         counters[RELEASED] += held - counters[HELD]
     if visited.ends[visit] or after == FAILED:
