@@ -72,4 +72,5 @@ def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
 
 @pytest.mark.spark
 def test_interrupts_stay_with_the_program(spark):
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # Not those of Spark; a shell starts what runs in the background with interrupts ignored.
+    assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
