@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 from hypothesis import strategies as st
 
 from constraints.model import Clause, Constraint, ConstraintSet, Exclusive, Prior, Require
+from constraints.monitor import Monitor
 from constraints.remainder import Gap, Remainder
 from nfa import (
     Atom,
@@ -24,8 +25,10 @@ from nfa import (
     Comparison,
     Conjunction,
     Disjunction,
+    EventClass,
     Item,
     Literal,
+    MonitorState,
     Node,
     Pattern,
     PatternState,
@@ -34,6 +37,7 @@ from nfa import (
     build_query,
 )
 from nfa import Sequence as Seq
+from streams import Event
 
 Tree: TypeAlias = "str | tuple[Tree, ...]"
 Sign: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -382,3 +386,16 @@ def random_query(random: Random, types: Sequence[str], atoms: int, *, has_absenc
         trees[place : place + 2] = [(word, *parts)]
     is_trailing = has_absence and random.random() < 0.5
     return query_of(("SEQ", trees[0], f"NOT {random.choice(types)}") if is_trailing else trees[0])
+
+
+def keeping(constraint_set: ConstraintSet, events: list[Event]) -> list[Event]:
+    """The events without those by which their trace would deviate."""
+    monitor = Monitor(constraint_set)
+    states: dict[str, MonitorState] = {}
+    kept = []
+    for event in events:
+        after = monitor.step(states.get(event.key, monitor.start), EventClass(type=event.type))
+        if after is not None:
+            states[event.key] = monitor.start if event.type in constraint_set.end_events else after
+            kept.append(event)
+    return kept

@@ -19,7 +19,7 @@ from nfa.arena import grown
 from nfa.automata.guard_view import GuardView
 from nfa.bit_fallback import BitFallback
 from nfa.guard_rows import EVERY_TERM, KillLists, LiveRows, Row
-from nfa.guards import OTHER, EventClass, Guard, MonitorState, OnViolation, Policy, Prune
+from nfa.guards import OTHER, EventClass, Guard, MonitorState, OnViolation, Prune
 from nfa.kernels.traces import (
     ALL_LIVE,
     BITS,
@@ -112,18 +112,9 @@ class GuardTables:
         return Fallback(self.bits.program, self.bits.traces, self.bits.links, self.bits.notes)
 
     @property
-    def live_rows(self) -> int:
-        """Number of distinct rows of liveness, those of everything and of nothing included."""
-        return len(self._rows)
-
-    @property
     def live(self) -> NDArray[np.uint32]:
         """The distinct rows of liveness, (rows, columns), free room included."""
         return self._rows.array
-
-    def policy_of(self, version: int) -> Policy:
-        """How a guard wants to be used."""
-        return self.guards[version].policy
 
     def intern(self, version: int, state: MonitorState) -> int:
         """Number of a monitor state; whether one more is within the cap is the caller's matter."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from constraints import Clause, Constraint, ConstraintSet, Exclusive, Monitor, Prior, Require
-from nfa import Deviation, EventClass, Match, Matcher, MatchOutput, MonitorState, OnViolation, Prune
+from constraints.testing import keeping
+from nfa import Deviation, Match, Matcher, MatchOutput, OnViolation, Prune
 from streams import Event, EventBatch
 
 TYPES = "ABCD"
@@ -89,18 +90,6 @@ def all_matches(found: list[MatchOutput]) -> list[Match]:
 
 def under(constraint_set: ConstraintSet, **settings: Any) -> ConstraintSet:
     return replace(constraint_set, settings=replace(constraint_set.settings, **settings))
-
-
-def keeping(constraint_set: ConstraintSet, events: list[Event]) -> list[Event]:
-    """The events without those by which their trace would deviate."""
-    monitor, kept = Monitor(constraint_set), []
-    states: dict[str, MonitorState] = {}
-    for event in events:
-        after = monitor.step(states.get(event.key, monitor.start), EventClass(type=event.type))
-        if after is not None:
-            states[event.key] = monitor.start if event.type in constraint_set.end_events else after
-            kept.append(event)
-    return kept
 
 
 def cases(count: int, seed: int) -> Iterator[tuple[random.Random, ConstraintSet, str, list[Event]]]:

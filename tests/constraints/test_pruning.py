@@ -10,23 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from constraints import ConstraintSet, End, Exclusive, Monitor, Part, Prior, Require, Settings, alive
-from constraints.testing import constraint_sets, random_query, random_set
-from nfa import EventClass, Match, Matcher, MonitorState, Node, PatternRefused, Prune, describe_node, parse_pattern
+from constraints.testing import constraint_sets, keeping, random_query, random_set
+from nfa import Match, Matcher, Node, PatternRefused, Prune, describe_node, parse_pattern
 from nfa.testing import TYPES, batches, event_lists, nodes, run, splits
 from streams import Event, EventBatch
-
-
-def keeping(constraint_set: ConstraintSet, events: list[Event]) -> list[Event]:
-    """The events without those by which their trace would deviate."""
-    monitor = Monitor(constraint_set)
-    states: dict[str, MonitorState] = {}
-    kept = []
-    for event in events:
-        after = monitor.step(states.get(event.key, monitor.start), EventClass(type=event.type))
-        if after is not None:
-            states[event.key] = monitor.start if event.type in constraint_set.end_events else after
-            kept.append(event)
-    return kept
 
 
 def matchers(node: Node, constraint_set: ConstraintSet) -> tuple[Matcher, Matcher]:
