@@ -15,18 +15,21 @@ from api.problems import PROBLEM_RESPONSES
 from api.routers import (
     alerts,
     analysis,
+    conformance,
     constraints,
     corrections,
     dead_letters,
     deviations,
     endings,
     events,
+    following,
     health,
     patterns,
     schemas,
     streams,
     timeouts,
     webhooks,
+    workflows,
 )
 from api.services import Services
 from service import Settings, load_settings, open_stores
@@ -37,6 +40,9 @@ DESCRIPTION = "Complex event processing that knows the workflow behind the event
 
 _GUARDED = (
     streams,
+    workflows,
+    conformance,
+    following,
     constraints,
     analysis,
     patterns,

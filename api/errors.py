@@ -5,6 +5,7 @@
     ├── BodyTooLarge             the body is larger than the limit
     ├── UnsupportedMediaType     the body's media type is not read here
     ├── MalformedBody            the body is not JSON
+    ├── WrongShape               the body is JSON, but not an object of the form that is asked for
     ├── EventForm                the body is JSON, but neither an event nor a list of events
     ├── NotReady                 something that the service needs is missing
     └── NotListening             the process of the API does not get as far as taking requests
@@ -14,7 +15,7 @@ An error without a row is a 500 and a bug.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import Match
@@ -30,6 +32,7 @@ from constraints import ContradictoryConstraints, InvalidConstraints, Unsatisfia
 from nfa import PatternRefused
 from service import Conflict, LimitExceeded, NotFound, RegistryContended, RequestRefused, StoreUnavailable
 from streams import DeclarationError, EventRejected, Fault, ForestallError
+from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -69,6 +72,12 @@ class MalformedBody(ApiError):
     code: ClassVar[str] = "malformed-body"
 
 
+class WrongShape(ApiError):
+    """The body is JSON, but not of the form that is asked for; every fault is named with its place."""
+
+    code: ClassVar[str] = "wrong-shape"
+
+
 class EventForm(ApiError):
     """The body is JSON, but not of the form that its media type promises."""
 
@@ -96,6 +105,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     MalformedBody: HTTPStatus.BAD_REQUEST,
+    WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
     NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
     # service
@@ -110,6 +120,10 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     InvalidConstraints: HTTPStatus.BAD_REQUEST,
     ContradictoryConstraints: HTTPStatus.BAD_REQUEST,
     UnsatisfiablePattern: HTTPStatus.CONFLICT,
+    ModelRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidWorkflow: HTTPStatus.UNPROCESSABLE_ENTITY,
+    UnsoundWorkflow: HTTPStatus.UNPROCESSABLE_ENTITY,
+    AutomatonTooLarge: HTTPStatus.UNPROCESSABLE_ENTITY,
     DeclarationError: HTTPStatus.BAD_REQUEST,
     EventRejected: HTTPStatus.BAD_REQUEST,
 }
@@ -173,10 +187,18 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
     faults = error.errors()
     if faults and faults[0]["type"] == "json_invalid":
         return problem(_malformed(str(error.body), int(faults[0]["loc"][-1]), str(faults[0]["ctx"]["error"])))
+    return problem(_wrong_shape(faults))
+
+
+def wrong_shape(error: ValidationError) -> WrongShape:
+    """The error for a body, read by hand, that is not of its model's form."""
+    return _wrong_shape([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()])
+
+
+def _wrong_shape(faults: Sequence[Any]) -> WrongShape:
     listed = [{"where": ".".join(map(str, fault["loc"])), "message": fault["msg"]} for fault in faults]
     detail = "; ".join(f"{fault['where']}: {fault['message']}" for fault in listed)
-    more = {"errors": jsonable_encoder(listed)}
-    return _document(HTTPStatus.UNPROCESSABLE_ENTITY, "wrong-shape", detail, more)
+    return WrongShape(detail, errors=jsonable_encoder(listed))
 
 
 def _malformed(text: str, place: int, reason: str) -> MalformedBody:

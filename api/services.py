@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Intake, Registration, Settings, Stores
+from service import Intake, Registration, Settings, Stores, WorkflowLibrary
 from streams import Clock
 
 
@@ -18,16 +18,19 @@ class Services:
     settings: Settings
     stores: Stores
     registration: Registration
+    workflows: WorkflowLibrary
     intake: Intake
     clock: Clock
 
     @classmethod
     def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
         """The services on some stores."""
+        registration = Registration(stores, settings, clock)
         return cls(
             settings=settings,
             stores=stores,
-            registration=Registration(stores, settings, clock),
+            registration=registration,
+            workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
             clock=clock,
         )

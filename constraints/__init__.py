@@ -20,6 +20,7 @@ from constraints.errors import (
 )
 from constraints.explanation import Explanation, explain_absence, explain_ending
 from constraints.failing import FailingCondition, failing_conditions
+from constraints.following import following
 from constraints.forecast import LikelyEnding, StateForecast, forecast
 from constraints.model import (
     Clause,
@@ -29,11 +30,13 @@ from constraints.model import (
     Exclusive,
     Part,
     Prior,
+    Process,
     Require,
     Rule,
     Settings,
 )
 from constraints.monitor import Monitor
+from constraints.process.automaton import NOWHERE, ProcessAutomaton
 from constraints.profit import IdleParts, idle_parts
 from constraints.redundancy import RedundantAtom, redundant_atoms
 from constraints.reference import Verdict, alive
@@ -44,6 +47,7 @@ from constraints.satisfiability import DeadTerm, QueryCheck, SetWarning, check_q
 
 __all__ = [
     "NOTHING",
+    "NOWHERE",
     "Analysis",
     "Candidate",
     "Choice",
@@ -69,6 +73,8 @@ __all__ = [
     "PatternAnalysis",
     "Prior",
     "Problem",
+    "Process",
+    "ProcessAutomaton",
     "QueryCheck",
     "RedundantAtom",
     "Remainder",
@@ -91,6 +97,7 @@ __all__ = [
     "explain_ending",
     "failing_conditions",
     "find_clash",
+    "following",
     "forecast",
     "idle_parts",
     "parse_constraints",

@@ -63,6 +63,7 @@ class Choice:
         watched: Longer clauses that bit tables watch, the most useful per trouble first.
         candidates: What was weighed, in the order of the decisions; empty if everything fits. What is left out
             without having been weighed would have come later.
+        workflow: In exact mode, the workflow whose automaton gives the states; then nothing is ever left out.
     """
 
     distinguished: frozenset[str]
@@ -71,6 +72,7 @@ class Choice:
     budget: int
     watched: tuple[Clause, ...]
     candidates: tuple[Candidate, ...] = ()
+    workflow: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -81,6 +83,8 @@ class Choice:
     def text(self) -> str:
         """One line for the whole, and one for each thing that was weighed."""
         states = f"at most {self.estimated_states} of {self.budget} monitor states"
+        if self.workflow is not None:
+            return f"the monitor's states are those of the workflow {self.workflow}: {states}"
         if self.is_whole:
             return f"all names are told apart: {states}"
         names = listed_types(sorted(self.distinguished)) if self.distinguished else "nothing"
@@ -96,6 +100,8 @@ class Choice:
 def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
     """Choose what the monitor of a set tells apart, for some patterns, within ``settings.max_monitor_states``."""
     budget = constraint_set.settings.max_monitor_states
+    if constraint_set.is_exact:
+        return _of_workflow(constraint_set, budget)
     long = [clause for clause in constraint_set.clauses if clause.is_long]
     states = count_states(constraint_set, budget)
     if states <= budget and len(long) <= most_watched:
@@ -128,6 +134,22 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
         budget=budget,
         watched=watched,
         candidates=candidates,
+    )
+
+
+def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
+    """In exact mode: the states of the automaton, each with those of what was written by hand beside it."""
+    process, own = constraint_set.process, constraint_set.own
+    assert process is not None
+    assert process.automaton is not None
+    states = len(process.automaton) * (count_states(own, budget) if own.parts else 1)
+    return Choice(
+        distinguished=constraint_set.names,
+        left_out=(),
+        estimated_states=min(states, budget + 1),
+        budget=budget,
+        watched=(),
+        workflow=process.workflow,
     )
 
 

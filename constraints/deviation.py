@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from constraints.clash import Clash, find_clash
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import find_workflow_clash
 from constraints.model import ConstraintSet, End, Part, Prior
 from constraints.outlook import Outlook
 from constraints.reference import alive
 from constraints.remainder import NOTHING
 from constraints.rule_clash import RuleClash, find_rule_clash
-from constraints.wording import listed_parts, listed_types
+from constraints.wording import listed_parts, listed_types, next_to_come
 from nfa import EventClass, MonitorState, Ties
 
-DeviationKind: TypeAlias = Literal["order", "occurrence", "obligation", "cycle", "rule", "unknown-type"]
+DeviationKind: TypeAlias = Literal["order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +27,17 @@ class DeviationReason:
     Attributes:
         kind: ``order`` the event came too late, ``occurrence`` what was shown and what it requires cannot be together,
             ``obligation`` something required can no longer come, ``cycle`` what is required cannot be put in a row,
-            ``rule`` a rule can no longer be kept, ``unknown-type`` the process has no such event.
-        constraints: A minimal set that is broken, in reading order; none for an unknown type.
+            ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown-type`` the
+            process has no such event.
+        constraints: A minimal set that is broken, in reading order; none for an unknown type, and of the workflow only
+            what was written by hand and takes part.
+        allowed: Where the workflow decides, its event types that could have come instead, sorted; none if none could.
         text: The reason as a sentence without full stop.
     """
 
     kind: DeviationKind
     constraints: tuple[Part, ...]
+    allowed: tuple[str, ...] = ()
     text: str
 
     @property
@@ -54,20 +60,50 @@ def explain_deviation(
     Raises:
         ValueError: It does not deviate.
     """
-    outlook = Outlook(constraint_set, ties)
+    exact = ExactOutlook.of(constraint_set, ties)
+    if exact is None:
+        found = _of_constraints(Outlook(constraint_set, ties), before, event)
+    else:
+        found = _of_constraints(exact.own, exact.own_state(before), event) or _of_workflow(exact, before, event)
+    if found is None:
+        raise ValueError(f"no deviation at {event} after {before}")
+    return found
+
+
+def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
     if outlook.is_too_late(before, event):
         return _too_late(outlook, before, event)
     if outlook.is_unknown(event):
         text = f"{listed_types([event.type])} is not an event of the process"
         return DeviationReason(kind="unknown-type", constraints=(), text=text)
     after = outlook.advance(before, event)
-    clash = _clash(constraint_set, after)
+    clash = _clash(outlook.constraint_set, after)
     if clash is not None:
         return _inconsistent(clash, _subject(outlook, event, clash.events))
     broken = find_rule_clash(outlook, after)
-    if broken is not None:
-        return _broken(broken, _subject(outlook, event))
-    raise ValueError(f"no deviation at {event} after {before}")
+    return None if broken is None else _broken(broken, _subject(outlook, event))
+
+
+def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
+    name, allowed = outlook.process.workflow, _possible(outlook, before)
+    came, after = _subject(outlook.own, event), outlook.moved(before, event)
+    if after is None:
+        text = f"{came} where the workflow {name} does not allow it; {next_to_come(allowed)}"
+        if not outlook.allowed(before):
+            text = f"{came}, and the trace was complete by the workflow {name}"
+        return DeviationReason(kind="workflow", constraints=(), allowed=allowed, text=text)
+    clash = find_workflow_clash(outlook, after)
+    if clash is None:
+        return None
+    parts = clash.constraints
+    text = f"{came}, and no trace of the workflow {name} that begins like this keeps {listed_parts(parts)}"
+    return DeviationReason(kind="workflow", constraints=parts, allowed=allowed, text=text)
+
+
+def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
+    """The types of the workflow that can come next, by what was written by hand beside it too."""
+    following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
+    return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
 
 
 def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason:

@@ -4,7 +4,8 @@ Two shapes are read. A list holds entries, each ``{prior: [A, B]}`` or ``"prior(
 lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. A number
 stands before the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types as they are, or types
 with a condition, ``Quote [price > 1000]``; in the text form odd types stand in backticks. A mapping may say with
-``stream`` which stream it is for, and with ``settings`` how the set is to be used.
+``stream`` which stream it is for, and with ``settings`` how the set is to be used. With ``workflow`` it says what a
+workflow adds to that; the service writes it. ``mined`` says which past log the set was found in; it changes nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from constraints.errors import InvalidConstraints, Problem
-from constraints.model import Constraint, ConstraintSet, End, Part, Rule, Settings, quoted
+from constraints.following import following
+from constraints.mined_form import MINED_KEY, read_mined
+from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, quoted
 from constraints.name_form import Misread, NameReader, Verbatim, shown, written_name
 from constraints.settings_form import notices_of, read_settings, written_settings
 from constraints.source import Bare, Path, lines_of, read_text
 from constraints.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
+from constraints.workflow_form import read_workflow, written_automaton
 
 MAX_BYTES = 1_000_000
 MAX_CONSTRAINTS = 10_000
+MAX_DERIVED = 250_000
 
 _NAME = re.compile(
     r"\s*+(?:`((?:[^`]|``)++)`|(\[[^`,()]*+|[^`,()\[\s][^`,()\[]*+))?+"  # a type, in backticks or as it is
@@ -31,6 +37,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 _LIST_KEY = "constraints"
 _STREAM_KEY = "stream"
 _SETTINGS_KEY = "settings"
+_WORKFLOW_KEY = "workflow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,13 @@ class ParsedConstraints:
         constraint_set: What it says.
         notices: What one should know of it, in words: settings that may lose matches, words that have two meanings.
         stream: The stream that it says it is for.
+        mined: What it says of the log that it was mined from, plain JSON values.
     """
 
     constraint_set: ConstraintSet
     notices: tuple[str, ...] = ()
     stream: str | None = None
+    mined: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,9 @@ def parse_constraints(
     entries: list[_Entry] = []
     stream, problems = _stream(value)
     settings = _settings(value, names, problems)
-    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY}:
+    process, derived = _workflow(value, names, problems)
+    mined = read_mined(value, problems)
+    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY, MINED_KEY}:
         problems.append(((), "list at least one constraint, or write constraints: [] for an empty set"))
     for number, (path, entry) in enumerate(_entries(value)):
         if number >= max_constraints:
@@ -92,7 +103,9 @@ def parse_constraints(
         raise InvalidConstraints(_located(problems, text))
     parts = [part for entry in entries for part in entry.parts]
     constraint_set = ConstraintSet.of(parts, symbols=names.symbols, settings=settings)
-    return ParsedConstraints(constraint_set, (*notices_of(settings), *_end_notices(entries)), stream)
+    if process is not None:
+        constraint_set = _joined(constraint_set, process, derived)
+    return ParsedConstraints(constraint_set, (*notices_of(settings), *_end_notices(entries)), stream, mined)
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
@@ -100,10 +113,22 @@ def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
 
     Of a set that was made by hand, what follows from its rules is there too then.
     """
+    own, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {
-        _LIST_KEY: [_written(part, constraint_set) for part in (*constraint_set.constraints, *constraint_set.rules)],
-        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(constraint_set.end_events)],
+        _LIST_KEY: [_written(part, constraint_set) for part in (*own.constraints, *own.rules)],
+        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(own.end_events)],
     }
+    if process is not None:
+        derived = [part for part in constraint_set.constraints if part in process.derived]
+        workflow: dict[str, object] = {
+            "name": process.workflow,
+            "version": process.version,
+            _LIST_KEY: [_written(part, constraint_set) for part in derived],
+            End.kind: [written_name(name, constraint_set.symbols) for name in sorted(process.derived_ends)],
+        }
+        if process.automaton is not None:
+            workflow["automaton"] = written_automaton(process.automaton)
+        document[_WORKFLOW_KEY] = workflow
     if settings := written_settings(constraint_set.settings, constraint_set.symbols):
         document[_SETTINGS_KEY] = settings
     return document
@@ -174,13 +199,54 @@ def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]
     return settings
 
 
+def _workflow(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> tuple[Process | None, list[Part]]:
+    """The workflow that a document names, if it does, and what follows from it; problems go to ``problems``."""
+    if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
+        return None, []
+    found: list[tuple[Path, str]] = []
+    form, parts = read_workflow(value[_WORKFLOW_KEY], found), list[Part]()
+    if form is not None and len(form.constraints) + len(form.end) > MAX_DERIVED:
+        found.append(((), f"there are more than {MAX_DERIVED} constraints of the workflow"))
+    elif form is not None:
+        listed = [(_LIST_KEY, index, entry) for index, entry in enumerate(form.constraints)]
+        listed += [(End.kind, index, {End.kind: [name]}) for index, name in enumerate(form.end)]
+        for key, index, entry in listed:
+            try:
+                parts += _derived(key, entry, names)
+            except Misread as problem:
+                found.append(((key, index), str(problem)))
+    problems.extend(((_WORKFLOW_KEY, *path), message) for path, message in found)
+    return (None if form is None or found else form.process), parts
+
+
+def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
+    """What one entry of a workflow says: orders and clauses in one list, end events in the other."""
+    parts = _read_entry(entry, names).parts
+    if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
+        raise Misread(
+            f"orders and clauses follow from a workflow, and end events in a list of their own; got {shown(entry)}"
+        )
+    return parts
+
+
+def _joined(own: ConstraintSet, process: Process, derived: Sequence[Part]) -> ConstraintSet:
+    return following(
+        own,
+        workflow=process.workflow,
+        version=process.version,
+        constraints=[part for part in derived if not isinstance(part, End | Rule)],
+        end_events=[part.type for part in derived if isinstance(part, End)],
+        automaton=process.automaton,
+    )
+
+
 def _entries(value: object) -> Iterator[tuple[Path, object]]:
     """The entries of a document with their places; a pair in a group becomes an entry of its kind."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
         for key, items in value.items():
-            if key in (_STREAM_KEY, _SETTINGS_KEY):
+            if key in (_STREAM_KEY, _SETTINGS_KEY, _WORKFLOW_KEY, MINED_KEY):
                 continue
             if key == _LIST_KEY and isinstance(items, list):
                 yield from (((_LIST_KEY, index), item) for index, item in enumerate(items))

@@ -1,7 +1,7 @@
 """Why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
 
-The forms are those of constraint-aware CEP, section 4.1, and one for rules. Explanations are computed when somebody
-asks.
+The forms are those of constraint-aware CEP, section 4.1, one for rules, and one for the automaton of a workflow.
+Explanations are computed when somebody asks.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from constraints.clash import Clash, find_clash
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import WorkflowClash, find_workflow_clash
 from constraints.model import Clause, ConstraintSet, End, Part, Prior, quoted
 from constraints.outlook import Outlook
 from constraints.remainder import Remainder, remainder_of
 from constraints.rule_clash import RuleClash, find_rule_clash
-from constraints.wording import listed, listed_atoms, listed_parts, listed_types
-from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, describe_atom
+from constraints.wording import listed, listed_atoms, listed_parts, listed_types, next_to_come, with_workflow
+from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, Ties, describe_atom
 
-Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule"]
+Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule", "workflow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +30,17 @@ class Explanation:
     Attributes:
         form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
             ``p4`` what must still come cannot be put in a row, or not without what must not come, ``p5`` a clause over
-            several types, ``end`` the trace is over, ``rule`` a rule leaves no place.
+            several types, ``end`` the trace is over, ``rule`` a rule leaves no place, ``workflow`` the workflow
+            leaves none, by its automaton.
         event_type: Type of the event that ended it.
         shown: The symbols by which the event did it, sorted; none if its type is enough.
         earlier: Other names that had to be seen before, sorted.
-        constraints: The minimal chain that leads from the event to the atoms.
+        constraints: The minimal chain that leads from the event to the atoms; by the workflow only what was written by
+            hand and takes part, mostly nothing.
         atoms: The atoms that it made impossible: one, or several that are impossible together only; none if an event
             that must not come became certain when all atoms were bound.
         forbidden: Types that must not come in the match, and now have to.
+        allowed: By the workflow, the event types that may come next, sorted.
         because: The reason as a sentence without full stop.
     """
 
@@ -46,6 +51,7 @@ class Explanation:
     constraints: tuple[Part, ...]
     atoms: tuple[Atom, ...]
     forbidden: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     because: str
 
     @property
@@ -91,8 +97,7 @@ def explain_ending(
     Raises:
         ValueError: ``state`` can still complete after the event.
     """
-    outlook, remainder = _outlook(constraint_set, after), remainder_of(query, state)
-    found = explain_impossible(outlook, remainder, after, event)
+    found = _Explainer(constraint_set, after, event).explain(remainder_of(query, state))
     if found is None:
         raise ValueError(f"{event.type!r} did not end {state}: {before} before, {after} after it")
     return found
@@ -112,14 +117,35 @@ def explain_absence(
     Raises:
         ValueError: It can still come.
     """
-    outlook, found = _outlook(constraint_set, after), []
-    for step in _steps(outlook, atom):
+    explainer, found = _Explainer(constraint_set, after, event), []
+    for step in _steps(explainer.outlook, atom):
         remainder = Remainder((step,), (frozenset(),))
-        why = _over(outlook, step, after, event) or explain_impossible(outlook, remainder, after, event)
+        why = _over(explainer.outlook, step, after, event) or explainer.explain(remainder)
         if why is None:
             raise ValueError(f"{describe_atom(step)} can still come after {after}")
         found.append(why)
     return tuple(found)
+
+
+class _Explainer:
+    """Explains what cannot come after an event, by what was written by hand if that suffices."""
+
+    def __init__(self, constraint_set: ConstraintSet, after: MonitorState, event: EventClass) -> None:
+        ties: Ties = "log" if after.settled is None else "simultaneous"
+        self._exact = ExactOutlook.of(constraint_set, ties)
+        self.outlook = Outlook(constraint_set, ties) if self._exact is None else self._exact.own
+        self._after, self._event = after, event
+
+    def explain(self, remainder: Remainder) -> Explanation | None:
+        """Why a remainder cannot complete; None if it can."""
+        if self._exact is None:
+            return explain_impossible(self.outlook, remainder, self._after, self._event)
+        own = self._exact.own_state(self._after)
+        found = explain_impossible(self.outlook, remainder, own, self._event)
+        if found is not None:
+            return found
+        clash = find_workflow_clash(self._exact, self._after, remainder)
+        return None if clash is None else _of_workflow(self._exact, clash, self._after, self._event)
 
 
 def _steps(outlook: Outlook, atom: Atom) -> Iterator[Atom]:
@@ -177,10 +203,6 @@ def explain_clash(
     )
 
 
-def _outlook(constraint_set: ConstraintSet, state: MonitorState) -> Outlook:
-    return Outlook(constraint_set, "log" if state.settled is None else "simultaneous")
-
-
 def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
     parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, _forbidden(clash.remainder)
     leave = "leaves" if len(parts) == 1 else "leave"
@@ -193,6 +215,28 @@ def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
         atoms=atoms,
         forbidden=forbidden,
         because=f"{listed_parts(parts)} {leave} no place for {listed([*map(describe_atom, atoms), *nots])}",
+    )
+
+
+def _of_workflow(outlook: ExactOutlook, clash: WorkflowClash, after: MonitorState, event: EventClass) -> Explanation:
+    atoms, forbidden = clash.remainder.atoms, _forbidden(clash.remainder)
+    came = "that" if event.type == OTHER else quoted(event.type)
+    again = "other " if len(atoms) == 1 and atoms[0].type == event.type else ""
+    wanted = f"no {again}{listed_atoms(atoms)}" if len(atoms) == 1 else f"not all of {listed_atoms(atoms)}"
+    if forbidden:
+        nots = listed([f"NOT {quoted(name)}" for name in forbidden])
+        wanted = f"{wanted} with {nots}" if atoms else f"no trace with {nots}"
+    subject = with_workflow(outlook.process.workflow, clash.constraints)
+    allowed = outlook.allowed(after)
+    return Explanation(
+        form="workflow",
+        event_type=event.type,
+        earlier=(),
+        constraints=clash.constraints,
+        atoms=atoms,
+        forbidden=forbidden,
+        allowed=allowed,
+        because=f"{subject} {wanted} after {came}; {next_to_come(allowed)}",
     )
 
 

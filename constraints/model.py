@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias
 
 from constraints.implication import Condition, implies
+from constraints.process.automaton import ProcessAutomaton
 from nfa import Atom, OnViolation, Prune, Symbol
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -228,6 +229,35 @@ def _everyday(constraint: Constraint) -> Constraint:
             return constraint
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What a workflow says of the traces of a stream, beside what was written by hand.
+
+    Attributes:
+        workflow: Name of the workflow, for messages.
+        version: Its version.
+        derived: The constraints of the set that follow from the workflow and were not written by hand; reasoning may
+            use them, and an automaton says all that they say.
+        derived_ends: The end events of the set that follow from the workflow.
+        automaton: Its language, for exact mode; None where the derived constraints are all that is used.
+    """
+
+    workflow: str
+    version: int = 1
+    derived: frozenset[Constraint] = frozenset()
+    derived_ends: frozenset[str] = frozenset()
+    automaton: ProcessAutomaton | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "derived", frozenset(map(_everyday, self.derived)))
+
+    def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
+        """The same for a set that has only some of the constraints and end events."""
+        return replace(
+            self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ConstraintSet:
     """What the traces of one stream keep to.
@@ -239,6 +269,7 @@ class ConstraintSet:
         rules: In the order of the upload, without repetitions.
         symbols: By name, those that some part names.
         settings: How it is to be used.
+        process: The workflow that some of it comes from, if there is one.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are taken to complete.
         earlier: ``earlier[F]`` holds every E with ``prior(E, F)``; end events, which come after everything, are not
             in it.
@@ -252,6 +283,7 @@ class ConstraintSet:
     rules: tuple[Rule, ...] = ()
     symbols: Mapping[str, Symbol] = field(default_factory=dict, hash=False)
     settings: Settings = Settings()
+    process: Process | None = None
     clauses: tuple[Clause, ...] = field(init=False, repr=False, compare=False)
     earlier: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     implied: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
@@ -280,21 +312,53 @@ class ConstraintSet:
 
     @classmethod
     def of(
-        cls, parts: Iterable[Part], *, symbols: Mapping[str, Symbol] | None = None, settings: Settings | None = None
+        cls,
+        parts: Iterable[Part],
+        *,
+        symbols: Mapping[str, Symbol] | None = None,
+        settings: Settings | None = None,
+        process: Process | None = None,
     ) -> ConstraintSet:
         """The set of some parts."""
         listed = tuple(parts)
+        constraints = tuple(part for part in listed if not isinstance(part, End | Rule))
+        end_events = frozenset(part.type for part in listed if isinstance(part, End))
         return cls(
-            tuple(part for part in listed if not isinstance(part, End | Rule)),
-            frozenset(part.type for part in listed if isinstance(part, End)),
+            constraints,
+            end_events,
             tuple(part for part in listed if isinstance(part, Rule)),
             symbols or {},
             settings or Settings(),
+            None if process is None else process.about(map(_everyday, constraints), end_events),
         )
 
     def of_parts(self, parts: Iterable[Part]) -> ConstraintSet:
-        """Some of its parts, with the same symbols and settings."""
-        return ConstraintSet.of(parts, symbols=self.symbols, settings=self.settings)
+        """Some of its parts, with the same symbols and settings, of the same process."""
+        return ConstraintSet.of(parts, symbols=self.symbols, settings=self.settings, process=self.process)
+
+    @property
+    def own(self) -> ConstraintSet:
+        """What was written by hand: without what follows from the workflow, and without the workflow."""
+        if self.process is None:
+            return self
+        return replace(
+            self,
+            constraints=tuple(one for one in self.constraints if one not in self.process.derived),
+            end_events=self.end_events - self.process.derived_ends,
+            process=None,
+        )
+
+    @property
+    def in_tables(self) -> ConstraintSet:
+        """The same by its constraints alone, without the automaton of the workflow."""
+        if self.process is None or self.process.automaton is None:
+            return self
+        return replace(self, process=replace(self.process, automaton=None))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the automaton of a workflow decides what its traces can be."""
+        return self.process is not None and self.process.automaton is not None
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constraints.bit_tables import BitTables
+from constraints.exact.outlook import ExactOutlook
 from constraints.model import Clause, ConstraintSet
 from constraints.outlook import MEMORY_LIMIT, Outlook
 from constraints.reasoner import Goal
@@ -43,6 +44,10 @@ class Monitor:
     cannot come is not used to call states dead. Answers are remembered; the memory is emptied when it holds
     ``memory_limit`` rows.
 
+    In exact mode the workflow's automaton stands in for what follows from the workflow (section 6.2): its state comes
+    first among a monitor state's places, and together with what was written by hand everything dead is found, as long
+    as the search for a common word is not too much work (``JointSearch``).
+
     Args:
         constraint_set: What traces keep to.
         ties: What events of one time are.
@@ -58,9 +63,11 @@ class Monitor:
         watched: Collection[Clause] | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        self._outlook = Outlook(constraint_set, ties)
+        self._exact = ExactOutlook.of(constraint_set, ties)
+        self._outlook = Outlook(constraint_set, ties) if self._exact is None else self._exact.own
         settings = constraint_set.settings
-        self._types = constraint_set.types | (self._outlook.alphabet or frozenset())
+        self._types = constraint_set.types if self._exact is None else self._exact.types
+        self._types |= self._outlook.alphabet or frozenset()
         self._symbols = tuple(constraint_set.symbols[name] for name in sorted(constraint_set.symbols))
         self._policy = Policy(
             prune=settings.prune,
@@ -91,40 +98,60 @@ class Monitor:
     @property
     def start(self) -> MonitorState:
         """The state of a new trace."""
-        return self._outlook.start
+        return self._outlook.start if self._exact is None else self._exact.start
 
     @cached_property
     def bits(self) -> BitTables | None:
-        """Bit tables, for traces beyond the cap of monitor states; None where events of one time are not ordered."""
+        """Bit tables, for traces beyond the cap of monitor states.
+
+        None where events of one time are not ordered, and in exact mode: they need all types that were seen, and the
+        state of an automaton does not say which.
+        """
         outlook = self._outlook
-        return BitTables(outlook.constraint_set, watched=self._watched) if outlook.ties == "log" else None
+        if self._exact is not None or outlook.ties != "log":
+            return None
+        return BitTables(outlook.constraint_set, watched=self._watched)
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
         """The state after one more event, or None if the trace deviates by it."""
-        outlook = self._outlook
-        if outlook.is_too_late(state, event) or outlook.is_unknown(event):
-            return None
-        after = outlook.advance(state, event)
-        if after == state:
-            return state
-        if not outlook.is_consistent(after):
+        after = self._moved(state, event)
+        if after is None or after == state:
+            return None if after is None else state
+        if not (self._exact or self._outlook).is_consistent(after):
             return None
         if len(self._came_from) >= self._memory_limit:
             self._came_from.clear()
         self._came_from.setdefault(after, state)
         return after
 
+    def _moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+        """The state after an event, whatever it leaves possible; None if it cannot come itself."""
+        if self._exact is not None:
+            return self._exact.moved(state, event)
+        outlook = self._outlook
+        if outlook.is_too_late(state, event) or outlook.is_unknown(event):
+            return None
+        return outlook.advance(state, event)
+
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:
         """Whether some conforming continuation has an event that a step takes."""
         outlook = self._outlook
-        if outlook.is_over(state):
+        if outlook.is_over(self._own(state)):
             return False
         types: frozenset[str] = frozenset(atom.types)
         if atom.is_any_type:
             if outlook.alphabet is None:
-                return outlook.keeps_rules(state, _just(atom))
+                return outlook.keeps_rules(self._own(state), _just(atom)) and self._can_process(state, atom)
             types = outlook.alphabet
-        return any(outlook.can_complete(state, _just(replace(atom, types=(name,)))) for name in sorted(types))
+        judge = self._exact or outlook
+        return any(judge.can_complete(state, _just(replace(atom, types=(name,)))) for name in sorted(types))
+
+    def _can_process(self, state: MonitorState, atom: Atom) -> bool:
+        return self._exact is None or self._exact.can_complete(state, _just(atom))
+
+    def _own(self, state: MonitorState) -> MonitorState:
+        """The state without that of the workflow."""
+        return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
         """Which of ``query.states`` some conforming continuation completes; read-only, as it is shared."""
@@ -138,18 +165,21 @@ class Monitor:
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
         """Dead states stay dead, so only those are asked about that were live before, where that row is at hand."""
-        plan, outlook = self._plan(query), self._outlook
+        plan, outlook, own = self._plan(query), self._outlook, self._own(state)
         row = np.ones(len(plan.goals), np.bool_)
         previous = self._rows.get((query, self._came_from.get(state, state)))
         if previous is not None:
             row = previous | ~plan.is_monotone
-        seen, settled = outlook.masks(state)
+        if self._exact is not None:
+            row &= self._exact.live(state, query)
+        seen, settled = outlook.masks(own)
         for index in reversed(range(len(plan.goals))):
             if row[index]:
                 row[index] = (
                     all(row[extension] for extension in plan.extensions[index])
                     and outlook.reasoner.is_alive(seen, plan.goals[index], settled)
-                    and outlook.keeps_rules(state, plan.remainders[index])
+                    and outlook.keeps_rules(own, plan.remainders[index])
+                    and (self._exact is None or self._exact.is_jointly_live(state, query, index))
                 )
         row.flags.writeable = False
         return row

@@ -53,16 +53,23 @@ class _Death:
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
     """Leave out each constraint by itself, and see whether anything lives that did not.
 
+    What follows from a workflow is left in: nobody wrote it, so nobody asks. The automaton of a workflow is not looked
+    at.
+
     Args:
         constraint_set: The set.
         queries: All patterns of its stream.
         state_limit: Most monitor states that are visited, those after few events first.
     """
+    asked = constraint_set.own.parts
+    if not asked:
+        return IdleParts(parts=(), visited=0, is_complete=True)
+    constraint_set = constraint_set.in_tables
     walk = _Walk(constraint_set, state_limit)
     search = _Search(constraint_set, queries, walk)
     for death in walk.deaths(queries):
         search.add(death)
-    idle = tuple(part for part in constraint_set.parts if search.is_idle(part))
+    idle = tuple(part for part in asked if search.is_idle(part))
     return IdleParts(parts=idle, visited=len(walk.states), is_complete=walk.is_complete and search.replays_left >= 0)
 
 

@@ -66,6 +66,16 @@ class Remainder:
             tuple(_moved(gap, place) for gap in self.gaps if gap.edges <= indices),
         )
 
+    def left(self, bound: frozenset[int]) -> Remainder:
+        """What is still to come once the atoms ``bound`` have come, with the gaps that are open or can still open."""
+        gaps = [
+            gap if gap.since is None else replace(gap, since=gap.since - bound)
+            for gap in self.gaps
+            if not gap.until & bound
+        ]
+        rest = replace(self, gaps=tuple(gaps)).only(frozenset(range(len(self.atoms))) - bound)
+        return replace(rest, gaps=tuple(dict.fromkeys(rest.gaps)))
+
     def restricted_to(self, atoms: tuple[Atom, ...]) -> Remainder:
         """The part made of those of its atoms that are in ``atoms``."""
         return self.only(frozenset(index for index, atom in enumerate(self.atoms) if atom in atoms))
@@ -76,12 +86,14 @@ NOTHING = Remainder()
 
 def remainder_of(query: Query, state: PatternState) -> Remainder:
     """What ``state`` has not bound, with the gaps that are open or can still open."""
-    term = query.terms[state.term]
-    unbound = frozenset(range(len(term.atoms))) - state.bound
-    place = {index: number for number, index in enumerate(sorted(unbound))}
-    gaps = [_gap(absence, state.bound, place) for absence in term.absences if not absence.before & state.bound]
-    whole = Remainder(term.atoms, term.before)
-    return replace(whole.only(unbound), gaps=tuple(dict.fromkeys(gaps)))
+    return whole_of(query, state.term).left(state.bound)
+
+
+def whole_of(query: Query, term: int) -> Remainder:
+    """What an alternative needs before anything is bound; its atoms keep their indices."""
+    known = query.terms[term]
+    gaps = tuple(dict.fromkeys(map(_gap, known.absences)))
+    return Remainder(known.atoms, known.before, gaps)
 
 
 def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
@@ -90,9 +102,8 @@ def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
     return Remainder((Atom((name,), name) if symbol is None else symbol.step,), (frozenset(),))
 
 
-def _gap(absence: Absence, bound: frozenset[int], place: Mapping[int, int]) -> Gap:
-    since = _renumbered(absence.after - bound, place) if absence.after else None
-    return Gap(type=absence.atom.type, since=since, until=_renumbered(absence.before, place))
+def _gap(absence: Absence) -> Gap:
+    return Gap(type=absence.atom.type, since=absence.after or None, until=absence.before)
 
 
 def _moved(gap: Gap, place: Mapping[int, int]) -> Gap:

@@ -44,15 +44,18 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
         places = tuple(place for rule, place in zip(known.rules, state.places, strict=True) if rule in kept)
         return not some.can_complete(replace(state, places=places), part)
 
-    gaps = _least(remainder.gaps, lambda some: clashes(known.parts, replace(remainder, gaps=tuple(some))))
+    gaps = least_part(remainder.gaps, lambda some: clashes(known.parts, replace(remainder, gaps=tuple(some))))
     whole = replace(remainder, gaps=tuple(gaps))
-    parts = _least(known.parts, lambda some: clashes(some, whole))
-    atoms = _least(range(len(whole.atoms)), lambda some: clashes(parts, whole.only(frozenset(some))))
+    parts = least_part(known.parts, lambda some: clashes(some, whole))
+    atoms = least_part(range(len(whole.atoms)), lambda some: clashes(parts, whole.only(frozenset(some))))
     return RuleClash(constraints=tuple(parts), remainder=whole.only(frozenset(atoms)))
 
 
-def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """What is left of ``items``, in their order, when as many as can be are dropped together, then ever fewer."""
+def least_part(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
+    """A smallest-by-inclusion part of ``items`` that still clashes, in their order.
+
+    As many as can be are dropped together, then ever fewer.
+    """
     kept = list(items)
     size = len(kept)
     while size:

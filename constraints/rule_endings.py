@@ -45,7 +45,7 @@ class _Walk:
 
     def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
         self._query = query
-        self._monitor = Monitor(constraint_set)
+        self._monitor = Monitor(constraint_set.in_tables)
         self._limit = limit
         self._events = _events(query, constraint_set)
         self._index_of = {state: index for index, state in enumerate(query.states)}

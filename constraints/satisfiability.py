@@ -11,12 +11,14 @@ from typing import Literal
 from constraints.clash import find_clash
 from constraints.cycles import prior_cycles
 from constraints.errors import ContradictoryConstraints, UnsatisfiablePattern
-from constraints.model import ConstraintSet, Part, quoted
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import find_workflow_clash
+from constraints.model import ConstraintSet, Part, Prior, quoted
 from constraints.outlook import Outlook
 from constraints.reference import Verdict
 from constraints.remainder import NOTHING, Remainder, remainder_of, single
 from constraints.rule_clash import find_rule_clash
-from constraints.wording import listed_atoms, listed_parts, listed_types
+from constraints.wording import listed, listed_atoms, listed_parts, listed_types
 from nfa import Atom, PatternState, Query
 
 
@@ -82,7 +84,7 @@ class QueryCheck:
 
 def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
     """Find the terms that no conforming trace completes, each with a minimal reason."""
-    search = _Search(Outlook(constraint_set))
+    search = _Search(Outlook(constraint_set), ExactOutlook.of(constraint_set))
     reasons = {
         index: reason
         for index in range(len(query.terms))
@@ -109,11 +111,12 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why no trace completes a remainder: a minimal part of it and minimal constraints."""
+    """Why no trace completes a remainder: a minimal part of it and minimal constraints, or a workflow beside them."""
 
     remainder: Remainder
     constraints: tuple[Part, ...]
-    verdict: Verdict | None
+    verdict: Verdict | None = None
+    workflow: str | None = None
 
     @property
     def forbidden(self) -> tuple[str, ...]:
@@ -121,38 +124,57 @@ class _Reason:
 
 
 class _Search:
-    """Reasons before the first event; a clash found once explains every remainder that has its part."""
+    """Reasons before the first event; a clash found once explains every remainder that has its part.
 
-    def __init__(self, outlook: Outlook) -> None:
+    Args:
+        outlook: Of all constraints.
+        exact: The automaton of a workflow, asked about what these leave possible.
+    """
+
+    def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
         self._outlook = outlook
+        self._exact = exact
         self._known: list[_Reason] = []
 
     def reason(self, remainder: Remainder) -> _Reason | None:
-        if self._outlook.can_complete(self._outlook.start, remainder):
+        outlook, exact = self._outlook, self._exact
+        is_possible = outlook.can_complete(outlook.start, remainder)
+        if is_possible and (exact is None or exact.can_complete(exact.start, remainder)):
             return None
-        return next((one for one in self._known if self._explains(one, remainder)), None) or self._found(remainder)
+        known = next((one for one in self._known if self._explains(one, remainder)), None)
+        if known is not None:
+            return known
+        found = self._by_workflow(remainder) if is_possible else self._by_constraints(remainder)
+        if found is not None:
+            self._known.append(found)
+        return found
 
     def _explains(self, known: _Reason, remainder: Remainder) -> bool:
         return not known.forbidden and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
 
-    def _found(self, remainder: Remainder) -> _Reason | None:
+    def _by_constraints(self, remainder: Remainder) -> _Reason | None:
         outlook = self._outlook
         clash = find_clash(outlook.constraint_set, remainder=remainder, reasoner=outlook.reasoner)
         if clash is not None:
-            found = _Reason(clash.remainder, clash.constraints, clash.verdict)
-        else:
-            needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
-            broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
-            if broken is None:
-                return None
-            found = _Reason(broken.remainder, broken.constraints, None)
-        self._known.append(found)
-        return found
+            return _Reason(clash.remainder, clash.constraints, clash.verdict)
+        needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
+        broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
+        return None if broken is None else _Reason(broken.remainder, broken.constraints)
+
+    def _by_workflow(self, remainder: Remainder) -> _Reason | None:
+        if self._exact is None:
+            return None
+        clash = find_workflow_clash(self._exact, self._exact.start, remainder)
+        if clash is None:
+            return None
+        return _Reason(clash.remainder, clash.constraints, workflow=self._exact.process.workflow)
 
 
 def _sentence(reason: _Reason) -> str:
     atoms, parts = reason.remainder.atoms, listed_parts(reason.constraints)
     verb = "clash" if len(atoms) > 1 else "clashes"
+    if reason.workflow is not None:
+        return _by_workflow(reason)
     if reason.verdict is None:
         leave = "leaves" if len(reason.constraints) == 1 else "leave"
         return f"{parts} {leave} no place for {listed_atoms(atoms)}"
@@ -162,6 +184,14 @@ def _sentence(reason: _Reason) -> str:
     if reason.verdict.reason == "order":
         return f"no trace has {listed_atoms(atoms)} in the order that the pattern asks for, which {verb} with {parts}"
     return f"{listed_atoms(atoms)} {verb} with {parts}"
+
+
+def _by_workflow(reason: _Reason) -> str:
+    atoms, forbidden = reason.remainder.atoms, reason.forbidden
+    keeping = f" that keeps {listed_parts(reason.constraints)}" if reason.constraints else ""
+    wanted = f"{listed_atoms(atoms)}{' as the pattern asks for' if len(atoms) > 1 else ''}" if atoms else "a match"
+    without = f" without {listed_types(forbidden)} where the pattern forbids it" if forbidden else ""
+    return f"no trace of the workflow {reason.workflow}{keeping} has {wanted}{without}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,16 +221,18 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.
     """
-    search = _Search(Outlook(constraint_set))
-    contradiction = search.reason(NOTHING)
+    exact = ExactOutlook.of(constraint_set)
+    contradiction = _Search(Outlook(constraint_set) if exact is None else exact.own, exact).reason(NOTHING)
     if contradiction is not None:
         parts = contradiction.constraints
         advice = "; leave out any one of them" if len(parts) > 1 else ""
         together = " together" if len(parts) > 1 else ""
+        trace = "no trace" if contradiction.workflow is None else f"no trace of the workflow {contradiction.workflow}"
         raise ContradictoryConstraints(
-            f"no trace can keep {listed_parts(parts)}{together}{advice}",
+            f"{trace} can keep {listed_parts(parts)}{together}{advice}",
             constraints=[str(part) for part in parts],
         )
+    search = _Search(Outlook(constraint_set), exact)
     return (*_impossible_types(constraint_set, search), *_cycles(constraint_set))
 
 
@@ -209,18 +241,24 @@ def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[Se
     for name in sorted(constraint_set.names):
         reason = search.reason(single(name, constraint_set.symbols))
         if reason is not None:
+            causes = [listed_parts(reason.constraints)] if reason.constraints else []
+            causes += [] if reason.workflow is None else [f"the workflow {reason.workflow}"]
             found.append(
                 SetWarning(
                     kind="impossible-type",
                     types=(name,),
                     constraints=reason.constraints,
-                    text=f"{quoted(name)} can never occur, because of {listed_parts(reason.constraints)}",
+                    text=f"{quoted(name)} can never occur, because of {listed(causes)}",
                 )
             )
     return found
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
+    """Those that something written by hand takes part in."""
+    own = constraint_set.own.constraints
+    if not any(isinstance(part, Prior) for part in own):
+        return []
     return [
         SetWarning(
             kind="prior-cycle",
@@ -230,4 +268,5 @@ def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
             f"because of the cycle {listed_parts(cycle.constraints)}",
         )
         for cycle in prior_cycles(constraint_set)
+        if not frozenset(own).isdisjoint(cycle.constraints)
     ]

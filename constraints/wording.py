@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from constraints.model import Part, quoted
 from nfa import Atom, describe_atom
 
+MOST_LISTED = 8
+
 
 def listed(words: Sequence[str]) -> str:
     """``A``, ``A and B``, ``A, B and C``."""
@@ -26,3 +28,18 @@ def listed_parts(parts: Sequence[Part]) -> str:
 def listed_types(names: Sequence[str]) -> str:
     """Event types in their printed form."""
     return listed([quoted(name) for name in names])
+
+
+def with_workflow(workflow: str, parts: Sequence[Part]) -> str:
+    """A workflow, and constraints beside it, as the subject of what they allow."""
+    beside = f" with {listed_parts(parts)}" if parts else ""
+    return f"the workflow {workflow}{beside} allows"
+
+
+def next_to_come(allowed: Sequence[str]) -> str:
+    """What a workflow lets come next, cut short."""
+    if not allowed:
+        return "nothing more comes in it"
+    names = [quoted(name) for name in allowed[:MOST_LISTED]]
+    more = len(allowed) - len(names)
+    return f"next can come {', '.join(names)}{f' and {more} more' if more else ''}"

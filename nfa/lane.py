@@ -277,7 +277,7 @@ class Lane:
         event_columns = visits.columns_of(np.concatenate([ending_visits, broken]))
         columns = np.unique(event_columns).tolist()
         dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
-        is_deviating, is_lost = self._of_deviating(matches, visits)
+        is_deviating, is_lost = self._of_deviating(matches, visits, times)
         return LaneOutput(
             patterns=self.patterns,
             batch=batch,
@@ -303,8 +303,14 @@ class Lane:
             guards=self.guards.guards,
         )
 
-    def _of_deviating(self, matches: MatchTable, visits: Visits) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which matches are of traces that broke a constraint, and which of them eviction would have lost."""
+    def _of_deviating(
+        self, matches: MatchTable, visits: Visits, times: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which matches are of traces that broke a constraint, and which of them eviction would have lost.
+
+        What time alone decides is decided before the first event that is later, so it is not of a deviating trace if
+        the trace deviates by that event or after it.
+        """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not self.guards.guards or not len(matches):
             return is_deviating, is_lost
@@ -318,6 +324,12 @@ class Lane:
             is_open = found < len(numbers)
             is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
             is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
+            broken = visits.deviations()
+            passed_us = np.maximum.accumulate(times)[visits.rows[broken]]
+            since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
+            for match in waited[is_deviating[waited]].tolist() if since_us else []:
+                since = since_us.get(int(matches.traces[match]))
+                is_deviating[match] = since is None or since <= matches.detected_us[match]
         starts = matches.starts
         for place in np.flatnonzero(is_deviating).tolist() if len(self.shadow) else []:
             events = slice(starts[place], matches.ends[place])
@@ -335,7 +347,7 @@ class Lane:
     def _output_of_time(self, run: RunOutput) -> LaneOutput:
         matches = self._table_of(run.matches)
         endings, lost, timeouts = self._of_runs([run])
-        is_deviating, is_lost = self._of_deviating(matches, self.table.no_visits)
+        is_deviating, is_lost = self._of_deviating(matches, self.table.no_visits, np.zeros(0, np.int64))
         return LaneOutput(
             patterns=self.patterns,
             batch=EventBatch.from_events([]),

@@ -288,6 +288,7 @@ class StreamState:
             "kind": why.kind,
             "constraints": [str(part) for part in why.constraints],
             "symbols": sorted(deviation.event.symbols),
+            "allowed": list(why.allowed),
             "released": deviation.released,
             "reason": why.text,
         }

@@ -14,9 +14,12 @@ from service.errors import (
     IdempotencyKeyReused,
     InvalidCursor,
     InvalidIdempotencyKey,
+    InvalidWorkflowName,
     KeyMismatch,
     LimitExceeded,
+    ModelTooLarge,
     NoServerBinary,
+    NotFollowing,
     NotFound,
     PatternOnOtherStream,
     PatternTooLong,
@@ -32,11 +35,16 @@ from service.errors import (
     UnknownConstraints,
     UnknownPatternName,
     UnknownStream,
+    UnknownTrace,
     UnknownWebhook,
+    UnknownWorkflow,
     WebhookRefused,
+    WorkflowFollowed,
+    WorkflowInDocument,
 )
 from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
+from service.joining import Derived
 from service.logs import configure_logs
 from service.process import run_process
 from service.readiness import missing_parts
@@ -45,24 +53,32 @@ from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, Settings, WebhookSettings, load_settings
 from service.sink import AlertSink
+from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
     "AlertSink",
     "BatchTooLarge",
     "Conflict",
     "ConstraintReport",
+    "Derived",
     "EmbeddedServer",
     "EmbeddedServerFailed",
     "EventShape",
+    "Follower",
     "IdempotencyKeyReused",
     "Intake",
     "IntakeReport",
     "InvalidCursor",
     "InvalidIdempotencyKey",
+    "InvalidWorkflowName",
     "KeyMismatch",
     "LimitExceeded",
     "Limits",
+    "Marks",
+    "ModelTooLarge",
+    "ModelUpload",
     "NoServerBinary",
+    "NotFollowing",
     "NotFound",
     "PatternInspection",
     "PatternOnOtherStream",
@@ -85,9 +101,16 @@ __all__ = [
     "UnknownConstraints",
     "UnknownPatternName",
     "UnknownStream",
+    "UnknownTrace",
     "UnknownWebhook",
+    "UnknownWorkflow",
     "WebhookRefused",
     "WebhookSettings",
+    "WorkflowDifference",
+    "WorkflowFollowed",
+    "WorkflowInDocument",
+    "WorkflowLibrary",
+    "WorkflowReport",
     "build_stores",
     "configure_logs",
     "find_server",

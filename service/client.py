@@ -52,6 +52,10 @@ class ForestallClient:
         """The JSON answer to a POST of a JSON body."""
         return self._retrying(self._call, "POST", path, params=parameters, json=body)
 
+    def put(self, path: str, body: Any, **parameters: str | int) -> Any:
+        """The JSON answer to a PUT of a JSON body."""
+        return self._retrying(self._call, "PUT", path, params=parameters, json=body)
+
     def is_ready(self) -> bool:
         """Whether the whole service is ready; one try."""
         try:

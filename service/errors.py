@@ -12,19 +12,26 @@ ServiceError                     service.errors
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
 │   ├── UnknownConstraints       the stream has no constraint set
+│   ├── UnknownWorkflow          no workflow of that name, or no such version of it
+│   ├── NotFollowing             the stream follows no workflow
+│   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
 │   └── UnknownWebhook           no webhook with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   └── RegistryContended        others keep changing the same record; try again
 ├── LimitExceeded
 │   ├── BatchTooLarge            too many events in one request
-│   └── PatternTooLong           the pattern text is too long
+│   ├── PatternTooLong           the pattern text is too long
+│   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
 │   ├── KeyMismatch              a pattern names another key than the stream's
 │   ├── StreamMissing            it is not said which stream a constraint document is for
+│   ├── WorkflowInDocument       a constraint document brings a workflow of its own
+│   ├── InvalidWorkflowName      not a name that a workflow can have
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
 │   └── WebhookRefused           the address or the secret cannot be used
@@ -123,6 +130,24 @@ class UnknownConstraints(NotFound):
     code: ClassVar[str] = "unknown-constraints"
 
 
+class UnknownWorkflow(NotFound):
+    """No workflow has that name, or it has no such version."""
+
+    code: ClassVar[str] = "unknown-workflow"
+
+
+class NotFollowing(NotFound):
+    """The stream follows no workflow."""
+
+    code: ClassVar[str] = "not-following"
+
+
+class UnknownTrace(NotFound):
+    """The log holds no event of that transaction, or holds none any more."""
+
+    code: ClassVar[str] = "unknown-trace"
+
+
 class UnknownAlert(NotFound):
     """No alert has that id."""
 
@@ -152,6 +177,12 @@ class PatternOnOtherStream(Conflict):
     """The name belongs to a pattern on another stream."""
 
     code: ClassVar[str] = "pattern-on-other-stream"
+
+
+class WorkflowFollowed(Conflict):
+    """Streams follow the workflow that is to be deleted; the details name them."""
+
+    code: ClassVar[str] = "workflow-followed"
 
 
 class IdempotencyKeyReused(Conflict):
@@ -187,6 +218,12 @@ class PatternTooLong(LimitExceeded):
     code: ClassVar[str] = "pattern-too-long"
 
 
+class ModelTooLarge(LimitExceeded):
+    """The workflow model has too many bytes."""
+
+    code: ClassVar[str] = "model-too-large"
+
+
 class RequestRefused(ServiceError):
     """The request means nothing to this service."""
 
@@ -204,6 +241,18 @@ class StreamMissing(RequestRefused):
     """A constraint document does not say which stream it is for, or says another one than the call."""
 
     code: ClassVar[str] = "stream-missing"
+
+
+class WorkflowInDocument(RequestRefused):
+    """A constraint document brings a workflow of its own, which only the service writes."""
+
+    code: ClassVar[str] = "workflow-in-document"
+
+
+class InvalidWorkflowName(RequestRefused):
+    """A workflow cannot have that name."""
+
+    code: ClassVar[str] = "workflow-name"
 
 
 class InvalidCursor(RequestRefused):

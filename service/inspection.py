@@ -17,6 +17,7 @@ from constraints import (
     FailingCondition,
     IdleParts,
     PatternAnalysis,
+    Process,
     QueryCheck,
     RedundantAtom,
     StateForecast,
@@ -204,6 +205,20 @@ def set_document(constraint_set: ConstraintSet) -> Document:
             "frequencies": dict(sorted(settings.frequencies.items())),
             "max_monitor_states": settings.max_monitor_states,
         },
+        "workflow": None if constraint_set.process is None else process_document(constraint_set.process),
+    }
+
+
+def process_document(process: Process) -> Document:
+    """What a workflow says of a constraint set."""
+    automaton = process.automaton
+    return {
+        "name": process.workflow,
+        "version": process.version,
+        "used": "tables" if automaton is None else "exact",
+        "states": None if automaton is None else len(automaton),
+        "derived": sorted(map(str, process.derived)),
+        "derived_end": sorted(process.derived_ends),
     }
 
 

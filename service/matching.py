@@ -59,6 +59,25 @@ class MatchOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowUse:
+    """How a workflow is used while events are matched.
+
+    Attributes:
+        mode: ``exact`` by its automaton, ``tables`` by its constraints.
+        method: How the constraints were found.
+        states: States of the automaton; None where there is none.
+    """
+
+    mode: Literal["exact", "tables"]
+    method: str
+    states: int | None
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPair:
     """The first event after which a pattern can no longer match in a trace, and why."""
 
@@ -88,6 +107,7 @@ class MatchReport:
         overflow: What was beyond a limit and is not listed, in the order of the events.
         stats: Counts.
         with_returns: Names of the patterns that have RETURN.
+        workflow: How a workflow was used, if one was given.
     """
 
     matches: tuple[Match, ...]
@@ -98,6 +118,7 @@ class MatchReport:
     overflow: tuple[Overflow, ...]
     stats: MatcherStats
     with_returns: frozenset[str]
+    workflow: WorkflowUse | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
@@ -130,6 +151,7 @@ class MatchReport:
                 for overflow in self.overflow
             ],
             "stats": asdict(self.stats),
+            **({} if self.workflow is None else {"workflow": self.workflow.to_document()}),
         }
 
 
@@ -170,6 +192,7 @@ def _deviation_document(trace: DeviatingTrace) -> dict[str, Any]:
         "kind": reason.kind,
         "constraints": [str(part) for part in reason.constraints],
         "symbols": sorted(deviation.event.symbols),
+        "allowed": list(reason.allowed),
         "released": deviation.released,
         "reason": reason.text,
     }

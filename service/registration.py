@@ -6,27 +6,17 @@ import base64
 import secrets
 import uuid
 
-from constraints import (
-    ConstraintSet,
-    Part,
-    check_query,
-    check_set,
-    parse_constraints,
-    to_document,
-    within_cap,
-)
-from nfa import Pattern, Query, build_query, check_stream, describe_pattern, parse_pattern, pattern_from_json
-from service.errors import PatternTooLong, StreamMissing, UnknownConstraints
+from constraints import ConstraintSet, check_query, parse_constraints
+from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from service.constraint_sets import ConstraintSets
+from service.errors import PatternTooLong, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set
 from service.reports import (
     ConstraintReport,
     PatternReport,
     check_key,
-    constraint_warnings,
     finer_keys,
     has_trace_end,
-    joined_with,
-    mismatches,
     pattern_warnings,
     reasoned_query,
 )
@@ -51,12 +41,16 @@ class Registration:
         stores: Where things are registered.
         settings: Limits, and which webhook targets are allowed.
         clock: Tells when.
+
+    Attributes:
+        constraint_sets: Those of them that are about constraints.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
         self._settings = settings
         self._clock = clock
+        self.constraint_sets = ConstraintSets(stores, settings, clock)
 
     def declare_stream(self, declaration: StreamDeclaration) -> bool:
         """Declare a stream; returns whether it is new.
@@ -69,6 +63,8 @@ class Registration:
     def upload_constraints(self, stream: str | None, document: object) -> ConstraintReport:
         """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
 
+        A workflow that the stream follows it goes on following.
+
         Args:
             stream: A declared stream; its end events join those of the document, and its event types where the
                 document says that unknown ones deviate. None takes the one that the document names.
@@ -76,20 +72,12 @@ class Registration:
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
+            WorkflowInDocument: It brings a workflow of its own.
             StreamMissing: Nobody names the stream, or the document names another one.
             UnknownStream: The stream is not declared.
             ContradictoryConstraints: No trace at all keeps the set.
         """
-        parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
-        declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
-        constraint_set = joined_with(parsed.constraint_set, declaration)
-        check_set(constraint_set)
-        constraint_set, left_out = within_cap(constraint_set, self._guarded_queries(declaration))
-        notices = (*parsed.notices, *mismatches(parsed.constraint_set, declaration), *_left_out(left_out))
-        record, is_new = self._stores.registry.put_constraints(
-            declaration.name, to_document(constraint_set), notices, self._clock.now_us()
-        )
-        return self._constraint_report(record, constraint_set, is_new=is_new)
+        return self.constraint_sets.upload(stream, document)
 
     def constraints(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream.
@@ -98,9 +86,7 @@ class Registration:
             UnknownStream: The stream is not declared.
             UnknownConstraints: It has no constraint set.
         """
-        self._stores.registry.stream(stream)
-        record = self._stores.registry.constraints(stream)
-        return self._constraint_report(record, parse_constraints(record.document).constraint_set, is_new=False)
+        return self.constraint_sets.current(stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last.
@@ -122,7 +108,7 @@ class Registration:
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
         return record, inspect_set(
-            self._guarded_queries(declaration), parse_constraints(record.document).constraint_set
+            self.constraint_sets.guarded_queries(declaration), parse_constraints(record.document).constraint_set
         )
 
     def register_pattern(self, stream: str, text: str, *, is_guarded: bool = True) -> PatternReport:
@@ -258,40 +244,3 @@ class Registration:
             else:
                 return parse_constraints(record.document).constraint_set
         return ConstraintSet(end_events=frozenset(declaration.end_events))
-
-    def _guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """What the stream's constraints may end."""
-        parsed = [
-            parse_pattern(pattern.text)
-            for pattern in self._stores.registry.patterns(declaration.name)
-            if pattern.is_guarded
-        ]
-        return [build_query(pattern) for pattern in parsed if not finer_keys(pattern, declaration)]
-
-    def _constraint_report(
-        self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool
-    ) -> ConstraintReport:
-        warnings = constraint_warnings(
-            constraint_set,
-            self._stores.registry.patterns(record.stream),
-            self._stores.registry.stream(record.stream),
-        )
-        return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)
-
-
-def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """Which constraints are not used, in words."""
-    if not parts:
-        return ()
-    listed = ", ".join(map(str, parts))
-    return (f"left out, as all together would need more monitor states than max_monitor_states: {listed}",)
-
-
-def _one_stream(asked: str | None, named: str | None) -> str:
-    """The stream that a document is for, by the call or by itself."""
-    if asked is not None and named not in (None, asked):
-        raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
-    stream = named if asked is None else asked
-    if stream is None:
-        raise StreamMissing("name the stream that the document is for: 'stream: NAME' in it, or ?stream=NAME")
-    return stream

@@ -21,6 +21,7 @@ from service.stores import (
     Registry,
     TimeoutStore,
     WebhookStore,
+    WorkflowStore,
     connect,
 )
 
@@ -45,6 +46,7 @@ class Stores:
     dead_letters: DeadLetterStore
     deliveries: DeliveryStore
     webhooks: WebhookStore
+    workflows: WorkflowStore
     heartbeat: Heartbeat
 
 
@@ -65,6 +67,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         dead_letters=DeadLetterStore(client, kept=kept),
         deliveries=DeliveryStore(client, dead_kept=kept),
         webhooks=WebhookStore(client),
+        workflows=WorkflowStore(client),
         heartbeat=Heartbeat(client),
     )
 

@@ -1,18 +1,69 @@
 """Workflows: what the processes behind the events look like.
 
-Purpose: models of workflows (block-structured process trees for now), the constraints and end events that follow from
-them, and simulated streams of their traces. Promises: models are immutable, derived constraints are all and only those
-of their kinds that hold, a seed determines a stream, and nothing here knows where a model was loaded from.
+Purpose: models of processes as they are drawn (BPMN), written (trees) or computed (Petri nets), the constraints, end
+events and automaton that follow from them, simulated streams of their traces, constraints mined from past logs,
+conformance and pictures. Promises: models are immutable, constraints hold on every complete trace, a result says by
+which method it was found, a seed determines a stream, and nothing here knows who stores a model or which stream
+follows it.
 """
 
-from workflows.attributes import Attribute, IntegerAttribute, TextAttribute, ThresholdAttribute
-from workflows.derivation import derive_constraints
-from workflows.errors import InvalidWorkflow, UnderivableWorkflow, WorkflowError
+from workflows.attributes import (
+    Attribute,
+    BooleanAttribute,
+    ChoiceAttribute,
+    ConstantAttribute,
+    ExponentialAttribute,
+    IntegerAttribute,
+    NormalAttribute,
+    TextAttribute,
+    ThresholdAttribute,
+    UniformAttribute,
+)
+from workflows.compiled import CompiledWorkflow, CompileLimits
+from workflows.compiling import compile_workflow
+from workflows.conformance import Conformance, DeviationCount, LogConformance, check_log, check_trace
+from workflows.discovery.mined import LogSummary, MinedConstraint, MinedConstraints, MiningSettings, kind_of
+from workflows.discovery.mining import mine
+from workflows.discovery.violations import count_violations
+from workflows.durations import (
+    Duration,
+    ExponentialDuration,
+    FixedDuration,
+    NormalDuration,
+    UniformDuration,
+    parse_duration_us,
+)
+from workflows.errors import (
+    AutomatonTooLarge,
+    InvalidWorkflow,
+    ModelRefused,
+    UnderivableWorkflow,
+    UnsoundWorkflow,
+    WorkflowError,
+)
+from workflows.formats import read_mapping, read_model
+from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
-from workflows.simulation import SimulationSettings, sample_trace, simulate
+from workflows.pictures.drawing import draw
+from workflows.relations.compositional import derive_constraints
+from workflows.relations.cover import minimal_cover
+from workflows.relations.extraction import Extraction, Method
+from workflows.simulation import (
+    AutomatonWalk,
+    Noise,
+    NoiseCounts,
+    NoiseSettings,
+    SimulationSettings,
+    playable,
+    sample_timed,
+    sample_trace,
+    simulate,
+)
 from workflows.tree import (
     Activity,
     ExclusiveChoice,
+    InclusiveChoice,
+    Instances,
     Loop,
     Parallel,
     ProcessTree,
@@ -26,26 +77,74 @@ from workflows.workload import OrderWorkload, generate_events
 __all__ = [
     "Activity",
     "Attribute",
+    "AutomatonTooLarge",
+    "AutomatonWalk",
+    "BooleanAttribute",
+    "ChoiceAttribute",
+    "CompileLimits",
+    "CompiledWorkflow",
+    "Conformance",
+    "ConstantAttribute",
+    "DeviationCount",
+    "Duration",
     "ExclusiveChoice",
+    "ExponentialAttribute",
+    "ExponentialDuration",
+    "Extraction",
+    "FixedDuration",
+    "InclusiveChoice",
+    "Instances",
     "IntegerAttribute",
     "InvalidWorkflow",
+    "LogConformance",
+    "LogSummary",
     "Loop",
+    "Method",
+    "MinedConstraint",
+    "MinedConstraints",
+    "MiningSettings",
+    "ModelFormat",
+    "ModelRefused",
+    "Noise",
+    "NoiseCounts",
+    "NoiseSettings",
+    "NormalAttribute",
+    "NormalDuration",
+    "Notice",
     "OrderSettings",
     "OrderWorkload",
     "Parallel",
     "ProcessTree",
+    "ReadOptions",
     "Sequence",
     "Silent",
     "SimulationSettings",
     "TextAttribute",
     "ThresholdAttribute",
     "UnderivableWorkflow",
+    "UniformAttribute",
+    "UniformDuration",
+    "UnsoundWorkflow",
     "WorkflowError",
+    "WorkflowModel",
     "activity_names",
+    "check_log",
+    "check_trace",
+    "compile_workflow",
+    "count_violations",
     "derive_constraints",
+    "draw",
     "generate_events",
     "iterate_activities",
+    "kind_of",
+    "mine",
+    "minimal_cover",
     "order_fulfilment",
+    "parse_duration_us",
+    "playable",
+    "read_mapping",
+    "read_model",
+    "sample_timed",
     "sample_trace",
     "simulate",
 ]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
 
 from workflows.errors import InvalidWorkflow
+
+Value: TypeAlias = int | float | str | bool
+
+_MOST_WHOLE = 2**53  # what JSON's readers keep exactly
+_MOST_NUMBER = 1e300
 
 
 class Attribute(Protocol):
@@ -19,27 +26,30 @@ class Attribute(Protocol):
         """The names under which an event shows the value."""
         ...
 
-    def sample(self, rng: Generator, count: int) -> list[int] | list[str]:
+    def sample(self, rng: Generator, count: int) -> Sequence[Value]:
         """``count`` independent values."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute:
-    """A whole number, uniform over 1 to ``domain``."""
+    """A whole number, uniform over ``domain`` of them, from ``least`` on."""
 
     name: str
     domain: int
+    least: int = 1
 
     def __post_init__(self) -> None:
         _check_domain(self.name, self.domain)
+        if max(abs(self.least), abs(self.least + self.domain)) > _MOST_WHOLE:
+            raise InvalidWorkflow(f"attribute {self.name}: whole numbers lie between -2^53 and 2^53")
 
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
     def sample(self, rng: Generator, count: int) -> list[int]:
-        return list(map(int, rng.integers(1, self.domain, count, endpoint=True)))
+        return list(map(int, rng.integers(self.least, self.least + self.domain - 1, count, endpoint=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,144 @@ class ThresholdAttribute:
         low = rng.integers(1, self.threshold, count, endpoint=True)
         high = rng.integers(self.threshold + 1, self.highest, count, endpoint=True)
         return list(map(int, np.where(rng.random(count) < self.fail_ratio, low, high)))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantAttribute:
+    """Always the same value."""
+
+    name: str
+    value: Value
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[Value]:
+        return [self.value] * count
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanAttribute:
+    """True with probability ``share``."""
+
+    name: str
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise InvalidWorkflow(f"attribute {self.name}: share {self.share} is not between 0 and 1")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[bool]:
+        return [bool(flag) for flag in rng.random(count) < self.share]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceAttribute:
+    """One of some values.
+
+    Attributes:
+        name: The attribute's.
+        values: One at least.
+        weights: One for each value, in proportion to how often it comes; empty means that all are alike.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise InvalidWorkflow(f"attribute {self.name}: a choice needs at least one value")
+        if not self.weights:
+            return
+        if len(self.weights) != len(self.values):
+            raise InvalidWorkflow(
+                f"attribute {self.name}: {len(self.values)} values need as many weights, got {len(self.weights)}"
+            )
+        total = math.fsum(self.weights)
+        if any(weight < 0.0 for weight in self.weights) or not 0.0 < total < math.inf:
+            raise InvalidWorkflow(f"attribute {self.name}: weights are 0 or more, not all 0, got {self.weights}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[Value]:
+        total = math.fsum(self.weights)
+        shares = [weight / total for weight in self.weights] or None
+        return [self.values[place] for place in rng.choice(len(self.values), count, p=shares)]
+
+
+@dataclass(frozen=True, slots=True)
+class UniformAttribute:
+    """A number, uniform from ``least`` to ``most``."""
+
+    name: str
+    least: float
+    most: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self.name, self.least, self.most, self.most - self.least)
+        if self.least > self.most:
+            raise InvalidWorkflow(f"attribute {self.name}: {self.least} to {self.most} is no range; the least is first")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[float]:
+        return [float(value) for value in rng.uniform(self.least, self.most, count)]
+
+
+@dataclass(frozen=True, slots=True)
+class NormalAttribute:
+    """A number, normally distributed."""
+
+    name: str
+    mean: float
+    deviation: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self.name, self.mean, self.deviation)
+        if self.deviation < 0.0:
+            raise InvalidWorkflow(f"attribute {self.name}: a deviation is 0 or more, got {self.deviation}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[float]:
+        return [float(value) for value in rng.normal(self.mean, self.deviation, count)]
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialAttribute:
+    """A number from 0 up, exponentially distributed."""
+
+    name: str
+    mean: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self.name, self.mean)
+        if self.mean <= 0.0:
+            raise InvalidWorkflow(f"attribute {self.name}: a mean is above 0, got {self.mean}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def sample(self, rng: Generator, count: int) -> list[float]:
+        return [float(value) for value in rng.exponential(self.mean, count)]
+
+
+def _check_finite(name: str, *numbers: float) -> None:
+    if not all(abs(number) <= _MOST_NUMBER for number in numbers):
+        raise InvalidWorkflow(f"attribute {name}: numbers lie between -1e300 and 1e300, got {numbers[0]}")
 
 
 def _check_domain(name: str, domain: int) -> None:

@@ -2,14 +2,18 @@
 
 WorkflowError              workflows.errors
 ├── InvalidWorkflow        a tree, an attribute or a setting that contradicts itself
-└── UnderivableWorkflow    a sound tree from which constraints cannot be derived pair by pair
+├── UnderivableWorkflow    a sound tree of which no net with bounded places says the same
+├── ModelRefused           a model that cannot be read, or whose meaning would be lost
+├── UnsoundWorkflow        a model that was read, but of which no trace completes, or that never comes to rest
+└── AutomatonTooLarge      a language with more states than the limit, or that no finite automaton has
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from streams import ForestallError
+from streams import Detail, ForestallError
 
 
 class WorkflowError(ForestallError):
@@ -26,6 +30,34 @@ class InvalidWorkflow(WorkflowError):
 
 
 class UnderivableWorkflow(WorkflowError):
-    """Constraints cannot be derived from this tree; the message names the activities that prevent it."""
+    """A tree has no net with bounded places; the message names the activities that prevent it."""
 
     code: ClassVar[str] = "underivable-workflow"
+
+
+class ModelRefused(WorkflowError):
+    """A model cannot be read, or would not mean what it says; every problem is named.
+
+    Attributes:
+        problems: (element id or place, what is wrong and what would be right); the first may be empty.
+    """
+
+    code: ClassVar[str] = "model-refused"
+
+    def __init__(self, problems: Sequence[tuple[str, str]], **details: Detail) -> None:
+        self.problems = tuple(problems)
+        listed = "; ".join(f"{element}: {message}" if element else message for element, message in self.problems)
+        elements: list[Detail] = [{"element": element, "message": message} for element, message in self.problems]
+        super().__init__(listed, problems=elements, **details)
+
+
+class UnsoundWorkflow(WorkflowError):
+    """A model was read, but no trace of it completes, or its places can hold any number of tokens."""
+
+    code: ClassVar[str] = "unsound-workflow"
+
+
+class AutomatonTooLarge(WorkflowError):
+    """The language has no automaton within the limits; the message says which limit."""
+
+    code: ClassVar[str] = "automaton-too-large"

@@ -1,28 +1,47 @@
-"""Builders for tests: random process trees whose language is small enough to enumerate."""
+"""For tests: random process trees whose language is small enough to enumerate, and what breaks an extraction."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from math import comb
+from random import Random
 
 from hypothesis import strategies as st
 
-from workflows.tree import Activity, ExclusiveChoice, Loop, Parallel, ProcessTree, Sequence, Silent
+from constraints import ConstraintSet, Part
+from workflows.discovery.violations import count_violations
+from workflows.reference import Word
+from workflows.relations.extraction import Extraction
+from workflows.tree import (
+    Activity,
+    ExclusiveChoice,
+    InclusiveChoice,
+    Instances,
+    Loop,
+    Parallel,
+    ProcessTree,
+    Sequence,
+    Silent,
+)
 
 MOST_ROUNDS = 3
 
 _NAMES = "ABCD"
-_KINDS = ("sequence", "choice", "parallel", "loop")
+_KINDS = ("sequence", "choice", "parallel", "inclusive", "loop", "instances")
 
 
-def process_trees(most_words: int = 2_000) -> st.SearchStrategy[ProcessTree]:
-    """Trees of up to 4 uniquely named activities, with silent parts and loops.
+def process_trees(
+    most_words: int = 2_000, *, most_rounds: int = MOST_ROUNDS, has_repeated_names: bool = False
+) -> st.SearchStrategy[ProcessTree]:
+    """Trees of up to 4 uniquely named activities, or up to 5 of 4 names, with silent parts and loops.
 
-    With open loops cut at ``MOST_ROUNDS`` rounds, their languages have at most ``most_words`` words.
+    With open loops cut at ``most_rounds`` rounds, their languages have at most ``most_words`` words.
     """
-    return _trees().filter(lambda tree: bound_language(tree)[0] <= most_words)
+    return _trees(has_repeated_names).filter(lambda tree: bound_language(tree, most_rounds)[0] <= most_words)
 
 
-def bound_language(tree: ProcessTree) -> tuple[int, int]:
+def bound_language(tree: ProcessTree, most_rounds: int = MOST_ROUNDS) -> tuple[int, int]:
     """At least as many words as the language has, and as many activities as its longest word."""
     match tree:
         case Activity():
@@ -30,26 +49,47 @@ def bound_language(tree: ProcessTree) -> tuple[int, int]:
         case Silent():
             return 1, 0
         case ExclusiveChoice(branches):
-            bounds = [bound_language(branch) for branch in branches]
+            bounds = [bound_language(branch, most_rounds) for branch in branches]
             return sum(words for words, _ in bounds), max(length for _, length in bounds)
         case Sequence(parts) | Parallel(parts):
             words, length = 1, 0
-            for more_words, more_length in map(bound_language, parts):
+            for more_words, more_length in (bound_language(part, most_rounds) for part in parts):
                 ways = comb(length + more_length, length) if isinstance(tree, Parallel) else 1
                 words, length = words * more_words * ways, length + more_length
             return words, length
+        case InclusiveChoice(branches):
+            words, length = bound_language(Parallel(branches), most_rounds)
+            return words * 2 ** len(branches), length
+        case Instances():
+            return bound_language(Parallel((tree.body,) * most_rounds), most_rounds)
         case Loop():
-            body_words, body_length = bound_language(tree.body)
-            redo_words, redo_length = bound_language(tree.redo)
-            most = tree.repetitions or MOST_ROUNDS
+            body_words, body_length = bound_language(tree.body, most_rounds)
+            redo_words, redo_length = bound_language(tree.redo, most_rounds)
+            most = tree.repetitions or most_rounds
             least = tree.repetitions or 1
             words = sum(body_words**count * redo_words ** (count - 1) for count in range(least, most + 1))
             return words, body_length * most + redo_length * (most - 1)
 
 
+def is_bounded(tree: ProcessTree) -> bool:
+    """Whether nothing in a tree happens any number of times, so that enumeration gives its whole language."""
+    match tree:
+        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
+            return all(map(is_bounded, parts))
+        case Instances():
+            return False
+        case Loop():
+            return tree.repetitions is not None and is_bounded(tree.body) and is_bounded(tree.redo)
+        case Activity() | Silent():
+            return True
+
+
 @st.composite
-def _trees(draw: st.DrawFn) -> ProcessTree:
-    names = "".join(draw(st.permutations(_NAMES[: draw(st.integers(1, len(_NAMES)))])))
+def _trees(draw: st.DrawFn, has_repeated_names: bool) -> ProcessTree:
+    if has_repeated_names:
+        names = draw(st.text(_NAMES, min_size=1, max_size=len(_NAMES) + 1))
+    else:
+        names = "".join(draw(st.permutations(_NAMES[: draw(st.integers(1, len(_NAMES)))])))
     return _grow(draw, names, depth=3)
 
 
@@ -67,8 +107,43 @@ def _grow(draw: st.DrawFn, names: str, depth: int) -> ProcessTree:
             return ExclusiveChoice((first, second))
         case "parallel":
             return Parallel((first, second))
+        case "inclusive":
+            return InclusiveChoice((first, second))
+        case "instances" if not names[place:]:
+            return Instances(body=first)
         case "loop":
             fixed = st.integers(2 if names[place:] else 1, MOST_ROUNDS)
             return Loop(body=first, redo=second, repetitions=draw(st.none() | fixed))
         case _:
             return Sequence((first, second))
+
+
+def random_tree(rng: Random, names: tuple[str, ...], depth: int = 4) -> ProcessTree:
+    """A tree over some names, each in one place, of the size of real models; for simulation, not for enumeration."""
+    if len(names) == 1:
+        return Activity(names[0])
+    if not depth:
+        return Sequence(tuple(map(Activity, names)))
+    cuts = sorted(rng.sample(range(1, len(names)), min(len(names) - 1, rng.randint(1, 3))))
+    parts = tuple(random_tree(rng, names[first:last], depth - 1) for first, last in pairwise([0, *cuts, len(names)]))
+    match rng.choice((*_KINDS, "sequence", "choice", "optional")):
+        case "choice":
+            return ExclusiveChoice(parts)
+        case "optional":
+            return ExclusiveChoice((Sequence(parts), Silent()))
+        case "parallel":
+            return Parallel(parts)
+        case "inclusive":
+            return InclusiveChoice(parts)
+        case "instances":
+            return Sequence((Instances(body=parts[0], again=0.2), *parts[1:]))
+        case "loop":
+            return Loop(body=parts[0], redo=Sequence(parts[1:]), repetitions=rng.choice((None, None, 2, 3)), again=0.3)
+        case _:
+            return Sequence(parts)
+
+
+def broken_parts(extraction: Extraction, words: Iterable[Word]) -> list[Part]:
+    """What was extracted and does not hold on every one of some complete traces."""
+    parts = ConstraintSet(constraints=extraction.constraints, end_events=frozenset(extraction.end))
+    return [part for part, count in count_violations(parts, words).items() if count]

@@ -1,26 +1,33 @@
 """Process trees: block-structured workflows as frozen values.
 
 A tree stands for the set of its traces, sequences of activities. Probabilities steer the simulation only; a branch of
-probability 0 belongs to the language all the same.
+probability 0 belongs to the language all the same. ``origin`` says in words which element of a model a node comes from,
+such as ``exclusive gateway 'In stock?' (G_1)``; it does not count in comparisons.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from workflows.attributes import Attribute
+from workflows.durations import Duration
 from workflows.errors import InvalidWorkflow
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One event of type ``name`` with its attributes."""
+    """One event of type ``name`` with its attributes.
+
+    ``duration``, for the simulation, is the time from when the activity can begin to its event; None: none is known.
+    """
 
     name: str
     attributes: tuple[Attribute, ...] = ()
+    origin: str = field(default="", compare=False)
+    duration: Duration | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -40,6 +47,7 @@ class Sequence:
     """All parts, one after the other."""
 
     parts: tuple[ProcessTree, ...]
+    origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         _check_parts("sequence", self.parts)
@@ -56,6 +64,7 @@ class ExclusiveChoice:
 
     branches: tuple[ProcessTree, ...]
     probabilities: tuple[float, ...] = ()
+    origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         _check_parts("choice", self.branches)
@@ -78,9 +87,39 @@ class Parallel:
     """All branches, interleaved in any way."""
 
     branches: tuple[ProcessTree, ...]
+    origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         _check_parts("parallel block", self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class InclusiveChoice:
+    """Any branches, one at least, interleaved in any way.
+
+    Attributes:
+        branches: The alternatives.
+        probabilities: For each branch that it is taken, on its own; where none is, the choice is made again. Empty
+            means 1/2 for each.
+    """
+
+    branches: tuple[ProcessTree, ...]
+    probabilities: tuple[float, ...] = ()
+    origin: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        _check_parts("inclusive choice", self.branches)
+        if not self.probabilities:
+            return
+        if len(self.probabilities) != len(self.branches):
+            raise InvalidWorkflow(
+                f"an inclusive choice of {len(self.branches)} branches needs as many probabilities, "
+                f"got {len(self.probabilities)}"
+            )
+        if any(not 0.0 <= share <= 1.0 for share in self.probabilities) or not any(self.probabilities):
+            raise InvalidWorkflow(
+                f"the probabilities of an inclusive choice lie between 0 and 1, not all 0, got {self.probabilities}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +137,7 @@ class Loop:
     redo: ProcessTree = Silent()
     repetitions: int | None = None
     again: float = 0.5
+    origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.repetitions is not None and self.repetitions < 1:
@@ -108,7 +148,25 @@ class Loop:
             raise InvalidWorkflow(f"the probability of another round is at least 0 and below 1, got {self.again}")
 
 
-ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parallel | Loop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instances:
+    """One or more traces of ``body``, all at once, interleaved in any way: a parallel multi-instance block.
+
+    Attributes:
+        body: What each instance does.
+        again: Probability of one more instance after each.
+    """
+
+    body: ProcessTree
+    again: float = 0.5
+    origin: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.again < 1.0:
+            raise InvalidWorkflow(f"the probability of another instance is at least 0 and below 1, got {self.again}")
+
+
+ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parallel | InclusiveChoice | Loop | Instances
 
 
 def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
@@ -118,9 +176,11 @@ def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
             yield tree
         case Silent():
             return
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts):
+        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
             for part in parts:
                 yield from iterate_activities(part)
+        case Instances():
+            yield from iterate_activities(tree.body)
         case Loop():
             yield from iterate_activities(tree.body)
             yield from iterate_activities(tree.redo)

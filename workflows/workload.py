@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from streams import Event
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
-from workflows.simulation import SimulationSettings, simulate
+from workflows.simulation import Noise, SimulationSettings, simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +18,10 @@ class OrderWorkload:
     stream: SimulationSettings = field(default_factory=lambda: SimulationSettings(key_prefix="order-"))
 
 
-def generate_events(workload: OrderWorkload, seed: int) -> Iterator[Event]:
-    """Events of the workload in the order of time; the same seed gives the same events.
+def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
+    """Events of the workload in the order of time, or with noise of arrival; the same seed gives the same events.
 
     Raises:
         InvalidWorkflow: The settings contradict themselves.
     """
-    return simulate(order_fulfilment(workload.orders), workload.stream, seed)
+    return simulate(order_fulfilment(workload.orders), workload.stream, seed, noise)

@@ -47,6 +47,19 @@ class SettingsModel(WireModel):
     max_monitor_states: int
 
 
+class ProcessModel(WireModel):
+    """What a workflow says of a constraint set."""
+
+    name: str = Field(description="The workflow that the stream follows.")
+    version: int
+    used: Literal["exact", "tables"] = Field(
+        description="exact: the workflow's automaton is followed; tables: its constraints only."
+    )
+    states: int | None = Field(description="States of the automaton.")
+    derived: list[str] = Field(description="Those of 'constraints' that come from the workflow only, in words.")
+    derived_end: list[str] = Field(description="Those of 'end' that come from the workflow only.")
+
+
 class ConstraintsModel(WireModel):
     """The constraint set of a stream."""
 
@@ -55,6 +68,7 @@ class ConstraintsModel(WireModel):
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
+    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
     settings: SettingsModel
     end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
     warnings: list[str] = Field(description="What can never happen, and patterns that can no longer match.")
@@ -100,6 +114,7 @@ class ConstraintsVersion(ConstraintsSummary):
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
     end: list[str]
+    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
     settings: SettingsModel
 
     @classmethod

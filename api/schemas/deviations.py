@@ -25,10 +25,14 @@ class DeviationModel(WireModel):
         None,
         description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
         "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
-        "rule is broken; unknown-type: the process has no such event. Null in those of earlier releases.",
+        "rule is broken; workflow: the workflow that the stream follows does not go on with it; unknown-type: the "
+        "process has no such event. Null in those of earlier releases.",
     )
     constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
     symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")
+    allowed: list[str] = Field(
+        [], description="Types that the workflow goes on with instead, where the stream follows one exactly."
+    )
     released: int = Field(
         0, description="Events that partial matches of the transaction had let go; matches with them may be missing."
     )

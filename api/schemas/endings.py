@@ -24,7 +24,7 @@ class EndingModel(WireModel):
     event: str = Field(description="Id of the event.")
     event_type: str
     time: str
-    form: str = Field(description="Form of the reason: p1 to p5, rule, or end for the transaction's own end event.")
+    form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atom: str | None = Field(description="The step that became impossible; NOT, where it has to come and must not.")
     reason: str
@@ -49,7 +49,7 @@ class EndingCount(WireModel):
 class EndingReason(WireModel):
     """How often a pattern ended for one reason."""
 
-    form: str = Field(description="Form of the reason: p1 to p5, rule, or end for the transaction's own end event.")
+    form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: str = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int

@@ -107,7 +107,7 @@ class FailingConditionModel(WireModel):
     bound: list[str] = Field(description="The steps that are bound before it.")
     symbols: list[str] = Field(description="Conditions of the constraint set that the event has to meet.")
     after: list[str] = Field(description="What has to come before it.")
-    form: str = Field(description="Form of the reason: p1 to p5, rule, or end.")
+    form: str = Field(description="Form of the reason: p1 to p5, rule, workflow, or end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atoms: list[str] = Field(description="The steps that it makes impossible.")
     forbidden: list[str] = Field(description="Types that must not come and then have to.")

@@ -10,9 +10,16 @@ from functools import cache
 from typing import TypeAlias
 
 from benchmarks.ccep.occupancy import State
-from constraints import ConstraintSet, Exclusive, Prior, alive, remainder_of
+from constraints import ConstraintSet, Exclusive, Prior, alive, following, remainder_of
 from nfa import PatternState, Query, Term
-from workflows import derive_constraints, order_fulfilment
+from workflows import (
+    ModelFormat,
+    OrderSettings,
+    WorkflowModel,
+    compile_workflow,
+    derive_constraints,
+    order_fulfilment,
+)
 from workflows.reference import Word, enumerate_language
 
 END_EVENTS = frozenset({"RejectOrder", "CancelOrder", "FinishOrder"})
@@ -32,6 +39,20 @@ Suffixes: TypeAlias = frozenset[Word]
 def extracted() -> ConstraintSet:
     """Everything pairwise that holds in the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
     return derive_constraints(order_fulfilment())
+
+
+def known_exactly(quotes: int | None) -> ConstraintSet:
+    """The workflow's language as an automaton: 31 states with the loop left open, 41 with three quotes."""
+    tree = order_fulfilment(OrderSettings(quotes=quotes))
+    compiled = compile_workflow(WorkflowModel(name="order", format=ModelFormat.TREE, source=tree))
+    return following(
+        ConstraintSet(),
+        workflow="order",
+        version=1,
+        constraints=compiled.extraction.constraints,
+        end_events=frozenset(compiled.extraction.end),
+        automaton=compiled.automaton,
+    )
 
 
 class ConstraintOracle:

@@ -117,7 +117,7 @@ def _name(mode: str) -> str:
     names = {
         "query": "prune: query, 4 named constraints",
         "state": "prune: state, extracted constraints",
-        "exact": "exact, loop unrolled (replay)",
+        "exact": "exact, loop unrolled",
         WATCHED: "extracted constraints, nothing pruned",
         LEAN: "R-CEP that forgets empty traces",
     }

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from streams import ForestallError
 
-COMMANDS = ("serve", "demo", "match", "check", "replay", "generate")
+COMMANDS = ("serve", "demo", "match", "check", "replay", "generate", "constraints", "discover", "conformance")
 
 
 def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:

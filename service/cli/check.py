@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,9 @@ from constraints import (
     idle_parts,
 )
 from nfa import Atom, Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
-from service.cli.inputs import read_constraint_file, read_pattern_files
+from service.cli.inputs import Times, read_constraint_file, read_pattern_files
+from service.cli.past import PastViolations
+from service.cli.traces import read_log
 from service.errors import FileUnreadable
 from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
 
@@ -33,18 +35,28 @@ def check(
     pattern: Annotated[str, typer.Argument(help="Pattern file, or the pattern itself.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
     is_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON document.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="Past events, .jsonl, .csv or .xes: how many traces break each constraint."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Of the log: path of the correlation key.")] = None,
+    times: Annotated[Times, typer.Option(help="Of the log: 'file' takes the order of the file.")] = Times.EVENT,
+    lifecycle: Annotated[bool, typer.Option(help="Of an XES log: types are name+transition.")] = False,
 ) -> None:
     """Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
     patterns = _patterns(pattern)
+    past = PastViolations.told(parsed)
+    if log is not None:
+        past = PastViolations.counted(parsed, read_log(log, key=key, times=times, lifecycle=lifecycle))
     try:
         warnings = check_set(parsed.constraint_set)
     except ContradictoryConstraints as clash:
         if not is_json:
             raise
-        typer.echo(orjson.dumps(_clashing(parsed, clash)).decode())
+        typer.echo(orjson.dumps(_clashing(parsed, clash, past)).decode())
         raise typer.Exit(2) from clash
-    found = _Found.of(patterns, parsed, warnings)
+    found = replace(_Found.of(patterns, parsed, warnings), past=past)
     if is_json:
         typer.echo(orjson.dumps(found.to_document()).decode())
     else:
@@ -61,6 +73,7 @@ class _Found:
     patterns: Sequence[tuple[Pattern, Query, PatternInspection]]
     choice: Choice
     idle: IdleParts
+    past: PastViolations | None = None
 
     @classmethod
     def of(cls, patterns: Sequence[Pattern], parsed: ParsedConstraints, warnings: Sequence[SetWarning]) -> _Found:
@@ -90,10 +103,13 @@ class _Found:
             "patterns": [_pattern_document(*one) for one in self.patterns],
             "monitor": choice_document(self.choice),
             "unused": idle_document(self.idle),
+            "past": None if self.past is None else self.past.to_document(),
         }
 
 
-def _clashing(parsed: ParsedConstraints, clash: ContradictoryConstraints) -> dict[str, Any]:
+def _clashing(
+    parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
+) -> dict[str, Any]:
     """The document of a set that no trace can keep; of patterns under it there is nothing to say."""
     return {
         **set_document(parsed.constraint_set),
@@ -103,6 +119,7 @@ def _clashing(parsed: ParsedConstraints, clash: ContradictoryConstraints) -> dic
         "patterns": [],
         "monitor": None,
         "unused": None,
+        "past": None if past is None else past.to_document(),
     }
 
 
@@ -140,6 +157,8 @@ def _print(found: _Found) -> None:
         if found.idle.parts:
             scope = "" if found.idle.is_complete else f" (as far as {found.idle.visited} monitor states show)"
             console.print(f"no pattern profits from {', '.join(map(str, found.idle.parts))}{scope}")
+    if found.past is not None:
+        console.print("\n" + "\n".join(found.past.lines))
 
 
 def _print_pattern(console: Console, query: Query, found: PatternInspection) -> None:

@@ -66,7 +66,12 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise FileUnreadable(f"{path} cannot be read: {error}", file=str(path)) from error
+        raise FileUnreadable(f"{path} cannot be read: {reason_of(error)}", file=str(path)) from error
+
+
+def reason_of(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, without its name."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def read_pattern_files(paths: list[Path]) -> list[Pattern]:

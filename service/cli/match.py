@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -24,15 +25,19 @@ from service.cli.inputs import (
     require_key,
     told,
 )
+from service.cli.models import refusal_as_json
+from service.cli.processes import ModelChoice, follow_model
 from service.matching import (
     SECTIONS,
     USUAL_SECTIONS,
     MatchOptions,
     MatchReport,
     Section,
+    WorkflowUse,
     match_events,
     shown_time,
 )
+from service.stores import FollowMode
 from streams import Ties, format_time
 from streams.readers import ReaderOptions
 
@@ -56,33 +61,52 @@ class Output(StrEnum):
     JSON = "json"
 
 
+Model = Annotated[
+    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
+]
+MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
+Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
+Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
+Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
+Pruning = Annotated[
+    Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
+]
+Key = Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")]
+Order = Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")]
+Listed = Annotated[str, typer.Option(help=f"What is listed, of {','.join(SECTIONS)}.")]
+USUALLY_LISTED = ",".join(USUAL_SECTIONS)
+Beginning = Annotated[
+    bool, typer.Option("--open", help="The file is a beginning: traces go on, and time ends with the last event.")
+]
+Simultaneous = Annotated[TieOrder, typer.Option(help="Events of one time: in the order of the file, or in none.")]
+
+
 def match(
     pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
-    prune: Annotated[
-        Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
-    ] = None,
+    workflow: Model = None,
+    map_file: MapFile = None,
+    process: Process = None,
+    exact: Exact = False,
+    tables: Tables = False,
+    prune: Pruning = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
+    key: Key = None,
     output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
-    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
-        Times.EVENT
-    ),
-    outputs: Annotated[str, typer.Option(help=f"What is listed, of {','.join(SECTIONS)}.")] = ",".join(USUAL_SECTIONS),
-    is_open: Annotated[
-        bool, typer.Option("--open", help="The file is a beginning: traces go on, and time ends with the last event.")
-    ] = False,
-    ties: Annotated[TieOrder, typer.Option(help="Events of one time: in the order of the file, or in none.")] = (
-        TieOrder.LOG
-    ),
+    times: Order = Times.EVENT,
+    outputs: Listed = USUALLY_LISTED,
+    is_open: Beginning = False,
+    ties: Simultaneous = TieOrder.LOG,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     sections = _sections(outputs)
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
-    constraint_set = read_constraint_file(constraints).constraint_set if constraints else None
+    choice = _choice(workflow, map_file, process, exact=exact, tables=tables)
+    own = read_constraint_file(constraints).constraint_set if constraints else None
+    constraint_set, use = _followed(own, choice, is_json=output is Output.JSON)
     _check_patterns(patterns, has_trace_end=not is_open or bool(constraint_set and constraint_set.end_events))
     if constraint_set is not None:
         _check(patterns, constraint_set)
@@ -102,10 +126,36 @@ def match(
             options,
             lambda done: progress.update(task, completed=done / len(read)),
         )
+    report = replace(report, workflow=use)
     if output is Output.JSON:
         typer.echo(orjson.dumps(report.to_document()).decode())
     else:
         _print(report, sections)
+
+
+def _followed(
+    own: ConstraintSet | None, choice: ModelChoice | None, *, is_json: bool
+) -> tuple[ConstraintSet | None, WorkflowUse | None]:
+    """What was written by hand joined with what a model says, if one is given; a refused one ends the command."""
+    if choice is None:
+        return own, None
+    with refusal_as_json(is_on_output=is_json):
+        return follow_model(own, choice)
+
+
+def _choice(
+    workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
+) -> ModelChoice | None:
+    """The model that is to be followed, if one is given."""
+    if exact and tables:
+        raise typer.BadParameter("say one of --exact and --tables", param_hint="--exact")
+    if workflow is None:
+        said = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
+        if idle := [option for option, value in said.items() if value]:
+            raise typer.BadParameter("this is about a model: give one with --workflow", param_hint=idle[0])
+        return None
+    mode: FollowMode = "exact" if exact else "tables" if tables else "auto"
+    return ModelChoice(path=workflow, map_file=map_file, process=process, mode=mode)
 
 
 def _sections(outputs: str) -> tuple[Section, ...]:

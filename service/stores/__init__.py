@@ -14,15 +14,24 @@ from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, Receipt, Submission
 from service.stores.heartbeat import Heartbeat
 from service.stores.recent import RecentStore, Row
-from service.stores.registry import RegisteredConstraints, RegisteredPattern, Registry
+from service.stores.registry import (
+    ConstraintsDraft,
+    Following,
+    FollowMode,
+    RegisteredConstraints,
+    RegisteredPattern,
+    Registry,
+)
 from service.stores.timeouts import TimeoutStore
 from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
+from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 
 __all__ = [
     "USUAL_KINDS",
     "AlertPage",
     "AlertStore",
     "Client",
+    "ConstraintsDraft",
     "CorrectionStore",
     "DeadLetter",
     "DeadLetterStore",
@@ -33,6 +42,8 @@ __all__ = [
     "DeviationStore",
     "EndingStore",
     "EventLog",
+    "FollowMode",
+    "Following",
     "Heartbeat",
     "Outcome",
     "Receipt",
@@ -40,11 +51,15 @@ __all__ = [
     "RegisteredConstraints",
     "RegisteredPattern",
     "RegisteredWebhook",
+    "RegisteredWorkflow",
     "Registry",
     "Row",
     "Submission",
     "TimeoutStore",
     "WebhookStore",
+    "WorkflowDraft",
+    "WorkflowStore",
+    "WorkflowSummary",
     "connect",
     "is_answering",
     "server_folder",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from service.errors import (
     PatternOnOtherStream,
@@ -40,6 +40,8 @@ PATTERNS_KEY = PREFIX + "patterns"
 PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
+
+FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 
 _ATTEMPTS = 5
 
@@ -76,13 +78,48 @@ class RegisteredPattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Which workflow a stream follows, and how.
+
+    Attributes:
+        workflow: Its name.
+        version: The version that is followed.
+        mode: As asked; ``auto`` takes the automaton if there is one, and else the constraints.
+    """
+
+    workflow: str
+    version: int
+    mode: FollowMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintsDraft:
+    """A constraint set that a stream is to have.
+
+    Attributes:
+        document: In canonical form: what was written by hand, what the followed workflow says, the stream's end events.
+        notices: Where the upload means more than is kept, in words.
+        own: What was written by hand, in canonical form.
+        following: The workflow that the rest is from.
+    """
+
+    document: Mapping[str, Any]
+    notices: tuple[str, ...]
+    own: Mapping[str, Any] | None = None
+    following: Following | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredConstraints:
     """The constraint set of a stream.
 
     Attributes:
-        document: In canonical form, the stream's end events included; read by ``constraints.parse_constraints``.
+        document: In canonical form, the stream's end events and what a workflow says included; read by
+            ``constraints.parse_constraints``.
         notices: Where the upload means more than is kept, in words.
         uploaded_us: When this version came, microseconds UTC.
+        own: What was written by hand, in canonical form; None in records of earlier releases, where all of it was.
+        following: The workflow that the rest is from, if the stream follows one.
     """
 
     stream: str
@@ -90,6 +127,18 @@ class RegisteredConstraints:
     document: Mapping[str, Any]
     notices: tuple[str, ...]
     uploaded_us: int
+    own: Mapping[str, Any] | None = None
+    following: Following | None = None
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """What was written by hand, in canonical form."""
+        return self.document if self.own is None else self.own
+
+    def says(self, draft: ConstraintsDraft) -> bool:
+        """Whether it is what a draft wants already."""
+        same = self.document == draft.document and self.following == draft.following
+        return same and self.own in (None, draft.own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +278,34 @@ class Registry:
 
     # Constraint sets
 
+    def change_constraints(
+        self, stream: str, change: Callable[[RegisteredConstraints | None], ConstraintsDraft], now_us: int
+    ) -> tuple[RegisteredConstraints, bool]:
+        """Give a stream a constraint set that depends on the one it has; what it has already changes nothing.
+
+        Args:
+            stream: Its name.
+            change: From the current set to the next; may be called again when another writer comes in between, and may
+                raise.
+            now_us: Microseconds UTC.
+
+        Returns:
+            The constraint set as it is now, and whether it changed.
+        """
+
+        def changed(current: bytes | None) -> _Change | None:
+            known = None if current is None else _constraints(current, stream)
+            draft = change(known)
+            if known is not None and known.says(draft):
+                return None
+            version = 1 if known is None else known.version + 1
+            record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
+            control = ConstraintsOn(name=stream, version=version, document=draft.document)
+            return _Change(record=record, version=version, stream=stream, control=control)
+
+        record, is_new = self._apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
+        return _constraints(record, stream), is_new
+
     def put_constraints(
         self, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
     ) -> tuple[RegisteredConstraints, bool]:
@@ -237,18 +314,8 @@ class Registry:
         Returns:
             The constraint set as it is now, and whether it changed.
         """
-
-        def change(current: bytes | None) -> _Change | None:
-            known = None if current is None else _constraints(current, stream)
-            if known is not None and known.document == document:
-                return None
-            version = 1 if known is None else known.version + 1
-            record = encode(stream=stream, version=version, document=document, notices=notices, uploaded_us=now_us)
-            control = ConstraintsOn(name=stream, version=version, document=document)
-            return _Change(record=record, version=version, stream=stream, control=control)
-
-        record, is_new = self._apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, change)
-        return _constraints(record, stream), is_new
+        draft = ConstraintsDraft(document=document, notices=notices)
+        return self.change_constraints(stream, lambda _: draft, now_us)
 
     def constraints(self, stream: str) -> RegisteredConstraints:
         """The current constraint set of a stream.
@@ -329,7 +396,14 @@ def _pattern(body: bytes, name: str) -> RegisteredPattern:
 
 def _constraints(body: bytes, stream: str) -> RegisteredConstraints:
     fields = decode(body, f"the constraint set of {stream!r}")
-    return RegisteredConstraints(**{**fields, "notices": tuple(fields["notices"])})
+    following = fields.get("following")
+    return RegisteredConstraints(
+        **{
+            **fields,
+            "notices": tuple(fields["notices"]),
+            "following": None if following is None else Following(**following),
+        }
+    )
 
 
 def _unknown_pattern(name: str) -> UnknownPatternName:

@@ -24,9 +24,10 @@ def test_matcher_holds_what_the_replay_holds_in_every_mode(sweep, ratio):
     assert figures.disagreements == []
     assert [row.mode for row in rows] == list(MODES)
     run = [row for row in rows if row.engine_peak is not None]
-    assert [row.mode for row in run] == [R_CEP, "query", "state"]
+    assert [row.mode for row in run] == [R_CEP, "query", "state", "free", "exact"]
     assert all(row.engine_peak == row.peak for row in run)
-    assert run[2].peak <= run[1].peak <= run[0].peak
+    assert run[4].peak <= run[2].peak <= run[1].peak <= run[0].peak
+    assert run[4].peak <= run[3].peak
 
 
 @pytest.mark.slow

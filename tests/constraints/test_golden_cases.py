@@ -1,11 +1,13 @@
 """The golden cases of constraint-aware CEP, section 9, in every decider."""
 
 from collections.abc import Callable
+from itertools import permutations
 
 import pytest
 
-from constraints import ConstraintSet, Monitor, Remainder, alive, parse_constraints, remainder_of
+from constraints import ConstraintSet, Monitor, Remainder, alive, following, parse_constraints, remainder_of
 from constraints.bit_tables import BitTables
+from constraints.exact.testing import followed, language_of
 from constraints.reasoner import Reasoner
 from constraints.testing import Tree, occupied_states, oracle_alive, query_of, steps_of
 from nfa import Atom, EventClass, MonitorState, PatternState, Query
@@ -23,6 +25,27 @@ def by_bit_tables(known: ConstraintSet, seen: frozenset[str], query: Query, stat
     return not tables.is_dead(tables.enter(seen), tables.goals(query)[query.states.index(state)])
 
 
+def by_exact_mode(known: ConstraintSet, seen: frozenset[str], query: Query, state: PatternState) -> bool:
+    """By the automaton of all traces that keep the constraints; what was seen came in some order that fits."""
+    automaton = language_of(known, known.types | query.types | seen)
+    exact = following(
+        ConstraintSet(),
+        workflow="w",
+        version=1,
+        constraints=known.constraints,
+        end_events=known.end_events,
+        automaton=automaton,
+    )
+    monitor = Monitor(exact)
+    for word in permutations(sorted(seen)):
+        reached: MonitorState | None = monitor.start
+        for name in word:
+            reached = None if reached is None else monitor.step(reached, EventClass(type=name))
+        if reached is not None:
+            return bool(monitor.live(reached, query)[query.states.index(state)])
+    raise AssertionError(f"no conforming trace begins with {sorted(seen)}")
+
+
 DECIDERS: dict[str, Decider] = {
     "bit tables": by_bit_tables,
     "reference": lambda known, seen, query, state: alive(known, seen, remainder_of(query, state)).is_alive,
@@ -30,6 +53,7 @@ DECIDERS: dict[str, Decider] = {
         Monitor(known).live(MonitorState(seen=seen), query)[query.states.index(state)]
     ),
     "reasoner": lambda known, seen, query, state: is_alive(Reasoner(known), seen, remainder_of(query, state)),
+    "exact mode": by_exact_mode,
     "oracle": lambda known, seen, query, state: oracle_alive(known, seen, remainder_of(query, state)),
 }
 
@@ -102,9 +126,11 @@ VIOLATIONS = [
 ]
 
 
+@pytest.mark.parametrize("is_exact", [False, True], ids=["tables", "exact"])
 @pytest.mark.parametrize(("name", "constraints", "trace", "deviates_at"), VIOLATIONS)
-def test_violation(name: str, constraints: str, trace: str, deviates_at: str | None) -> None:
-    monitor = Monitor(constraints_of(constraints))
+def test_violation(name: str, constraints: str, trace: str, deviates_at: str | None, is_exact: bool) -> None:
+    known = constraints_of(constraints)
+    monitor = Monitor(followed(language_of(known, known.types)) if is_exact else known)
     state: MonitorState | None = monitor.start
     found = None
     for event_type in trace.split():

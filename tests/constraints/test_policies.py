@@ -203,6 +203,19 @@ def test_matches_of_a_deviating_trace_say_so() -> None:
     ]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_what_time_decides_is_judged_by_what_came_before(size: int) -> None:
+    """The NOT is decided when time passes 10 us; the trace deviates before it or after it."""
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, C c, WITHIN 10 us NOT D)")
+    matcher.set_guard(1, Monitor(ConstraintSet.of([Prior("A", "B")])))
+    steps = [(0, "A", "k"), (1, "C", "k"), (2, "A", "l"), (3, "C", "l"), (4, "B", "k"), (5, "A", "k"), (30, "B", "l")]
+    events = [Event(id=f"e{t}", type=name, time_us=t, key=key) for t, name, key in [*steps, (31, "A", "l")]]
+    outputs = [matcher.process(EventBatch.from_events(events[n : n + size])) for n in range(0, len(events), size)]
+    found = {(match.key, match.deviating) for output in outputs for match in output.matches()}
+    assert found == {("k", True), ("l", False)}
+
+
 def test_a_pattern_can_be_left_out_of_pruning() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)", is_guarded=False)

@@ -52,6 +52,7 @@ def test_a_deviation_names_the_event_that_no_conforming_trace_has():
         "kind": "occurrence",
         "constraints": ["exclusive(L, U)"],
         "symbols": [],
+        "allowed": [],
         "released": 1,
     }
     assert "exclusive(L, U)" in deviation["reason"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import Event as Pause
 
@@ -14,6 +15,7 @@ import orjson
 import pytest
 
 from constraints import to_document
+from house import ROOT
 from nfa import parse_pattern
 from nfa.reference import reference_matches
 from pipeline import run_inline
@@ -171,6 +173,29 @@ def test_a_pattern_starts_at_its_place_and_the_log_gives_the_same_alerts_again(s
         rows = run_inline({shard: list(log.read_range(shard)) for shard in range(log.shards())})
     replayed = sorted(row.id for row in rows if row.kind == "alert" and row.stream == "midway")
     assert replayed == sorted(alert["id"] for alert in service.client.pages("/alerts", stream="midway"))
+
+
+def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:
+    model = (ROOT / "docs" / "examples" / "order.yaml").read_text(encoding="utf-8")
+    ends = derive_constraints(order_fulfilment()).end_events
+    service.client.post("/streams", {"name": "followed", "end_events": sorted(ends)})
+    upload = {"format": "tree", "content": model, "stream": "followed", "mode": "exact"}
+    (follower,) = service.client.put("/workflows/order", upload)["streams"]
+    assert (follower["used"], follower["notices"]) == ("exact", [])
+    texts = [EP1.replace("EP1", "EP1f"), Q1.replace("Q1", "Q1f")]
+    for text in texts:
+        service.client.post("/patterns", {"stream": "followed", "text": text})
+    events = orders(60, seed=6, prefix="followed-")
+    expected = expected_of(texts, events, ends)
+    stray = [replace(event, id="stray", key="stray") for event in events if event.type == "ShipOrder"][:1]
+    service.client.send_events("followed", [*events, *stray], "followed")
+    until(lambda: len(alerts_of(service, "followed")) >= len(expected), "the alerts")
+    until(lambda: service.client.get("/deviations", stream="followed")["items"], "the deviation")
+    assert alerts_of(service, "followed") == expected
+    assert len(expected) > 20
+    (deviation,) = service.client.get("/deviations", stream="followed")["items"]
+    assert (deviation["event"], deviation["kind"], deviation["allowed"]) == ("stray", "workflow", ["ReceiveOrder"])
+    assert service.client.get("/endings", stream="followed")["items"]
 
 
 def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:

@@ -91,7 +91,7 @@ def test_a_matcher_without_constraints_holds_what_the_specification_reports(loca
     """Q1 holds CheckInventory and UseRemoteStock until the order ends; 1,000 orders run at a time."""
     settings = OrderSettings(local=local, reject=0.0, cancel=0.0, invoice_fail=0.0)
     held = finished = highest = 0
-    traces = 6_000
+    traces = 3_000
     remote: set[str] = set()
     for event in generate(settings, traces=traces, concurrent=1_000):
         if event.type == "UseRemoteStock":

@@ -1,30 +1,36 @@
 """Simulated traces and streams."""
 
+import hashlib
 from collections import Counter
 from random import Random
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import Event
+from streams import Event, render_plain
 from workflows import (
     Activity,
     ExclusiveChoice,
+    InclusiveChoice,
+    Instances,
     IntegerAttribute,
     InvalidWorkflow,
     Loop,
+    OrderSettings,
     Parallel,
     ProcessTree,
     Sequence,
     Silent,
     SimulationSettings,
     ThresholdAttribute,
+    order_fulfilment,
     sample_trace,
     simulate,
 )
 from workflows.reference import enumerate_language
-from workflows.testing import MOST_ROUNDS, process_trees
+from workflows.testing import MOST_ROUNDS, is_bounded, process_trees
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 TRACES = 4_000
@@ -42,17 +48,6 @@ def traces_of(events: list[Event]) -> dict[str, list[Event]]:
     for event in events:
         traces.setdefault(event.key, []).append(event)
     return traces
-
-
-def is_bounded(tree: ProcessTree) -> bool:
-    """Whether the tree has no open loop, so that enumeration gives its whole language."""
-    match tree:
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts):
-            return all(map(is_bounded, parts))
-        case Loop():
-            return tree.repetitions is not None and is_bounded(tree.body) and is_bounded(tree.redo)
-        case _:
-            return True
 
 
 @given(process_trees().filter(is_bounded), st.integers(0, 2**32))
@@ -161,6 +156,35 @@ def test_events_carry_the_attributes_of_their_activity() -> None:
 def test_another_seed_gives_another_stream() -> None:
     settings = SimulationSettings(traces=50, concurrent=10)
     assert list(simulate(Sequence((A, B)), settings, 1)) != list(simulate(Sequence((A, B)), settings, 2))
+
+
+MIXED = Sequence(
+    (
+        Instances(body=A),
+        InclusiveChoice((A, B, Loop(body=C, redo=B))),
+        Parallel((A, B)),
+        ExclusiveChoice((C, Silent()), (0.3, 0.7)),
+    )
+)
+OPEN_ORDER = order_fulfilment(OrderSettings(quotes=None))
+
+
+@pytest.mark.parametrize(
+    ("tree", "settings", "seed", "digest"),
+    [
+        (order_fulfilment(), SimulationSettings(traces=50, concurrent=7, key_prefix="order-"), 42, "1396a1294ce4b815"),
+        (OPEN_ORDER, SimulationSettings(traces=50, concurrent=7, key_prefix="order-"), 5, "6696f1df7ae62146"),
+        (MIXED, SimulationSettings(traces=100, concurrent=9), 3, "febf1faf4ba8ac93"),
+    ],
+    ids=["order", "open order", "mixed"],
+)
+def test_a_seed_gives_the_stream_that_it_always_gave(
+    tree: ProcessTree, settings: SimulationSettings, seed: int, digest: str
+) -> None:
+    lines = b"".join(
+        orjson.dumps(render_plain(event), option=orjson.OPT_APPEND_NEWLINE) for event in simulate(tree, settings, seed)
+    )
+    assert hashlib.sha256(lines).hexdigest()[:16] == digest
 
 
 @pytest.mark.parametrize("changes", [{"traces": -1}, {"concurrent": 0}, {"interval_us": 0}])

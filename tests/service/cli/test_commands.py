@@ -46,6 +46,7 @@ def test_match_takes_several_patterns_constraints_and_gzip(call, files: Path) ->
             "kind": "order",
             "constraints": ["prior(Cancel, Ship)"],
             "symbols": [],
+            "allowed": [],
             "released": 1,
             "reason": "Cancel came after Ship, against prior(Cancel, Ship)",
         }

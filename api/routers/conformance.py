@@ -1,0 +1,28 @@
+"""Conformance: whether transactions keep to a workflow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from api.bodies import require_json
+from api.schemas.conformance import ConformanceList, ConformanceRequest
+from api.services import Served
+
+router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+
+@router.post(
+    "/{name}/conformance", summary="Check transactions against a workflow", dependencies=[Depends(require_json)]
+)
+def check_conformance(
+    name: str,
+    request: ConformanceRequest,
+    services: Served,
+    version: Annotated[int | None, Query(ge=1, description="A version; the current one unless it is said.")] = None,
+) -> ConformanceList:
+    """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
+    limit = services.settings.limits.max_batch_events
+    record, found = services.workflows.conformance(name, request.to_domain(limit), version)
+    return ConformanceList.from_domain(record, found)

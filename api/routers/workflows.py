@@ -1,0 +1,243 @@
+"""Workflows: upload, list, look up, compare, draw, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Response, status
+
+from api.bodies import MediaType, RawBody, parse_json
+from api.errors import UnsupportedMediaType, WrongShape
+from api.schemas.workflows import (
+    BPMN_EXAMPLE,
+    JSON_EXAMPLE,
+    TREE_EXAMPLE,
+    DerivedConstraints,
+    DerivedKind,
+    Mode,
+    ModelEnvelope,
+    WorkflowDiff,
+    WorkflowList,
+    WorkflowModel,
+    WorkflowVersion,
+    WorkflowVersions,
+)
+from api.services import Served
+from service import Marks, ModelUpload
+from service.stores import RegisteredWorkflow
+from workflows import ModelFormat
+
+router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+_JSON = "application/json"
+_XML = ("application/xml", "application/bpmn+xml", "text/xml")
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+_SVG = "image/svg+xml"
+_SOURCE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
+_PICTURE_HEADERS = {
+    **_SOURCE_HEADERS,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        _JSON: {"schema": {"$ref": "#/components/schemas/ModelEnvelope"}, "example": JSON_EXAMPLE},
+        _YAML[0]: {"schema": {"type": "string"}, "example": TREE_EXAMPLE},
+        **{kind: {"schema": {"type": "string"}, "example": BPMN_EXAMPLE} for kind in _XML[:2]},
+    },
+}
+
+Version = Annotated[int | None, Query(ge=1, description="A version; the current one unless it is said.")]
+
+
+def upload_options(
+    process: Annotated[str | None, Query(description="Id of the process, where a file has several.")] = None,
+    stream: Annotated[str | None, Query(description="A stream that is to follow the workflow.")] = None,
+    mode: Annotated[Mode, Query(description="How it follows.")] = "auto",
+    pairs: Annotated[
+        list[str] | None,
+        Query(alias="map", description="TASK=TYPE: a task, by name or id, emits that event type; TASK= is silent."),
+    ] = None,
+) -> ModelEnvelope:
+    """What is said about a model that is the body itself."""
+    mapping: dict[str, str | None] = {}
+    for pair in pairs or []:
+        task, sign, event_type = pair.partition("=")
+        if not task or not sign:
+            raise WrongShape(f"query.map: {pair!r} is not TASK=TYPE; write TASK= for a silent task")
+        mapping[task] = event_type or None
+    said = {"process": process, "mapping": mapping, "stream": stream, "mode": None if mode == "auto" else mode}
+    return ModelEnvelope(content="", **{name: value for name, value in said.items() if value})
+
+
+@router.put(
+    "/{name}",
+    status_code=status.HTTP_201_CREATED,
+    summary="Upload a workflow",
+    openapi_extra={"requestBody": _BODY},
+    responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
+)
+def upload_workflow(
+    name: str,
+    body: RawBody,
+    media_type: MediaType,
+    options: Annotated[ModelEnvelope, Depends(upload_options)],
+    services: Served,
+    response: Response,
+) -> WorkflowModel:
+    """Register a model: BPMN 2.0, PNML, or a process tree in YAML or JSON; it is compiled before the answer.
+
+    The body is the file itself, with options in the query, or a JSON object that holds both. Another model under the
+    same name is the next version, and every stream that follows the workflow follows that one. A model that cannot be
+    read, or of which no trace completes, is refused with the elements that are wrong.
+    """
+    report = services.workflows.upload(_upload(name, body, media_type, options))
+    if not report.is_new:
+        response.status_code = status.HTTP_200_OK
+    response.headers["ETag"] = _etag(report.record)
+    return WorkflowModel.from_domain(report)
+
+
+@router.get("", summary="List the workflows")
+def list_workflows(services: Served) -> WorkflowList:
+    """All workflows, by name, and the streams that follow them."""
+    return WorkflowList(items=[WorkflowModel.from_domain(report) for report in services.workflows.workflows()])
+
+
+@router.get("/{name}", summary="Look up a workflow")
+def get_workflow(name: str, services: Served, response: Response) -> WorkflowModel:
+    """What the model says, how its constraints were found, the size of its automaton, and who follows it."""
+    report = services.workflows.workflow(name)
+    response.headers["ETag"] = _etag(report.record)
+    return WorkflowModel.from_domain(report)
+
+
+@router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a workflow")
+def delete_workflow(name: str, services: Served) -> None:
+    """Delete a workflow that no stream follows."""
+    services.workflows.delete(name)
+
+
+@router.get("/{name}/versions", summary="List the versions of a workflow")
+def list_workflow_versions(name: str, services: Served) -> WorkflowVersions:
+    """All versions, the newest first."""
+    return WorkflowVersions.from_records(services.workflows.versions(name))
+
+
+@router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
+def get_workflow_version(name: str, version: int, services: Served, response: Response) -> WorkflowVersion:
+    """What the model of that version says."""
+    record = services.workflows.workflow(name, version).record
+    response.headers["ETag"] = _etag(record)
+    return WorkflowVersion.from_record(record)
+
+
+@router.get(
+    "/{name}/versions/{version}/source",
+    summary="Get the model of a version",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in (_XML[0], _YAML[0], _JSON)}}},
+)
+def get_workflow_source(name: str, version: int, services: Served) -> Response:
+    """The model, byte by byte as it was uploaded."""
+    record, content = services.workflows.source(name, version)
+    return Response(content, media_type=record.media_type, headers={**_SOURCE_HEADERS, "ETag": _etag(record)})
+
+
+@router.get("/{name}/constraints", summary="List the constraints of a workflow")
+def list_workflow_constraints(
+    name: str,
+    services: Served,
+    kind: Annotated[list[DerivedKind] | None, Query(description="Only those of these kinds, such as prior.")] = None,
+    full: Annotated[bool, Query(description="All that hold, and not only those that all others follow from.")] = False,
+    version: Version = None,
+) -> DerivedConstraints:
+    """The constraints that hold on every complete trace, each with the place of the model that it comes from."""
+    return DerivedConstraints.from_domain(services.workflows.derived(name, version), kind or [], is_full=full)
+
+
+@router.get("/{name}/diff", summary="Compare two versions of a workflow")
+def compare_workflow_versions(
+    name: str,
+    services: Served,
+    first: Annotated[int, Query(alias="from", ge=1, description="The one version.")],
+    second: Annotated[int, Query(alias="to", ge=1, description="The other version.")],
+) -> WorkflowDiff:
+    """Constraints, event types and end events that only one of them has, and whether they allow the same traces."""
+    return WorkflowDiff.from_domain(services.workflows.difference(name, first, second))
+
+
+@router.get(
+    "/{name}/picture.svg",
+    summary="Draw a workflow",
+    response_class=Response,
+    responses={200: {"content": {_SVG: {"schema": {"type": "string"}}}}},
+)
+def draw_workflow(
+    name: str,
+    services: Served,
+    highlight: Annotated[list[str] | None, Query(description="Event types to highlight.")] = None,
+    trace: Annotated[
+        str | None,
+        Query(description="A transaction: what it did is highlighted, and what may come next; not beside highlight."),
+    ] = None,
+    stream: Annotated[str | None, Query(description="The stream of that transaction, if several follow.")] = None,
+    version: Version = None,
+) -> Response:
+    """The model as SVG: as it was drawn, where it brings a drawing, and else laid out."""
+    if trace is not None and highlight:
+        raise WrongShape("query: say highlight or trace, not both")
+    marks = Marks(highlighted=highlight or [])
+    if trace is not None:
+        marks = services.workflows.marks_of_trace(name, trace, stream=stream, version=version)
+    picture = services.workflows.picture(name, version, marks)
+    return Response(picture, media_type=_SVG, headers=_PICTURE_HEADERS)
+
+
+def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> ModelUpload:
+    """What a request means.
+
+    Raises:
+        UnsupportedMediaType: The body is of a type that is not read here.
+        MalformedBody: It says that it is JSON, and is not.
+        WrongShape: It is JSON with a model inside, but not of the form for that, or with options in the query.
+    """
+    if media_type in _XML:
+        return _said(name, body, media_type, options)
+    if media_type in _YAML:
+        return _said(name, body, media_type, options, ModelFormat.TREE)
+    if media_type != _JSON:
+        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_XML[0]}, {_YAML[0]} or {_JSON}")
+    document = parse_json(body)
+    if not isinstance(document, dict) or "content" not in document:
+        return _said(name, body, media_type, options, ModelFormat.TREE)
+    if beside := sorted(options.model_fields_set - {"content"}):
+        raise WrongShape(f"query: with a JSON body that has content, these stand beside it: {', '.join(beside)}")
+    envelope = ModelEnvelope.of(document)
+    content = envelope.content
+    if isinstance(content, dict):
+        return _said(name, orjson.dumps(content), _JSON, envelope, ModelFormat.TREE)
+    kind = _XML[0] if content.lstrip("\ufeff \t\r\n").startswith("<") else _YAML[0]
+    return _said(
+        name, content.encode(), kind, envelope, None if envelope.format is None else ModelFormat(envelope.format)
+    )
+
+
+def _said(
+    name: str, content: bytes, media_type: str, options: ModelEnvelope, model_format: ModelFormat | None = None
+) -> ModelUpload:
+    return ModelUpload(
+        name=name,
+        content=content,
+        media_type=media_type,
+        format=model_format,
+        process=options.process,
+        mapping=options.mapping,
+        stream=options.stream,
+        mode=options.mode,
+    )
+
+
+def _etag(record: RegisteredWorkflow) -> str:
+    return f'"{record.name}@{record.version}"'

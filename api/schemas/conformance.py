@@ -1,0 +1,88 @@
+"""How far transactions are traces of a workflow, on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.errors import WrongShape
+from api.wire import WireModel
+from service import BatchTooLarge
+from service.stores import RegisteredWorkflow
+from workflows import Conformance
+
+
+class TracedEvent(BaseModel):
+    """An event, of which only the type counts here."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+
+
+Trace: TypeAlias = list[str | TracedEvent]
+
+
+class ConformanceRequest(WireModel):
+    """A transaction, or several: event types, or events."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"trace": ["Receive Order", "Check Stock"]},
+                {"traces": [["Receive Order", "Close Order"], [{"type": "Close Order", "id": "e1"}]]},
+            ]
+        }
+    )
+
+    trace: Trace | None = None
+    traces: list[Trace] = Field([], description="Several, answered in their order.")
+
+    def to_domain(self, limit: int) -> list[list[str]]:
+        """The event types of each.
+
+        Args:
+            limit: Most events in all.
+
+        Raises:
+            WrongShape: There is neither.
+            BatchTooLarge: There are more.
+        """
+        if not self.model_fields_set:
+            raise WrongShape("body: say which trace is meant, or several traces")
+        asked = ([] if self.trace is None else [self.trace]) + self.traces
+        events = sum(map(len, asked))
+        if events > limit:
+            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are taken", limit=limit)
+        return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
+
+
+class ConformanceModel(WireModel):
+    """How far a transaction is a trace of the workflow."""
+
+    conforms: bool = Field(description="Whether no event leaves the workflow.")
+    is_complete: bool = Field(description="Whether it is a complete trace.")
+    at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
+    event: str | None = Field(description="Its type.")
+    allowed: list[str] = Field(description="Types that may come there instead.")
+    still_allowed: list[str] = Field(description="Types that may come after the last event, if none leaves.")
+    broken: list[str] = Field(description="Constraints that the event breaks, where there is no automaton.")
+    unmet: list[str] = Field(description="What a complete trace has besides, where there is no automaton.")
+    unknown: list[str] = Field(description="Types that the workflow never emits.")
+    is_exact: bool = Field(description="Whether an automaton says so; else constraints, which may be too lenient.")
+
+
+class ConformanceList(WireModel):
+    """The answers, in the order of the transactions."""
+
+    workflow: str
+    version: int
+    items: list[ConformanceModel]
+
+    @classmethod
+    def from_domain(cls, record: RegisteredWorkflow, found: Sequence[Conformance]) -> Self:
+        """The wire form of the answers."""
+        items = [ConformanceModel.model_validate(one.to_document()) for one in found]
+        return cls(workflow=record.name, version=record.version, items=items)

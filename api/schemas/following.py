@@ -1,0 +1,46 @@
+"""Which workflow a stream follows, on the wire."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import ConfigDict, Field
+
+from api.schemas.constraints import ConstraintsModel
+from api.schemas.workflows import Mode
+from api.wire import WireModel
+from service import ConstraintReport
+
+
+class FollowRequest(WireModel):
+    """A workflow that a stream is to follow."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"workflow": "order", "mode": "auto"}]})
+
+    workflow: str
+    mode: Mode = Field(
+        "auto",
+        description="exact: by the workflow's automaton; tables: by its constraints; auto: exact, where there is an "
+        "automaton within the limits.",
+    )
+
+
+class FollowingModel(WireModel):
+    """The workflow that a stream follows, and the constraint set that comes of it."""
+
+    workflow: str
+    version: int
+    mode: Mode = Field(description="As asked.")
+    constraints: ConstraintsModel
+
+    @classmethod
+    def from_domain(cls, report: ConstraintReport) -> Self:
+        """The wire form of a set that follows a workflow."""
+        following = report.record.following
+        assert following is not None, "only asked of streams that follow one"
+        return cls(
+            workflow=following.workflow,
+            version=following.version,
+            mode=following.mode,
+            constraints=ConstraintsModel.from_domain(report),
+        )

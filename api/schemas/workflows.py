@@ -1,0 +1,294 @@
+"""Workflows on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from api.errors import wrong_shape
+from api.wire import WireModel
+from constraints import Constraint
+from service import Derived, Follower, WorkflowDifference, WorkflowReport
+from service.stores import RegisteredWorkflow
+from streams import format_time
+
+Mode = Literal["auto", "exact", "tables"]
+DerivedKind = Literal["prior", "exclusive", "require", "existence", "implication", "not_together"]
+
+TREE_EXAMPLE = """\
+name: order
+tree:
+  sequence:
+    - "Receive Order"
+    - xor:
+        - sequence: ["Check Stock", "Ship Order"]
+        - "Reject Order"
+    - "Close Order"
+"""
+JSON_EXAMPLE: dict[str, Any] = {"format": "tree", "content": TREE_EXAMPLE, "mapping": {"Close Order": "CloseOrder"}}
+BPMN_EXAMPLE = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL">
+  <process id="order">
+    <startEvent id="start"/>
+    <task id="receive" name="Receive Order"/>
+    <task id="close" name="Close Order"/>
+    <endEvent id="end"/>
+    <sequenceFlow id="f1" sourceRef="start" targetRef="receive"/>
+    <sequenceFlow id="f2" sourceRef="receive" targetRef="close"/>
+    <sequenceFlow id="f3" sourceRef="close" targetRef="end"/>
+  </process>
+</definitions>
+"""
+
+
+class ModelEnvelope(WireModel):
+    """A model with what is to be said about it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [JSON_EXAMPLE]})
+
+    format: Literal["bpmn", "pnml", "tree"] | None = Field(None, description="Found out if it is not said.")
+    content: str | dict[str, Any] = Field(description="The model as a text; a tree may also be an object.")
+    process: str | None = Field(None, description="Id of the process that is meant, where a file has several.")
+    mapping: dict[str, str | None] = Field(
+        {}, description="From names or ids of tasks to event types; null makes a task silent."
+    )
+    stream: str | None = Field(None, description="A stream that is to follow the workflow.")
+    mode: Mode = Field("auto", description="How it follows.")
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """Read a JSON body.
+
+        Raises:
+            WrongShape: It is not of this form; every fault is named.
+        """
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise wrong_shape(error) from None
+
+
+class NoticeModel(WireModel):
+    """Something of a model that was left out, or read in a way that one should know."""
+
+    element: str = Field(description="Id of the element; empty for the whole.")
+    message: str
+
+
+class AutomatonModel(WireModel):
+    """The automaton of a workflow's language, minimal."""
+
+    states: int
+    letters: int = Field(description="Event types.")
+
+
+class FollowerModel(WireModel):
+    """A stream that follows a workflow."""
+
+    stream: str
+    version: int = Field(description="The version of the workflow that it follows.")
+    mode: Mode = Field(description="As asked.")
+    used: Literal["exact", "tables"] = Field(description="Whether by the automaton, or by the constraints only.")
+    constraints_version: int = Field(description="The version of its constraint set.")
+    notices: list[str] = Field(description="Where the workflow and the stream do not go together.")
+
+    @classmethod
+    def from_domain(cls, follower: Follower) -> Self:
+        """The wire form of a follower."""
+        return cls(
+            stream=follower.stream,
+            version=follower.version,
+            mode=follower.mode,
+            used="exact" if follower.is_exact else "tables",
+            constraints_version=follower.constraints_version,
+            notices=list(follower.notices),
+        )
+
+
+class WorkflowVersion(WireModel):
+    """A version of a workflow."""
+
+    name: str
+    version: int = Field(description="Counts from 1 for each name and never repeats.")
+    title: str = Field(description="The model's own name; may be empty.")
+    format: Literal["bpmn", "pnml", "tree"]
+    process: str | None = Field(description="The process that was asked for.")
+    mapping: dict[str, str | None] = Field(description="From tasks to event types; null is silent.")
+    method: Literal["compositional", "automaton", "structural"] = Field(
+        description="How the constraints were found: block by block, from the automaton, or from the way the net is "
+        "drawn. The first two find all that hold."
+    )
+    events: list[str] = Field(description="The event types that it emits.")
+    end: list[str] = Field(description="Event types that nothing follows.")
+    constraints: dict[str, int] = Field(description="How many hold, by kind.")
+    automaton: AutomatonModel | None = Field(description="Null where there is none within the limits.")
+    without_automaton: str | None = Field(description="Why there is none.")
+    warnings: list[str] = Field(description="Dead tasks, deadlocks, what was left out.")
+    notices: list[NoticeModel]
+    size_bytes: int = Field(description="Of the model.")
+    registered_at: str
+
+    @classmethod
+    def from_record(cls, record: RegisteredWorkflow) -> Self:
+        """The wire form of a version."""
+        return cls(**_members(record))
+
+
+class WorkflowModel(WorkflowVersion):
+    """A workflow, and who follows it."""
+
+    streams: list[FollowerModel] = Field(description="The streams that follow it, by name.")
+
+    @classmethod
+    def from_domain(cls, report: WorkflowReport) -> Self:
+        """The wire form of a workflow."""
+        streams = [FollowerModel.from_domain(follower) for follower in report.followers]
+        return cls(**_members(report.record), streams=streams)
+
+
+class WorkflowList(WireModel):
+    """All workflows, by name."""
+
+    items: list[WorkflowModel]
+
+
+class WorkflowVersions(WireModel):
+    """Every version of a workflow, the newest first."""
+
+    items: list[WorkflowVersion]
+
+    @classmethod
+    def from_records(cls, records: Sequence[RegisteredWorkflow]) -> Self:
+        """The wire form of the versions, given the oldest first."""
+        return cls(items=[WorkflowVersion.from_record(record) for record in reversed(records)])
+
+
+class DerivedConstraint(WireModel):
+    """A constraint that holds in a workflow."""
+
+    constraint: str = Field(description="In words.")
+    kind: str
+    names: list[str] = Field(description="Event types in the order of the words.")
+    origin: str | None = Field(description="Where it comes from; null is the model as a whole.")
+    in_cover: bool = Field(description="Whether it is among those that all others follow from.")
+
+
+class DerivedConstraints(WireModel):
+    """The constraints that hold in a version of a workflow."""
+
+    workflow: str
+    version: int
+    method: Literal["compositional", "automaton", "structural"]
+    events: list[str]
+    end: list[str]
+    total: int = Field(description="Constraints that hold.")
+    cover: int = Field(description="Those of them that all others follow from.")
+    items: list[DerivedConstraint]
+
+    @classmethod
+    def from_domain(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
+        """The wire form, of some kinds (none: of all), the cover only or all of them."""
+        extraction, cover = derived.extraction, frozenset(derived.cover)
+        chosen = [
+            constraint
+            for constraint in extraction.constraints
+            if (is_full or constraint in cover) and (not kinds or constraint.kind in kinds)
+        ]
+        return cls(
+            workflow=derived.workflow,
+            version=derived.version,
+            method=extraction.method.value,
+            events=list(extraction.events),
+            end=list(extraction.end),
+            total=len(extraction.constraints),
+            cover=len(derived.cover),
+            items=[
+                DerivedConstraint(
+                    constraint=str(constraint),
+                    kind=constraint.kind,
+                    names=list(constraint.names),
+                    origin=extraction.origins.get(constraint),
+                    in_cover=constraint in cover,
+                )
+                for constraint in chosen
+            ],
+        )
+
+
+class KindChange(WireModel):
+    """Constraints of one kind that only one of two versions keeps."""
+
+    added: list[str]
+    removed: list[str]
+
+
+class WorkflowDiff(WireModel):
+    """What changed from one version of a workflow to another."""
+
+    workflow: str
+    first: int
+    second: int
+    same_language: bool | None = Field(description="Whether both allow the same traces; null where it is not known.")
+    events_added: list[str]
+    events_removed: list[str]
+    end_added: list[str]
+    end_removed: list[str]
+    constraints: dict[str, KindChange] = Field(description="By kind, where something changed.")
+
+    @classmethod
+    def from_domain(cls, difference: WorkflowDifference) -> Self:
+        """The wire form of a difference."""
+        before, after = difference.first.extraction, difference.second.extraction
+        added, removed = _by_kind(difference.added), _by_kind(difference.removed)
+        return cls(
+            workflow=difference.first.workflow,
+            first=difference.first.version,
+            second=difference.second.version,
+            same_language=difference.has_same_language,
+            events_added=_beyond(after.events, before.events),
+            events_removed=_beyond(before.events, after.events),
+            end_added=_beyond(after.end, before.end),
+            end_removed=_beyond(before.end, after.end),
+            constraints={
+                kind: KindChange(added=added.get(kind, []), removed=removed.get(kind, []))
+                for kind in sorted({*added, *removed})
+            },
+        )
+
+
+def _by_kind(constraints: Iterable[Constraint]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for constraint in constraints:
+        found.setdefault(constraint.kind, []).append(str(constraint))
+    return found
+
+
+def _beyond(names: Iterable[str], known: Collection[str]) -> list[str]:
+    return sorted(set(names) - set(known))
+
+
+def _members(record: RegisteredWorkflow) -> dict[str, Any]:
+    """The fields of a version."""
+    summary = record.summary
+    automaton = None if summary.states is None else AutomatonModel(states=summary.states, letters=len(summary.events))
+    return {
+        "name": record.name,
+        "version": record.version,
+        "title": summary.title,
+        "format": summary.format,
+        "process": record.process,
+        "mapping": dict(record.mapping),
+        "method": summary.method,
+        "events": list(summary.events),
+        "end": list(summary.end),
+        "constraints": dict(summary.counts),
+        "automaton": automaton,
+        "without_automaton": summary.without_automaton or None,
+        "warnings": list(summary.warnings),
+        "notices": [NoticeModel(element=element, message=message) for element, message in summary.notices],
+        "size_bytes": record.size_bytes,
+        "registered_at": format_time(record.registered_us),
+    }

@@ -1,0 +1,176 @@
+"""Whether a process and what was written by hand beside it leave a word together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from constraints.model import ConstraintSet, Prior
+from constraints.process.language import Completions, Language
+from constraints.reasoner import Goal, Reasoner
+from constraints.remainder import Remainder
+from constraints.rules.alphabet import EventKind, event_kinds
+from constraints.rules.automaton import RuleAutomaton
+from constraints.rules.search import Task, is_reachable
+from nfa import MonitorState, Ties
+
+MAX_STEPS = 100_000
+MEMORY_LIMIT = 65_536
+
+_Place: TypeAlias = tuple[int, int]  # state of the process, names that orders and clauses have seen
+
+
+class JointSearch:
+    """Words that lead the process, the rules, and orders and clauses to their ends together.
+
+    Where events of one time are not ordered, orders and ends are left out: they do not go by the word. A search of more
+    than ``max_steps`` steps is given up, and what it would have found is taken to be possible.
+
+    Args:
+        language: The process.
+        constraint_set: What was written by hand.
+        ties: What events of one time are.
+        max_steps: Most steps of a search.
+
+    Attributes:
+        given_up: How many searches were given up so far.
+    """
+
+    def __init__(
+        self, language: Language, constraint_set: ConstraintSet, ties: Ties, *, max_steps: int = MAX_STEPS
+    ) -> None:
+        if ties != "log":
+            kept = (part for part in constraint_set.constraints if not isinstance(part, Prior))
+            constraint_set = replace(constraint_set, constraints=tuple(kept), end_events=frozenset())
+        self.is_needed = bool(constraint_set.constraints or constraint_set.rules)
+        self.given_up = 0
+        self._language, self._set, self._max_steps = language, constraint_set, max_steps
+        self._orders = _Orders(constraint_set)
+        self._automata = tuple(map(RuleAutomaton.of, constraint_set.rules))
+        is_assumed = constraint_set.settings.completion == "assumed"
+        self._wanted = [one.accepting if is_assumed else one.places - one.traps for one in self._automata]
+        self._tasks: dict[Remainder, Task | None] = {}
+        self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
+
+    def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
+        """Whether some word does it.
+
+        Args:
+            place: The state of the process.
+            beside: The state of what was written by hand.
+            remainder: What must come.
+            bound: Atoms of it that have come already, as bits.
+        """
+        if not self.is_needed:
+            return True
+        question = place, beside, remainder, bound
+        if question not in self._answers:
+            if len(self._answers) >= MEMORY_LIMIT:
+                self._answers.clear()
+                self._tasks.clear()
+            self._answers[question] = self._search(*question)
+        return self._answers[question]
+
+    def may_end(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
+        """Whether a trace may be over now."""
+        kept = all(map(frozenset.__contains__, self._wanted, beside.places))
+        return (
+            kept and self._language.can_end(place, remainder, bound) and self._orders.are_met(self._orders.seen(beside))
+        )
+
+    def _search(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
+        if remainder not in self._tasks:
+            self._tasks[remainder] = self._task(remainder)
+        task = self._tasks[remainder]
+        found = None
+        if task is not None:
+            start = place, self._orders.seen(beside)
+            found = is_reachable(task, beside.places, self._max_steps, beside=start, bound=bound)
+        self.given_up += found is None
+        return found is not False
+
+    def _task(self, remainder: Remainder) -> Task | None:
+        """What is looked for; None if some type has too many symbols."""
+        letters = frozenset(self._language.automaton.letters)
+        strangers = frozenset(
+            name
+            for name in {name for atom in remainder.atoms for name in atom.types if not atom.is_any_type} - letters
+            if not self._language.has_free(name)
+        )
+        kinds = event_kinds(self._set, self._set.names | letters, remainder, strangers)
+        if kinds is None:
+            return None
+        company = _Walkers(self._language, self._orders, remainder)
+        return Task(automata=self._automata, wanted=self._wanted, remainder=remainder, kinds=kinds, company=company)
+
+
+class _Orders:
+    """Order and occurrence constraints: what they have seen, as a mask of their reasoner."""
+
+    def __init__(self, constraint_set: ConstraintSet) -> None:
+        self.reasoner = Reasoner(constraint_set)
+        self._set = constraint_set
+        self._remembered = constraint_set.end_events.union(*(part.names for part in constraint_set.constraints))
+        self._clauses = [
+            (self.reasoner.mask(clause.body), None if clause.head is None else self.reasoner.mask((clause.head,)))
+            for clause in constraint_set.clauses
+        ]
+        self._shown: dict[EventKind, tuple[int, int]] = {}
+
+    def seen(self, state: MonitorState) -> int:
+        """What they have seen in a state."""
+        return self.reasoner.mask(state.seen & self._remembered)
+
+    def after(self, seen: int, kind: EventKind) -> int | None:
+        """What they have seen after an event; None if it comes too late."""
+        shown, remembered = self._of(kind)
+        return None if shown & self.reasoner.blocked(seen) else seen | remembered
+
+    def _of(self, kind: EventKind) -> tuple[int, int]:
+        if kind not in self._shown:
+            names = self._set.shown_with(kind.shown)
+            remembered = self._set.shown_with(names & self._remembered)
+            self._shown[kind] = self.reasoner.mask(names), self.reasoner.mask(remembered)
+        return self._shown[kind]
+
+    def are_met(self, seen: int) -> bool:
+        """Whether a trace that shows just this keeps all clauses."""
+        return all(body & ~seen or (head is not None and head & seen) for body, head in self._clauses)
+
+
+class _Walkers:
+    """The process and the orders, beside the rules; see ``rules.search.Company``."""
+
+    def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
+        self._language, self._orders, self._remainder = language, orders, remainder
+        self._completions: Completions = language.completions(remainder)
+        self._goals: dict[int, Goal] = {}
+        self._hopes: dict[tuple[int, int], bool] = {}
+
+    def after(self, place: _Place, kind: EventKind) -> _Place | None:
+        """The place after an event; None if it cannot come."""
+        state, seen = place
+        after, following = self._language.step(state, kind.type), self._orders.after(seen, kind)
+        return None if after is None or following is None else (after, following)
+
+    def is_wanted(self, place: _Place) -> bool:
+        """Whether the trace may end there."""
+        state, seen = place
+        return bool(self._language.accepting[state]) and self._orders.are_met(seen)
+
+    def is_hopeful(self, place: _Place, bound: int) -> bool:
+        """Whether each for itself lets come what is not bound."""
+        state, seen = place
+        return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
+
+    def distance(self, place: _Place, bound: int) -> int:
+        """Events until the process binds the next atom, or may end."""
+        return self._completions.distance(place[0], bound)
+
+    def _is_hopeful(self, seen: int, bound: int) -> bool:
+        if bound not in self._goals:
+            taken = frozenset(index for index in range(len(self._remainder.atoms)) if bound >> index & 1)
+            self._goals[bound] = self._orders.reasoner.goal(self._remainder.left(taken))
+        if (seen, bound) not in self._hopes:
+            self._hopes[seen, bound] = self._orders.reasoner.is_alive(seen, self._goals[bound])
+        return self._hopes[seen, bound]

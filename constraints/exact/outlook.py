@@ -1,0 +1,188 @@
+"""What a monitor state leaves possible in exact mode: the workflow's automaton and what was written by hand beside it.
+
+A state is that of an ``Outlook`` on the constraints written by hand and on all end events, with the state of the
+automaton in front of its places (constraint-aware CEP, section 6.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints.exact.joint import MAX_STEPS, JointSearch
+from constraints.model import ConstraintSet, Process
+from constraints.outlook import Outlook
+from constraints.process.automaton import START, ProcessAutomaton
+from constraints.process.language import Completions, Language
+from constraints.remainder import NOTHING, Remainder, whole_of
+from nfa import EventClass, MonitorState, Query, Ties
+
+MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the tables that are remembered for queries
+
+
+class ExactOutlook:
+    """Moves monitor states and says what can still come after them.
+
+    Attributes:
+        constraint_set: Everything, with what follows from the workflow.
+        process: The workflow.
+        automaton: Its language.
+        own: What was written by hand, and all end events.
+        start: The state of an empty trace.
+
+    Args:
+        constraint_set: Everything, with what follows from the workflow.
+        process: The workflow.
+        automaton: Its language.
+        ties: What events of one time are.
+        max_steps: Most steps of a search for a word that the automaton and what was written by hand have in common.
+    """
+
+    def __init__(
+        self,
+        constraint_set: ConstraintSet,
+        process: Process,
+        automaton: ProcessAutomaton,
+        ties: Ties = "log",
+        max_steps: int = MAX_STEPS,
+    ) -> None:
+        self.constraint_set, self.process, self.automaton = constraint_set, process, automaton
+        beside = _beside(constraint_set, automaton)
+        self.own = Outlook(beside, ties)
+        self.start = replace(self.own.start, places=(START, *self.own.start.places))
+        self._language = Language(
+            automaton,
+            assumes_completion=self.own.assumes_completion,
+            ends=beside.end_events if ties == "log" else frozenset(),
+            known=self.own.alphabet,
+        )
+        self._joint = JointSearch(self._language, beside, ties, max_steps=max_steps)
+        self._tables: dict[Query, NDArray[np.bool_]] = {}
+
+    @classmethod
+    def of(cls, constraint_set: ConstraintSet, ties: Ties = "log") -> ExactOutlook | None:
+        """That of a set in exact mode; None for others."""
+        process = constraint_set.process
+        if process is None or process.automaton is None:
+            return None
+        return cls(constraint_set, process, process.automaton, ties)
+
+    @property
+    def ties(self) -> Ties:
+        """What events of one time are."""
+        return self.own.ties
+
+    @property
+    def given_up(self) -> int:
+        """How many questions were too much work, so that what they are about counts as possible."""
+        return self._joint.given_up + self.own.rules.given_up
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Event types that can move a state."""
+        return self.own.constraint_set.types | frozenset(self.automaton.letters)
+
+    def own_state(self, state: MonitorState) -> MonitorState:
+        """The state of what was written by hand."""
+        return replace(state, places=state.places[1:])
+
+    def allowed(self, state: MonitorState) -> tuple[str, ...]:
+        """The types that the process emits next, sorted; none if the trace is over."""
+        return () if self.own.is_over(state) else self.automaton.allowed(state.places[0])
+
+    def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+        """The state after one more event; None if the event itself cannot come there."""
+        own = self.own_state(state)
+        if self.own.is_too_late(own, event) or self.own.is_unknown(event):
+            return None
+        place = self._language.step(state.places[0], event.type)
+        if place is None:
+            return None
+        after = self.own.advance(own, event)
+        return replace(after, places=(place, *after.places))
+
+    def is_consistent(self, state: MonitorState) -> bool:
+        """Whether some conforming trace begins like this, if each event of it could come."""
+        return self.can_complete(state, NOTHING)
+
+    def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
+        """Whether some conforming continuation completes a remainder."""
+        own = self.own_state(state)
+        return (
+            self.own.can_complete(own, remainder)
+            and self._can_process(state, self._by_word(remainder))
+            and self.is_jointly_possible(state, remainder)
+        )
+
+    def _can_process(self, state: MonitorState, remainder: Remainder) -> bool:
+        if self.own.is_over(state):
+            return self._language.can_end(state.places[0], remainder, 0)
+        return self._language.completions(remainder).has(state.places[0], 0)
+
+    def is_jointly_possible(
+        self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
+    ) -> bool:
+        """``can_complete``, where the process and what was written by hand let it happen each for itself.
+
+        Args:
+            state: What the trace has shown.
+            remainder: What must come.
+            bound: Atoms of it that have come already.
+        """
+        if not self._joint.is_needed:
+            return True
+        place, own, mask = state.places[0], self.own_state(state), _mask(bound)
+        if self.own.is_over(state):
+            return self._joint.may_end(place, own, remainder, mask)
+        return self._joint.is_possible(place, own, self._by_word(remainder), mask)
+
+    def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
+        """``live`` for one of ``query.states``, where the process and what was written by hand let it complete."""
+        one = query.states[index]
+        return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
+
+    def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
+        """Which of ``query.states`` the process alone lets complete; shared, so read-only."""
+        place = state.places[0]
+        if self.own.is_over(state):
+            is_accepted = bool(self._language.accepting[place])
+            full = [is_accepted and len(query.terms[one.term].atoms) == len(one.bound) for one in query.states]
+            return np.array(full, np.bool_)
+        if len(query.states) * len(self.automaton) > MEMORY_LIMIT:
+            alone = [self._whole(query, one.term).has(place, _mask(one.bound)) for one in query.states]
+            return np.array(alone, np.bool_)
+        row: NDArray[np.bool_] = self._table(query)[place]
+        return row
+
+    def _table(self, query: Query) -> NDArray[np.bool_]:
+        """(states of the automaton, states of the query) bool."""
+        if query not in self._tables:
+            size = len(query.states) * len(self.automaton)
+            if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
+                self._tables.clear()
+            table = np.empty((len(self.automaton), len(query.states)), np.bool_)
+            for index, one in enumerate(query.states):
+                table[:, index] = self._whole(query, one.term).of(_mask(one.bound))
+            table.flags.writeable = False
+            self._tables[query] = table
+        return self._tables[query]
+
+    def _whole(self, query: Query, term: int) -> Completions:
+        return self._language.completions(self._by_word(whole_of(query, term)))
+
+    def _by_word(self, remainder: Remainder) -> Remainder:
+        """What the word must have; NOTs are left out where events of one time are not ordered."""
+        return remainder if self.ties == "log" else remainder.positives
+
+
+def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
+    """What was written by hand, with all end events; types of the process and of all constraints are known to it."""
+    settings = constraint_set.settings
+    types = settings.types | constraint_set.types | frozenset(automaton.letters)
+    return replace(constraint_set.own, end_events=constraint_set.end_events, settings=replace(settings, types=types))
+
+
+def _mask(indices: frozenset[int]) -> int:
+    return sum(1 << index for index in indices)

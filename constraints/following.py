@@ -1,0 +1,45 @@
+"""What was written by hand, joined with what a workflow says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from constraints.model import Constraint, ConstraintSet, Process
+from constraints.process.automaton import ProcessAutomaton
+
+
+def following(
+    own: ConstraintSet,
+    *,
+    workflow: str,
+    version: int,
+    constraints: Iterable[Constraint],
+    end_events: Iterable[str],
+    automaton: ProcessAutomaton | None,
+) -> ConstraintSet:
+    """A set whose traces follow a workflow and keep what was written by hand.
+
+    Args:
+        own: What was written by hand, and how it is to be used; another workflow that it follows is forgotten.
+        workflow: Name of the workflow.
+        version: Its version, from 1.
+        constraints: What every complete trace of the workflow keeps.
+        end_events: Types that nothing follows in the workflow.
+        automaton: The language of the workflow, for exact mode; None: the constraints are all that is used.
+    """
+    hand_written, derived = own.own, tuple(constraints)
+    process = Process(
+        workflow=workflow,
+        version=version,
+        derived=frozenset(derived),
+        derived_ends=frozenset(end_events) - hand_written.end_events,
+        automaton=automaton,
+    )
+    process = replace(process, derived=process.derived - frozenset(hand_written.constraints))
+    return replace(
+        hand_written,
+        constraints=(*hand_written.constraints, *derived),
+        end_events=hand_written.end_events | process.derived_ends,
+        process=process,
+    )

@@ -1,0 +1,113 @@
+"""The language of a process as a deterministic automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints.process.reach import Predecessors
+
+START = 0
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessAutomaton:
+    """The complete traces that a process allows, and so the beginnings of them.
+
+    From every state some accepting one can be reached, so an event that leads nowhere is the first that no complete
+    trace has there. Built by ``workflows``, it is minimal, and its states are numbered as a breadth-first walk over
+    the sorted letters meets them: then automata of one language over one alphabet are equal.
+
+    Attributes:
+        letters: Event types, sorted; the process emits no others.
+        table: (states, letters) int32, the state after an event; ``NOWHERE`` if it cannot come.
+        accepting: (states,) bool, whether a trace may be complete there.
+    """
+
+    letters: tuple[str, ...]
+    table: NDArray[np.int32]
+    accepting: NDArray[np.bool_]
+    _codes: Mapping[str, int] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+    _predecessors: list[Predecessors] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        states = len(self.accepting)
+        if not states or self.table.shape != (states, len(self.letters)):
+            raise ValueError(f"{states} states and {len(self.letters)} letters do not fit a table {self.table.shape}")
+        if list(self.letters) != sorted(set(self.letters)):
+            raise ValueError("letters are sorted, each once")
+        if self.table.size and not NOWHERE <= self.table.min() <= self.table.max() < states:
+            raise ValueError(f"a table of {states} states leads to states 0 to {states - 1}, or nowhere")
+        table, accepting = np.ascontiguousarray(self.table, np.int32), np.ascontiguousarray(self.accepting, np.bool_)
+        for array in (table, accepting):
+            array.flags.writeable = False
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "accepting", accepting)
+        object.__setattr__(self, "_codes", {name: code for code, name in enumerate(self.letters)})
+        object.__setattr__(self, "_hash", hash((self.letters, states, int(table.sum()))))
+        object.__setattr__(self, "_predecessors", [])
+
+    @classmethod
+    def of(
+        cls, letters: Iterable[str], moves: Sequence[Mapping[str, int]], accepting: Iterable[int]
+    ) -> ProcessAutomaton:
+        """From one mapping per state: event type to the state after it."""
+        alphabet = tuple(sorted(set(letters)))
+        codes = {name: code for code, name in enumerate(alphabet)}
+        table = np.full((len(moves), len(alphabet)), NOWHERE, np.int32)
+        for state, row in enumerate(moves):
+            for name, after in row.items():
+                table[state, codes[name]] = after
+        ends = np.zeros(len(moves), np.bool_)
+        ends[list(accepting)] = True
+        return cls(alphabet, table, ends)
+
+    def __len__(self) -> int:
+        return len(self.accepting)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProcessAutomaton):
+            return NotImplemented
+        return (
+            self.letters == other.letters
+            and np.array_equal(self.table, other.table)
+            and np.array_equal(self.accepting, other.accepting)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def predecessors(self) -> Predecessors:
+        """Its moves backwards; made when first asked for."""
+        if not self._predecessors:
+            self._predecessors.append(Predecessors(self.table))
+        return self._predecessors[0]
+
+    def code(self, event_type: str) -> int | None:
+        """The column of an event type; None if the process does not emit it."""
+        return self._codes.get(event_type)
+
+    def step(self, state: int, event_type: str) -> int | None:
+        """The state after an event; None if the process does not allow it there."""
+        code = self._codes.get(event_type)
+        after = NOWHERE if code is None else int(self.table[state, code])
+        return None if after == NOWHERE else after
+
+    def allowed(self, state: int) -> tuple[str, ...]:
+        """The event types that may come next, sorted."""
+        return tuple(name for name, after in zip(self.letters, self.table[state], strict=True) if after != NOWHERE)
+
+    def accepts(self, word: Iterable[str]) -> bool:
+        """Whether a sequence of event types is a complete trace."""
+        state: int | None = START
+        for event_type in word:
+            if state is None:
+                return False
+            state = self.step(state, event_type)
+        return state is not None and bool(self.accepting[state])

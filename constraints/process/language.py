@@ -1,0 +1,265 @@
+"""What can still come in the traces of a process: backward reachability in the product with what must come.
+
+Source: constraint-aware CEP, section 6.2. The automaton knows nothing but types: a condition of an atom is taken to be
+met by some event of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints.process.automaton import NOWHERE, START, ProcessAutomaton
+from constraints.remainder import NOTHING, Gap, Remainder
+from nfa import OTHER, Atom
+
+MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are remembered for remainders
+TABLE_LIMIT = 1 << 24  # cells for one remainder; beyond, its atoms are judged one by one
+ROW_LIMIT = 65_536
+
+Vector = NDArray[np.bool_]  # one value for each state of the automaton
+Distances = NDArray[np.int32]  # the same, in events; -1: none lead there
+
+
+class Language:
+    """A process, and how its traces are read.
+
+    Events of types that the process does not emit come at any time, as long as the trace is not over.
+
+    Attributes:
+        automaton: The complete traces.
+        accepting: (states,) where a trace may end.
+        completable: (states,) from where some trace ends.
+
+    Args:
+        automaton: The complete traces.
+        assumes_completion: Whether a trace ends only where the automaton accepts; else anywhere.
+        ends: Types that nothing follows, whatever the automaton says.
+        known: The types that events have; None: any.
+    """
+
+    def __init__(
+        self,
+        automaton: ProcessAutomaton,
+        *,
+        assumes_completion: bool,
+        ends: frozenset[str],
+        known: frozenset[str] | None,
+    ) -> None:
+        self.automaton = automaton
+        self.accepting: Vector = automaton.accepting if assumes_completion else np.ones(len(automaton), np.bool_)
+        self._ends = ends
+        self._known = known
+        self._all = frozenset(range(len(automaton.letters)))
+        self._end_codes = self._codes(ends)
+        self._completions: dict[Remainder, Completions] = {}
+        self._cells = 0
+        self._rows: dict[int, dict[str, int]] = {}
+        self.completable = self.completions(NOTHING).of(0)
+
+    def step(self, state: int, event_type: str) -> int | None:
+        """The state after an event; None if the process does not allow it there."""
+        return state if self.automaton.code(event_type) is None else self._row(state).get(event_type)
+
+    def _row(self, state: int) -> dict[str, int]:
+        if state not in self._rows:
+            if len(self._rows) >= ROW_LIMIT:
+                self._rows.clear()
+            after = self.automaton.table[state]
+            codes = np.flatnonzero(after != NOWHERE).tolist()
+            self._rows[state] = {self.automaton.letters[code]: int(after[code]) for code in codes}
+        return self._rows[state]
+
+    def completions(self, remainder: Remainder) -> Completions:
+        """From where a remainder can still complete; remembered."""
+        found = self._completions.get(remainder)
+        if found is None:
+            if self._cells > MEMORY_LIMIT:
+                self._completions.clear()
+                self._cells = 0
+            found = self._completions[remainder] = Completions(self, remainder)
+            self._cells += found.cells
+        return found
+
+    def can_end(self, state: int, remainder: Remainder, bound: int) -> bool:
+        """Whether a trace may be over in a state, with some atoms of a remainder bound."""
+        return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
+
+    def has_free(self, event_type: str) -> bool:
+        """Whether events of a type come whenever they like."""
+        return self.automaton.code(event_type) is None and (self._known is None or event_type in self._known)
+
+    def free_types(self, atom: Atom, stopping: frozenset[str]) -> list[str]:
+        """Types of events that an atom takes and the process does not emit, but for some.
+
+        A nameless one stands for all that nobody names.
+        """
+        if not atom.is_any_type:
+            return [name for name in atom.types if name not in stopping and self.has_free(name)]
+        return [OTHER] if self._known is None else sorted(filter(self.has_free, self._known - stopping))
+
+    def is_end(self, event_type: str) -> bool:
+        """Whether nothing follows events of a type."""
+        return event_type in self._ends
+
+    def codes_of(self, atom: Atom) -> frozenset[int]:
+        """Columns of the types that an atom takes."""
+        return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
+
+    def back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
+        """The states from which one event of some columns leads to a state that is wanted and the trace goes on."""
+        return self._back(wanted, codes - self._end_codes)
+
+    def back_from_end(self, codes: frozenset[int]) -> Vector:
+        """The states from which one event of some columns ends a trace for good."""
+        return self._back(self.accepting, codes & self._end_codes)
+
+    def _back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
+        if not codes:
+            return np.zeros(len(self.automaton), np.bool_)
+        after = self.automaton.table[:, sorted(codes)]
+        found: Vector = np.any(np.append(wanted, False)[after], axis=1)  # NOWHERE is the last
+        return found
+
+    def distances(self, wanted: Vector, without: frozenset[str]) -> Distances:
+        """How far off a state that is wanted is, by events of other types than some after which the trace goes on."""
+        letters = np.zeros(len(self._all), np.bool_)
+        letters[sorted(self._all - self._codes(without) - self._end_codes)] = True
+        return self.automaton.predecessors.distances(wanted, letters)
+
+    def codes_but(self, types: frozenset[str]) -> frozenset[int]:
+        """Columns of all types but some."""
+        return self._all - self._codes(types)
+
+    def only_after(self, event_type: str) -> Vector:
+        """The states that no trace reaches without an event of a type."""
+        code = self.automaton.code(event_type)
+        found = np.ones(len(self.automaton), np.bool_)
+        columns = [other for other in range(len(self._all)) if other != code]
+        frontier = np.array([START])
+        while frontier.size:
+            found[frontier] = False
+            after = np.unique(self.automaton.table[frontier][:, columns])
+            after = after[after != NOWHERE]
+            frontier = after[found[after]]
+        return found
+
+    def _codes(self, types: frozenset[str]) -> frozenset[int]:
+        return frozenset(code for name in types if (code := self.automaton.code(name)) is not None)
+
+
+class Completions:
+    """From which states of the automaton what is left of a remainder can complete, for each set of atoms bound.
+
+    Sets are masks: bit ``i`` is atom ``i``. Where there would be too many of them to hold, each atom is judged apart,
+    and more may be called possible than is.
+    """
+
+    def __init__(self, language: Language, remainder: Remainder) -> None:
+        self._language = language
+        self._remainder = remainder
+        self._needed = [_mask(before) for before in remainder.before]
+        self._all_bound = (1 << len(remainder.atoms)) - 1
+        self._leading = {
+            gap.type: language.only_after(gap.type)
+            for gap in remainder.gaps
+            if gap.since is None and language.automaton.code(gap.type) is not None
+        }
+        self._found: dict[int, Distances] = {}
+        masks = self._reachable(max(2, TABLE_LIMIT // len(language.automaton)))
+        self._is_whole = masks is not None
+        self._single = [
+            language.completions(Remainder((atom,), (frozenset(),))) for atom in remainder.atoms if not self._is_whole
+        ]
+        for mask in sorted(masks or (), key=int.bit_count, reverse=True):
+            self._found[mask] = self._solved(mask)
+
+    @property
+    def cells(self) -> int:
+        """How much is held."""
+        return max(1, len(self._found)) * len(self._language.automaton)
+
+    def of(self, bound: int) -> Vector:
+        """(states,) bool; ``bound`` is closed under what must come before."""
+        return self._found[bound] >= 0 if self._is_whole else self._apart(bound)
+
+    def has(self, state: int, bound: int) -> bool:
+        """``of``, for one state of the automaton."""
+        if self._is_whole:
+            return bool(self._found[bound][state] >= 0)
+        return bool(self._language.completable[state]) and all(
+            one.has(state, 0) for index, one in enumerate(self._single) if not bound >> index & 1
+        )
+
+    def distance(self, state: int, bound: int) -> int:
+        """At least how many events until the next atom is bound, or until the trace may end."""
+        return int(self._found[bound][state]) if self._is_whole else 0
+
+    def _reachable(self, limit: int) -> set[int] | None:
+        """All sets of atoms that can be bound at a time; None if there are more than ``limit``."""
+        found, waiting = {0}, [0]
+        while waiting:
+            mask = waiting.pop()
+            for after in (mask | 1 << atom for atom in self._enabled(mask)):
+                if after not in found:
+                    found.add(after)
+                    waiting.append(after)
+            if len(found) > limit:
+                return None
+        return found
+
+    def _enabled(self, mask: int) -> Iterator[int]:
+        for atom, needed in enumerate(self._needed):
+            if not mask >> atom & 1 and needed & ~mask == 0:
+                yield atom
+
+    def _solved(self, mask: int) -> Distances:
+        """Events that bind nothing, none of them forbidden; then one that binds, or the end."""
+        language = self._language
+        gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
+        forbidden = frozenset(gap.type for gap in gaps)
+        if mask == self._all_bound:
+            good = language.accepting | language.back_from_end(language.codes_but(forbidden))
+        else:
+            good = np.zeros(len(language.automaton), np.bool_)
+            for atom in self._enabled(mask):
+                good |= self._after_binding(mask, atom, gaps)
+        found = language.distances(good, forbidden)
+        for gap in gaps:
+            if gap.since is None and gap.type in self._leading:
+                found[self._leading[gap.type]] = -1
+        return found
+
+    def _after_binding(self, mask: int, atom: int, gaps: list[Gap]) -> Vector:
+        """The states from which the next event binds an atom and all goes well after it."""
+        language, step, after = self._language, self._remainder.atoms[atom], mask | 1 << atom
+        stopping = frozenset(gap.type for gap in gaps if atom not in gap.until)  # what cannot bind
+        codes = language.codes_of(step) & language.codes_but(stopping)
+        good = language.back(self.of(after), codes)
+        if after == self._all_bound:
+            good |= language.back_from_end(codes)
+        for name in language.free_types(step, stopping):
+            if not language.is_end(name):
+                good |= self.of(after)
+            elif after == self._all_bound:
+                good |= language.accepting
+        return good
+
+    def _apart(self, bound: int) -> Vector:
+        """Where each atom that is not bound can come, for itself."""
+        good = self._language.completable.copy()
+        for index, one in enumerate(self._single):
+            if not bound >> index & 1:
+                good &= one.of(0)
+        return good
+
+
+def _is_open(gap: Gap, bound: int) -> bool:
+    """Whether a gap is open once some atoms are bound."""
+    return not _mask(gap.since or ()) & ~bound and not _mask(gap.until) & bound
+
+
+def _mask(indices: frozenset[int] | tuple[()]) -> int:
+    return sum(1 << index for index in indices)

@@ -1,0 +1,109 @@
+"""``forestall conformance``: whether the traces of a log are traces of a model, and where they leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from service.cli.inputs import Times, progress_bar
+from service.cli.models import read_model_file, refusal_as_json
+from service.cli.traces import PastLog, read_log
+from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
+
+_MOST_SHOWN = 20
+_MOST_ALLOWED = 8
+
+
+class Output(StrEnum):
+    """Form of the result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def conformance(
+    model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
+    log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
+    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
+    output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
+    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
+        Times.EVENT
+    ),
+    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+) -> None:
+    """Compare the traces of a past log with a model. Exit status 1: some trace leaves the model."""
+    with refusal_as_json(is_on_output=output is Output.JSON):
+        read = read_model_file(model, map_file, process)
+        with progress_bar(f"compiling {model.name}"):
+            compiled = compile_workflow(read)
+    past = read_log(log, key=key, times=times, lifecycle=lifecycle)
+    found = check_log(compiled, past.traces.values())
+    if output is Output.JSON:
+        typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
+    else:
+        _print(past, found)
+    raise typer.Exit(0 if found.conforming == found.traces else 1)
+
+
+def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) -> dict[str, Any]:
+    keys = list(past.traces)
+    return {
+        "workflow": compiled.model.name,
+        "log": past.summary.name,
+        "traces": found.traces,
+        "events": past.summary.events,
+        "conforming": found.conforming,
+        "complete": found.complete,
+        "fitting_share": round(found.fitting_share, 6),
+        "complete_share": round(found.complete_share, 6),
+        "is_exact": found.is_exact,
+        "method": compiled.extraction.method.value,
+        "deviations": [
+            {
+                "event": one.event,
+                "allowed": list(one.allowed),
+                "broken": [str(part) for part in one.broken],
+                "traces": one.traces,
+                "example": keys[one.example],
+            }
+            for one in found.deviations
+        ],
+        "unknown": [{"type": name, "traces": count} for name, count in found.unknown],
+        "warnings": list(compiled.extraction.warnings),
+    }
+
+
+def _print(past: PastLog, found: LogConformance) -> None:
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console.print(
+        f"{found.traces} traces: {found.conforming} conform ({found.fitting_share:.1%}), "
+        f"{found.complete} of them are complete ({found.complete_share:.1%})"
+    )
+    if not found.is_exact:
+        console.print("the model has no automaton: its constraints were checked, and more traces may leave it")
+    if found.unknown:
+        names = ", ".join(f"{name} ({count} traces)" for name, count in found.unknown)
+        console.print(f"types that the model does not have: {names}")
+    if found.deviations:
+        console.print("\nfirst event that leaves the model:")
+    keys = list(past.traces)
+    for one in found.deviations[:_MOST_SHOWN]:
+        broken = f", against {', '.join(map(str, one.broken))}" if one.broken else ""
+        console.print(f"{one.traces:>7}  {one.event}{broken}  (such as {keys[one.example]})")
+        console.print(f"         allowed: {_listed(one.allowed)}")
+    if len(found.deviations) > _MOST_SHOWN:
+        rest = found.deviations[_MOST_SHOWN:]
+        console.print(f"\nand {len(rest)} more ways, in {sum(one.traces for one in rest)} traces")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_ALLOWED} more" if len(names) > _MOST_ALLOWED else ""
+    return ", ".join(names[:_MOST_ALLOWED]) + more if names else "nothing, the trace should be over"

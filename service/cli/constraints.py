@@ -1,0 +1,97 @@
+"""``forestall constraints``: what holds on every trace of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from constraints import Constraint
+from service.cli.inputs import progress_bar
+from service.cli.models import read_model_file, refusal_as_json
+from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
+
+
+class Output(StrEnum):
+    """Form of the result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def constraints(
+    model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
+    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
+    output: Annotated[Output, typer.Option(help="Form of the result; JSON always has all constraints.")] = Output.TEXT,
+    full: Annotated[
+        bool, typer.Option("--full", help="All constraints, not only a few from which they follow.")
+    ] = False,
+) -> None:
+    """Derive the constraints of a workflow model: what holds on every complete trace of it."""
+    with refusal_as_json(is_on_output=output is Output.JSON):
+        read = read_model_file(model, map_file, process)
+        with progress_bar(f"compiling {model.name}"):
+            compiled = compile_workflow(read)
+    if output is Output.JSON:
+        typer.echo(orjson.dumps(compiled.extraction.to_document()).decode())
+    else:
+        _print(compiled, is_full=full)
+
+
+_KINDS = {
+    "prior": "no event of the second type is ever followed by one of the first",
+    "exclusive": "never together in one trace",
+    "require": "the first never without the second",
+    "existence": "in every trace",
+    "implication": "the last wherever all the others are",
+    "not_together": "never all together in one trace",
+}
+
+
+_METHODS = {
+    Method.COMPOSITIONAL: "found block by block (compositional): all that hold",
+    Method.AUTOMATON: "found in the automaton: all that hold",
+    Method.STRUCTURAL: "found in the structure of the net (structural): some of those that hold",
+}
+
+
+def _print(compiled: CompiledWorkflow, *, is_full: bool) -> None:
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    extraction = compiled.extraction
+    shown = extraction.constraints if is_full else minimal_cover(extraction)
+    everything = len(extraction.constraints)
+    console.print(
+        f"{compiled.model.name or 'the model'}: {_language(compiled)}; constraints {_METHODS[extraction.method]}"
+    )
+    console.print(f"events: {_listed(extraction.events)}")
+    console.print(f"end events: {_listed(extraction.end)}")
+    part = "" if len(shown) == everything else "; all others follow from these and the end events, --full lists them"
+    console.print(f"{len(shown)} of {everything} constraints{part}")
+    for kind, meaning in _KINDS.items():
+        _print_kind(console, compiled, meaning, [one for one in shown if one.kind == kind])
+    for warning in extraction.warnings:
+        console.print(f"warning: {warning}")
+
+
+def _print_kind(console: Console, compiled: CompiledWorkflow, meaning: str, shown: Sequence[Constraint]) -> None:
+    if shown:
+        console.print(f"\n{meaning} ({len(shown)})")
+    for constraint in shown:
+        origin = compiled.extraction.origins.get(constraint, "")
+        console.print(f"  {constraint}{f'    {origin}' if origin else ''}")
+
+
+def _language(compiled: CompiledWorkflow) -> str:
+    if compiled.automaton is None:
+        return f"no automaton, {compiled.without_automaton}"
+    return f"automaton of {len(compiled.automaton)} states"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,83 @@
+"""``forestall discover``: the constraints that past traces keep, as a document for upload."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+import yaml
+from rich.console import Console
+from rich.markup import escape
+
+from service.cli.inputs import Times, told
+from service.cli.traces import read_log
+from workflows import MinedConstraints, MiningSettings, kind_of, mine
+
+
+class DocumentForm(StrEnum):
+    """Form of what was found."""
+
+    YAML = "yaml"
+    JSON = "json"
+    TEXT = "text"
+
+
+def discover(
+    log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
+    min_support: Annotated[
+        float | None,
+        typer.Option(
+            help="Least traces that put a constraint to the test: below 1 a part of all, else their number; "
+            "1 % and at least 5 when absent."
+        ),
+    ] = None,
+    min_confidence: Annotated[float, typer.Option(help="Least part of those traces that keep it, above 0.")] = 1.0,
+    min_expected: Annotated[
+        float, typer.Option(help="How unlikely as chance an exclusion or requirement has to be; 0 asks nothing.")
+    ] = 5.0,
+    rules: Annotated[bool, typer.Option("--rules", help="Look for DECLARE rules too, such as response.")] = False,
+    is_complete: Annotated[bool, typer.Option("--all", help="List what follows from the rest too.")] = False,
+    output: Annotated[DocumentForm, typer.Option(help="Form of the result.")] = DocumentForm.YAML,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
+    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
+        Times.EVENT
+    ),
+    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+) -> None:
+    """Find the constraints that the traces of a past log keep."""
+    settings = MiningSettings(
+        min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
+    )
+    past = read_log(log, key=key, times=times, lifecycle=lifecycle)
+    found = mine(past.traces.values(), settings, past.summary)
+    for mined in found.withdrawn:
+        told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")
+    if output is DocumentForm.TEXT:
+        _print(found, is_complete=is_complete)
+    elif output is DocumentForm.JSON:
+        typer.echo(orjson.dumps(found.to_document(is_complete=is_complete)).decode())
+    else:
+        document = found.to_document(is_complete=is_complete)
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+        typer.echo(text, nl=False)
+
+
+def _print(found: MinedConstraints, *, is_complete: bool) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    listed = found.all if is_complete else found.useful
+    for kind, group in groupby(
+        sorted(listed, key=lambda mined: kind_of(mined.part)), lambda mined: kind_of(mined.part)
+    ):
+        console.print(f"{kind}:")
+        for mined in group:
+            broken = f", {mined.violations} break it" if mined.violations else ""
+            console.print(f"  {mined.part}  {mined.confidence:.2%} of {mined.support} traces{broken}")
+    least = found.settings.least_traces(found.log.traces)
+    console.print(
+        f"\n{found.log.traces} traces, {found.log.events} events: {len(found.useful)} constraints say all of "
+        f"{len(found.all)} with at least {least:g} traces and confidence {found.settings.min_confidence:g}"
+    )

@@ -1,0 +1,81 @@
+"""How many past traces break each constraint of a document: counted over a log, or as the document itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constraints import ParsedConstraints, Part
+from service.cli.traces import PastLog
+from workflows import count_violations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastViolations:
+    """What is known of the past.
+
+    Attributes:
+        source: ``log`` where a log was read, ``mined`` where the document tells it.
+        log: Name of the log.
+        traces: Number of its traces; None if that is not known.
+        violations: For each part of the set, the traces that break it; None where that is not known.
+    """
+
+    source: str
+    log: str
+    traces: int | None
+    violations: Mapping[Part, int | None]
+
+    @classmethod
+    def counted(cls, parsed: ParsedConstraints, past: PastLog) -> PastViolations:
+        """Over the traces of a log."""
+        violations = count_violations(parsed.constraint_set, past.traces.values())
+        return cls(source="log", log=past.summary.name, traces=past.summary.traces, violations=violations)
+
+    @classmethod
+    def told(cls, parsed: ParsedConstraints) -> PastViolations | None:
+        """As a mined document says; None if it is none. Numbers that make no sense are not known."""
+        if parsed.mined is None:
+            return None
+        entries = parsed.mined.get("constraints")
+        known = {
+            entry["constraint"]: _number(entry.get("violations"))
+            for entry in (entries if isinstance(entries, list) else [])
+            if isinstance(entry, Mapping) and isinstance(entry.get("constraint"), str)
+        }
+        return cls(
+            source="mined",
+            log=str(parsed.mined.get("log") or ""),
+            traces=_number(parsed.mined.get("traces")),
+            violations={part: known.get(str(part)) for part in parsed.constraint_set.parts},
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "source": self.source,
+            "log": self.log,
+            "traces": self.traces,
+            "violations": [{"constraint": str(part), "violations": count} for part, count in self.violations.items()],
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words, those that are broken most first."""
+        name = f" of {self.log}" if self.log else ""
+        traces = "an unknown number of" if self.traces is None else self.traces
+        said = ", as the document says" if self.source == "mined" else ""
+        parts = sorted(self.violations, key=lambda part: -(self.violations[part] or 0))
+        return [f"past traces that break a constraint, of {traces} traces{name}{said}:", *map(self._line, parts)]
+
+    def _line(self, part: Part) -> str:
+        count = self.violations[part]
+        if count is None:
+            return f"  not known  {part}"
+        share = f" ({count / self.traces:.1%})" if self.traces and count else ""
+        return f"  {count}{share}  {part}"
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,79 @@
+"""What ``forestall match --workflow`` makes of a model: a constraint set that follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markup import escape
+
+from constraints import ConstraintSet
+from service.cli.inputs import progress_bar, told
+from service.cli.models import read_model_file
+from service.joining import Derived
+from service.matching import WorkflowUse
+from service.stores import FollowMode
+from workflows import compile_workflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model file, and how its process is followed.
+
+    Attributes:
+        path: The file.
+        map_file: The file that maps its tasks to event types.
+        process: Which process of several is meant.
+        mode: How it is followed.
+    """
+
+    path: Path
+    map_file: Path | None = None
+    process: str | None = None
+    mode: FollowMode = "auto"
+
+
+def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
+    """A hand-written set, or none, joined with what a model says; what one should know of it goes to standard error.
+
+    Raises:
+        FileUnreadable: A file cannot be read.
+        ModelRefused: The model cannot be read; every problem is named with its element.
+        UnsoundWorkflow: No trace of it completes.
+        AutomatonTooLarge: It is to be followed exactly, and it has no automaton within the limits.
+    """
+    model = read_model_file(choice.path, choice.map_file, choice.process)
+    with progress_bar(f"compiling {choice.path.name}"):
+        compiled = compile_workflow(model)
+    name = model.name or choice.path.stem
+    derived = Derived(
+        workflow=name,
+        version=1,
+        extraction=compiled.extraction,
+        cover=(),
+        automaton=compiled.automaton,
+        without_automaton=compiled.without_automaton,
+    )
+    joined = derived.joined_to(own or ConstraintSet(), choice.mode)
+    use = _use(derived, is_exact=derived.is_exact(choice.mode))
+    for warning in compiled.extraction.warnings:
+        told.print(f"[yellow]warning[/yellow]: {escape(warning)}")
+    told.print(f"[yellow]notice[/yellow]: {escape(f'{name}: {_told(use, derived, choice.mode)}')}")
+    return joined, use
+
+
+def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
+    automaton = derived.automaton
+    return WorkflowUse(
+        mode="exact" if is_exact else "tables",
+        method=derived.extraction.method.value,
+        states=None if automaton is None else len(automaton),
+    )
+
+
+def _told(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
+    """Which way a process is followed, and why."""
+    if use.mode == "exact":
+        return f"followed exactly, by its automaton of {use.states} states"
+    why = "as asked" if mode == "tables" else derived.without_automaton
+    return f"followed by the {len(derived.extraction.constraints)} constraints that hold in it ({use.method}), {why}"

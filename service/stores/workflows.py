@@ -1,0 +1,256 @@
+"""Workflows by name, with their versions: the record, the model as it came, and what was found in it.
+
+Model and findings can be large, so they are kept beside the record and read only where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from service.errors import RegistryContended, UnknownWorkflow
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+
+WORKFLOWS_KEY = PREFIX + "workflows"
+WORKFLOW_VERSIONS_KEY = PREFIX + "workflow-versions"
+WORKFLOW_MODELS_KEY = PREFIX + "workflow-models"
+WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
+
+_ATTEMPTS = 5
+
+# KEYS: current records, then records, models and findings of all versions. ARGV: name, the record it replaces or '',
+# the new record, then, where it is a new version, its field, the model and the findings.
+_COMMIT = """
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+if #ARGV > 3 then
+  redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
+  redis.call('HSET', KEYS[3], ARGV[4], ARGV[5])
+  redis.call('HSET', KEYS[4], ARGV[4], ARGV[6])
+end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSummary:
+    """What a model turned out to say.
+
+    Attributes:
+        title: The model's own name; may be empty.
+        format: ``bpmn``, ``pnml`` or ``tree``.
+        method: How the constraints were found.
+        events: The event types that it emits, sorted.
+        end: Those that nothing follows, sorted.
+        counts: Constraints by kind, all that hold.
+        states: States of its automaton; None where there is none.
+        without_automaton: Why there is none, in words.
+        warnings: In words.
+        notices: (element id or '', message) of what was left out.
+    """
+
+    title: str
+    format: str
+    method: str
+    events: tuple[str, ...]
+    end: tuple[str, ...]
+    counts: Mapping[str, int]
+    states: int | None
+    without_automaton: str
+    warnings: tuple[str, ...]
+    notices: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowDraft:
+    """A workflow that is to be registered.
+
+    Attributes:
+        model: The bytes as they came.
+        media_type: Of these bytes.
+        process: The process that was asked for in them.
+        mapping: From tasks to event types.
+        summary: What they say.
+        findings: The constraints and the automaton, as plain JSON.
+    """
+
+    name: str
+    model: bytes
+    media_type: str
+    process: str | None
+    mapping: Mapping[str, str | None]
+    summary: WorkflowSummary
+    findings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredWorkflow:
+    """A version of a workflow.
+
+    Attributes:
+        version: Counts from 1 for each name and never repeats.
+        is_active: False once it is deleted.
+        size_bytes: Of the model.
+        registered_us: When this version came, microseconds UTC.
+        media_type: As in the draft, like what follows.
+    """
+
+    name: str
+    version: int
+    is_active: bool
+    size_bytes: int
+    registered_us: int
+    media_type: str
+    process: str | None
+    mapping: Mapping[str, str | None]
+    summary: WorkflowSummary
+
+
+class WorkflowStore:
+    """The workflows.
+
+    Args:
+        client: Where they are.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._commit = register(client, _COMMIT)
+
+    def put(self, draft: WorkflowDraft, now_us: int) -> tuple[RegisteredWorkflow, bool]:
+        """Register a workflow; another model, option or finding is its next version, the same again changes nothing.
+
+        Returns:
+            The workflow as it is now, and whether it changed.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self._current(draft.name)
+            known = None if current is None else _record(current, draft.name)
+            if known is not None and known.is_active and self._says(known, draft):
+                return known, False
+            record = RegisteredWorkflow(
+                name=draft.name,
+                version=1 if known is None else known.version + 1,
+                is_active=True,
+                size_bytes=len(draft.model),
+                registered_us=now_us,
+                media_type=draft.media_type,
+                process=draft.process,
+                mapping=draft.mapping,
+                summary=draft.summary,
+            )
+            body = encode(**asdict(record))
+            more = _field(record), draft.model, encode(**draft.findings)
+            if self._commit(_KEYS, [draft.name, current or b"", body, *more]):
+                return record, True
+            if self._client.hget(WORKFLOW_VERSIONS_KEY, _field(record)) == body:
+                return record, True
+        raise _contended(draft.name)
+
+    def remove(self, name: str) -> None:
+        """Delete a workflow; its versions stay where streams followed them, and go on counting when it comes back.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self._current(name)
+            known = None if current is None else _record(current, name)
+            if current is None or known is None or not known.is_active:
+                raise _unknown(name)
+            gone = encode(**asdict(replace(known, is_active=False)))
+            if self._commit(_KEYS, [name, current, gone]) or self._current(name) == gone:
+                return
+        raise _contended(name)
+
+    def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
+        """A version of a workflow that is there, the current one unless another is asked for.
+
+        Args:
+            name: Of the workflow.
+            version: None for the current one.
+            is_deleted_too: Find one that is deleted as well.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        current = self._current(name)
+        known = None if current is None else _record(current, name)
+        if known is None or not (known.is_active or is_deleted_too):
+            raise _unknown(name)
+        if version in (None, known.version):
+            return known
+        body = cast("bytes | None", self._client.hget(WORKFLOW_VERSIONS_KEY, f"{version}@{name}"))
+        if body is None:
+            raise UnknownWorkflow(
+                f"the workflow {name!r} has no version {version}; it has 1 to {known.version}",
+                workflow=name,
+                version=version,
+            )
+        return _record(body, name)
+
+    def versions(self, name: str) -> list[RegisteredWorkflow]:
+        """Every version of a workflow that is there, the current one last.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        fields = [f"{version}@{name}" for version in range(1, self.get(name).version + 1)]
+        bodies = cast("list[bytes | None]", self._client.hmget(WORKFLOW_VERSIONS_KEY, fields))
+        return [_record(body, name) for body in bodies if body is not None]
+
+    def all(self) -> list[RegisteredWorkflow]:
+        """The workflows that are there, by name."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(WORKFLOWS_KEY))
+        records = (_record(body, name.decode()) for name, body in sorted(found.items()))
+        return [record for record in records if record.is_active]
+
+    def model(self, record: RegisteredWorkflow) -> bytes:
+        """The model as it came."""
+        return cast("bytes", self._client.hget(WORKFLOW_MODELS_KEY, _field(record)))
+
+    def findings(self, record: RegisteredWorkflow) -> Mapping[str, Any]:
+        """The constraints and the automaton, as plain JSON."""
+        body = cast("bytes", self._client.hget(WORKFLOW_FINDINGS_KEY, _field(record)))
+        return decode(body, f"the findings in the workflow {record.name!r}")
+
+    def _says(self, known: RegisteredWorkflow, draft: WorkflowDraft) -> bool:
+        """Whether a workflow is what a draft wants already."""
+        options = (known.media_type, known.process, known.mapping, known.summary)
+        if options != (draft.media_type, draft.process, draft.mapping, draft.summary):
+            return False
+        findings = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(known))
+        return self.model(known) == draft.model and findings == encode(**draft.findings)
+
+    def _current(self, name: str) -> bytes | None:
+        return cast("bytes | None", self._client.hget(WORKFLOWS_KEY, name))
+
+
+_KEYS = (WORKFLOWS_KEY, WORKFLOW_VERSIONS_KEY, WORKFLOW_MODELS_KEY, WORKFLOW_FINDINGS_KEY)
+
+
+def _field(record: RegisteredWorkflow) -> str:
+    return f"{record.version}@{record.name}"
+
+
+def _record(body: bytes, name: str) -> RegisteredWorkflow:
+    fields = decode(body, f"the workflow {name!r}")
+    said = fields["summary"]
+    summary = WorkflowSummary(
+        **{
+            **said,
+            **{part: tuple(said[part]) for part in ("events", "end", "warnings")},
+            "notices": tuple((element, message) for element, message in said["notices"]),
+        }
+    )
+    return RegisteredWorkflow(**{**fields, "summary": summary})
+
+
+def _unknown(name: str) -> UnknownWorkflow:
+    return UnknownWorkflow(f"there is no workflow {name!r}; GET /v1/workflows lists them", workflow=name)
+
+
+def _contended(name: str) -> RegistryContended:
+    return RegistryContended(f"the workflow {name!r} keeps being changed by others; try again")

@@ -1,0 +1,138 @@
+from dataclasses import replace
+
+import pytest
+
+from service.errors import RecordFormatError, RegistryContended, UnknownWorkflow
+from service.stores import WorkflowDraft, WorkflowStore, WorkflowSummary
+from service.stores.workflows import WORKFLOW_VERSIONS_KEY, WORKFLOWS_KEY
+
+pytestmark = pytest.mark.redis
+
+SUMMARY = WorkflowSummary(
+    title="Order",
+    format="tree",
+    method="compositional",
+    events=("A", "B"),
+    end=("B",),
+    counts={"prior": 2},
+    states=3,
+    without_automaton="",
+    warnings=("something",),
+    notices=(("t1", "left out"),),
+)
+DRAFT = WorkflowDraft(
+    name="order",
+    model=b"\x00tree",
+    media_type="application/yaml",
+    process=None,
+    mapping={"a": "A", "b": None},
+    summary=SUMMARY,
+    findings={"cover": ["prior(A, B)"], "automaton": None},
+)
+
+
+@pytest.fixture
+def store(stores):
+    return stores.workflows
+
+
+def test_a_workflow_is_kept_with_its_model_and_findings(store):
+    record, is_new = store.put(DRAFT, 7)
+    assert (is_new, record.version, record.registered_us, record.size_bytes) == (True, 1, 7, 5)
+    assert (record.summary, record.mapping, record.process) == (SUMMARY, {"a": "A", "b": None}, None)
+    assert store.get("order") == record
+    assert store.all() == [record]
+    assert store.model(record) == DRAFT.model
+    assert store.findings(record) == DRAFT.findings
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": b"other"},
+        {"mapping": {}},
+        {"process": "p"},
+        {"findings": {"cover": [], "automaton": None}},
+        {"summary": replace(SUMMARY, states=None, without_automaton="too large")},
+    ],
+)
+def test_whatever_is_different_is_the_next_version_and_the_same_is_none(store, change):
+    first, _ = store.put(DRAFT, 1)
+    assert store.put(DRAFT, 2) == (first, False)
+    second, is_new = store.put(replace(DRAFT, **change), 3)
+    assert (second.version, second.registered_us, is_new) == (2, 3, True)
+    assert store.versions("order") == [first, second]
+    assert (store.get("order"), store.get("order", 1)) == (second, first)
+    assert store.model(first) == DRAFT.model
+    assert store.findings(first) == DRAFT.findings
+
+
+def test_a_deleted_workflow_keeps_its_versions_and_goes_on_counting(store):
+    first, _ = store.put(DRAFT, 1)
+    store.remove("order")
+    assert store.all() == []
+    for call in (store.get, store.versions, store.remove):
+        with pytest.raises(UnknownWorkflow, match="'order'"):
+            call("order")
+    assert store.get("order", 1, is_deleted_too=True).summary == SUMMARY
+    again, is_new = store.put(DRAFT, 2)
+    assert (again.version, is_new, first.version) == (2, True, 1)
+
+
+def test_an_unknown_version_is_named(store):
+    store.put(DRAFT, 1)
+    with pytest.raises(UnknownWorkflow, match=r"no version 2; it has 1 to 1"):
+        store.get("order", 2)
+
+
+@pytest.mark.parametrize("body", [b'{"format": 2}', b"[]", b"not json"])
+def test_records_of_unknown_form_are_refused(store, client, body):
+    client.hset(WORKFLOWS_KEY, "order", body)
+    with pytest.raises(RecordFormatError, match="order"):
+        store.get("order")
+
+
+class Interrupted(WorkflowStore):
+    """Another writer comes between reading and writing, so many times."""
+
+    rounds = 1
+
+    def _current(self, name):
+        found = super()._current(name)
+        if self.rounds:
+            self.rounds -= 1
+            model = f"other {self.rounds}".encode()
+            WorkflowStore(self._client).put(replace(DRAFT, model=model), 1)
+        return found
+
+
+def test_a_change_from_a_stale_record_is_computed_again(client, store):
+    record, is_new = Interrupted(client).put(DRAFT, 2)
+    assert (record.version, is_new) == (2, True)
+    interrupted = Interrupted(client)
+    interrupted.remove("order")
+    assert store.all() == []
+    assert len(client.hkeys(WORKFLOW_VERSIONS_KEY)) == 3
+
+
+def test_endless_contention_is_told(client):
+    interrupted = Interrupted(client)
+    interrupted.rounds = 1000
+    with pytest.raises(RegistryContended, match="order"):
+        interrupted.put(DRAFT, 2)
+    with pytest.raises(RegistryContended, match="order"):
+        interrupted.remove("order")
+
+
+def test_a_script_whose_answer_was_lost_has_written_once(client, store):
+    class Deaf(WorkflowStore):
+        def __init__(self, of):
+            super().__init__(of)
+            commit = self._commit
+            self._commit = lambda keys, arguments: commit(keys, arguments) and 0
+
+    record, is_new = Deaf(client).put(DRAFT, 2)
+    assert (record.version, is_new) == (1, True)
+    assert store.versions("order") == [record]
+    Deaf(client).remove("order")
+    assert store.all() == []

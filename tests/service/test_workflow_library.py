@@ -1,0 +1,326 @@
+"""Workflows and the streams that follow them, on a real Redis."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from constraints import ContradictoryConstraints, parse_constraints
+from service import Registration
+from service.errors import (
+    InvalidWorkflowName,
+    ModelTooLarge,
+    NotFollowing,
+    StreamMissing,
+    UnknownStream,
+    UnknownTrace,
+    UnknownWorkflow,
+    WorkflowFollowed,
+    WorkflowInDocument,
+)
+from service.intake import Intake
+from service.joining import Derived
+from service.testing import settings_for
+from service.workflow_library import Marks, ModelUpload, WorkflowLibrary
+from streams import ConstraintsOn, StreamDeclaration, decode_control
+from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
+
+pytestmark = pytest.mark.redis
+
+ORDER = {"sequence": ["Receive", {"xor": [{"sequence": ["Check", "Ship"]}, "Reject"]}, "Close"]}
+LONGER = {"sequence": ["Receive", {"xor": [{"sequence": ["Check", "Pay", "Ship"]}, "Reject"]}, "Close"]}
+WIDE = {"and": ["A", "B", "C", "D"]}
+
+
+def upload_of(tree=None, name="order", **options):
+    content = orjson.dumps({"name": "Orders", "tree": ORDER if tree is None else tree})
+    options = {"format": ModelFormat.TREE, **options}
+    return ModelUpload(name=name, content=content, media_type="application/json", **options)
+
+
+@pytest.fixture
+def registration(stores, settings, clock):
+    registration = Registration(stores, settings, clock)
+    registration.declare_stream(StreamDeclaration(name="orders", key="key", end_events=("Close",)))
+    return registration
+
+
+@pytest.fixture
+def library(stores, settings, clock, registration):
+    return WorkflowLibrary(stores, settings, clock, registration.constraint_sets)
+
+
+def small_library(stores, server_url, clock, **limits):
+    settings = settings_for(server_url, limits=limits)
+    return WorkflowLibrary(stores, settings, clock, Registration(stores, settings, clock).constraint_sets)
+
+
+def controls(stores):
+    records = [decode_control(entry.kind, entry.body) for entry in stores.log.read_range(0)]
+    return [record for record in records if isinstance(record, ConstraintsOn)]
+
+
+def current(registration):
+    return registration.constraints("orders")
+
+
+def test_a_model_is_compiled_and_kept(library, clock):
+    report = library.upload(upload_of())
+    record = report.record
+    assert (report.is_new, record.version, report.followers) == (True, 1, ())
+    assert record.registered_us == clock.now_us()
+    said = record.summary
+    assert (said.title, said.format, said.method, said.end) == ("Orders", "tree", "compositional", ("Close",))
+    assert said.events == ("Check", "Close", "Receive", "Reject", "Ship")
+    assert (said.states, said.without_automaton) == (5, "")
+    assert said.counts["exclusive"] == 2
+    assert library.workflow("order").record == record
+    assert [one.record for one in library.workflows()] == [record]
+    assert library.source("order") == (record, upload_of().content)
+
+
+def test_the_same_model_again_is_the_same_version_and_another_the_next(library):
+    library.upload(upload_of())
+    assert not library.upload(upload_of()).is_new
+    assert library.upload(upload_of(LONGER)).record.version == 2
+    assert [record.version for record in library.versions("order")] == [1, 2]
+
+
+def test_what_was_found_comes_back_as_it_was(library):
+    library.upload(upload_of())
+    derived = library.derived("order")
+    again = Derived.from_findings(orjson.loads(orjson.dumps(derived.to_findings())), "order", 1)
+    assert again == derived
+    assert again.extraction.origins == derived.extraction.origins
+    assert derived.automaton is not None
+    assert derived.automaton.accepts(["Receive", "Reject", "Close"])
+    assert set(derived.cover) <= set(derived.extraction.constraints)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-a", "a" * 101, "a/b"])
+def test_names_are_like_those_of_streams(library, name):
+    with pytest.raises(InvalidWorkflowName, match="letters, digits"):
+        library.upload(upload_of(name=name))
+
+
+def test_a_large_model_is_refused(stores, server_url, clock):
+    with pytest.raises(ModelTooLarge, match="at most 10"):
+        small_library(stores, server_url, clock, max_model_bytes=10).upload(upload_of())
+
+
+def test_a_model_that_cannot_be_read_changes_nothing(library, stores):
+    with pytest.raises(ModelRefused):
+        library.upload(upload_of({"sequenze": ["A"]}))
+    assert stores.workflows.all() == []
+
+
+def test_what_is_unknown_is_named(library):
+    for call in (library.workflow, library.versions, library.source, library.derived, library.picture, library.delete):
+        with pytest.raises(UnknownWorkflow, match="'order'"):
+            call("order")
+    with pytest.raises(UnknownWorkflow, match="'order'"):
+        library.follow("orders", "order")
+    with pytest.raises(UnknownStream, match="'nowhere'"):
+        library.upload(upload_of(stream="nowhere"))
+    assert library.workflows() == []
+
+
+def test_an_upload_may_name_the_stream_that_follows(library, registration, stores):
+    (follower,) = library.upload(upload_of(stream="orders")).followers
+    assert (follower.stream, follower.version, follower.mode, follower.is_exact) == ("orders", 1, "auto", True)
+    assert follower.notices == ()
+    (record,) = controls(stores)
+    effective = parse_constraints(record.document).constraint_set
+    assert effective.process is not None
+    assert (effective.process.workflow, effective.process.version) == ("order", 1)
+    assert effective.process.automaton == library.derived("order").automaton
+    assert set(effective.constraints) == set(library.derived("order").extraction.constraints)
+    assert current(registration).constraint_set == effective
+
+
+def test_in_tables_mode_there_is_no_automaton_in_the_log(library, stores):
+    library.upload(upload_of())
+    report = library.follow("orders", "order", "tables")
+    assert report.constraint_set.process is not None
+    assert report.constraint_set.process.automaton is None
+    assert len(report.constraint_set.constraints) > 10
+    assert "automaton" not in controls(stores)[-1].document["workflow"]
+    (follower,) = library.workflow("order").followers
+    assert (follower.mode, follower.is_exact) == ("tables", False)
+
+
+def test_beyond_the_cap_streams_follow_the_constraints_and_exact_is_refused(stores, server_url, clock, registration):
+    library = small_library(stores, server_url, clock, max_automaton_states=5)
+    record = library.upload(upload_of(WIDE)).record
+    assert record.summary.states is None
+    assert "5" in record.summary.without_automaton
+    with pytest.raises(AutomatonTooLarge, match="mode tables"):
+        library.follow("orders", "order", "exact")
+    assert not library.follow("orders", "order").constraint_set.is_exact
+    with pytest.raises(AutomatonTooLarge):
+        library.upload(upload_of(WIDE, name="other", mode="exact"))
+    with pytest.raises(UnknownWorkflow):
+        library.workflow("other")
+
+
+def test_a_new_version_is_followed_at_once_and_open_traces_keep_theirs(library, registration, stores):
+    library.upload(upload_of(stream="orders"))
+    (follower,) = library.upload(upload_of(LONGER)).followers
+    assert (follower.version, follower.constraints_version) == (2, 2)
+    assert [record.version for record in controls(stores)] == [1, 2]
+    assert "Pay" in current(registration).constraint_set.types
+    assert [record.following.version for record in registration.constraint_versions("orders")] == [1, 2]
+
+
+def test_the_same_upload_again_puts_right_what_an_interrupted_one_left(library, registration, stores, monkeypatch):
+    library.upload(upload_of(stream="orders"))
+    with monkeypatch.context() as patch:
+        patch.setattr(registration.constraint_sets, "follow", lambda *_: replace_none())
+        with pytest.raises(InterruptedError):
+            library.upload(upload_of(LONGER))
+    assert library.workflow("order").followers[0].version == 1
+    assert library.upload(upload_of(LONGER)).followers[0].version == 2
+
+
+def replace_none():
+    raise InterruptedError
+
+
+def test_what_is_written_by_hand_stays_beside_the_workflow(library, registration):
+    registration.upload_constraints("orders", {"exclusive": [["Check", "Note"]], "settings": {"prune": "shadow"}})
+    own = registration.constraints("orders").record.document
+    joined = library.upload(upload_of(stream="orders", mode="tables")).followers[0]
+    record = current(registration).record
+    assert joined.constraints_version == record.version == 2
+    assert "exclusive(Check, Note)" in map(str, parse_constraints(record.written).constraint_set.constraints)
+    effective = current(registration).constraint_set
+    assert str(effective.constraints[0]) == "exclusive(Check, Note)"
+    assert effective.settings.prune == "shadow"
+    registration.upload_constraints("orders", ["exclusive(Ship, Note)"])
+    after = current(registration)
+    assert after.record.following == record.following
+    assert "exclusive(Note, Ship)" in map(str, after.constraint_set.constraints)
+    assert "exclusive(Check, Note)" not in map(str, after.constraint_set.constraints)
+    registration.upload_constraints("orders", own)
+    assert library.unfollow("orders").record.following is None
+    assert current(registration).record.document == own
+
+
+def test_the_same_following_again_changes_nothing(library, stores):
+    library.upload(upload_of(stream="orders"))
+    assert not library.follow("orders", "order").is_new
+    assert library.follow("orders", "order", "exact").is_new
+    assert not library.upload(upload_of()).is_new
+    assert len(controls(stores)) == 2
+
+
+def test_a_stream_that_follows_nothing_says_so(library, registration):
+    for call in (library.unfollow, library.following):
+        with pytest.raises(NotFollowing, match="'orders'"):
+            call("orders")
+        with pytest.raises(UnknownStream):
+            call("nowhere")
+    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    with pytest.raises(NotFollowing):
+        library.unfollow("orders")
+
+
+def test_a_hand_written_set_cannot_bring_a_workflow(library, registration, stores):
+    library.upload(upload_of(stream="orders"))
+    with pytest.raises(WorkflowInDocument, match="PUT /v1/workflows"):
+        registration.upload_constraints("orders", controls(stores)[-1].document)
+
+
+def test_nobody_can_follow_what_contradicts_the_rules_written_by_hand(library, registration, stores):
+    registration.upload_constraints("orders", ["absence(Receive)"])
+    library.upload(upload_of())
+    with pytest.raises(ContradictoryConstraints):
+        library.follow("orders", "order")
+    with pytest.raises(ContradictoryConstraints):
+        library.upload(upload_of(LONGER, stream="orders"))
+    assert library.workflow("order").record.version == 1
+    assert len(controls(stores)) == 1
+
+
+def test_ends_and_types_that_do_not_go_together_are_noticed(library, registration):
+    registration.declare_stream(
+        StreamDeclaration(
+            name="odd", end_events=("Reject", "Timeout"), event_types=("Receive", "Reject", "Close", "Timeout")
+        )
+    )
+    notices = library.upload(upload_of(stream="odd", mode="tables")).followers[0].notices
+    assert any(notice.startswith("Close: end events of the workflow 'order'") for notice in notices)
+    assert any(notice.startswith("Reject: end events of the stream after which") for notice in notices)
+    assert any(notice.startswith("Check, Ship: of the workflow 'order'") for notice in notices)
+
+
+def test_types_of_the_workflow_are_known_where_others_deviate(library, registration):
+    registration.upload_constraints("orders", {"constraints": [], "settings": {"unknown_types": "deviate"}})
+    report = library.upload(upload_of(stream="orders"))
+    assert report.followers[0].is_exact
+    assert {"Check", "Ship", "Reject"} <= current(registration).constraint_set.settings.types
+
+
+def test_a_workflow_that_is_followed_stays(library):
+    library.upload(upload_of(stream="orders"))
+    with pytest.raises(WorkflowFollowed, match="orders") as refusal:
+        library.delete("order")
+    assert refusal.value.details["streams"] == ["orders"]
+    library.unfollow("orders")
+    library.delete("order")
+    assert library.workflows() == []
+
+
+def test_versions_are_compared(library):
+    library.upload(upload_of())
+    library.upload(upload_of(LONGER))
+    library.upload(upload_of({"sequence": [LONGER]}))
+    found = library.difference("order", 1, 2)
+    assert found.has_same_language is False
+    assert "prior(Pay, Ship)" in map(str, found.added)
+    assert found.removed == ()
+    back = library.difference("order", 2, 1)
+    assert (back.added, back.removed) == ((), found.added)
+    assert library.difference("order", 2, 3).has_same_language is True
+    with pytest.raises(UnknownWorkflow, match="no version 4"):
+        library.difference("order", 1, 4)
+
+
+def test_traces_are_checked(library):
+    library.upload(upload_of())
+    record, (whole, begun, gone) = library.conformance(
+        "order", [["Receive", "Reject", "Close"], ["Receive"], ["Receive", "Ship"]]
+    )
+    assert record.version == 1
+    assert (whole.is_complete, begun.conforms, begun.is_complete) == (True, True, False)
+    assert (gone.at, gone.event, gone.allowed) == (1, "Ship", ("Check", "Reject"))
+
+
+def test_a_picture_may_show_what_a_transaction_did(library, registration, stores, settings, clock):
+    library.upload(upload_of())
+    assert library.picture("order", marks=Marks(highlighted=["Check"])).startswith("<svg")
+    with pytest.raises(StreamMissing, match="no stream follows"):
+        library.marks_of_trace("order", "k")
+    library.follow("orders", "order")
+    events = [{"id": f"e{n}", "type": name, "time": n, "key": "k"} for n, name in [(5, "Check"), (1, "Receive")]]
+    others = [{**events[0], "key": "other"}, {**events[0], "id": "e9", "type": "Note"}]
+    intake = Intake(stores.log, stores.registry, settings.limits, clock)
+    assert intake.ingest("orders", [*events, *others]).accepted == 4
+    with pytest.raises(UnknownTrace, match="'nobody'"):
+        library.marks_of_trace("order", "nobody")
+    with pytest.raises(UnknownStream):
+        library.marks_of_trace("order", "k", stream="nowhere")
+    marks = library.marks_of_trace("order", "k")
+    assert marks.highlighted == {"Receive": 1, "Check": 1, "Note": 1}
+    assert marks.expected == ("Ship",)
+    assert marks == library.marks_of_trace("order", "k", stream="orders", version=1)
+    assert "Receive" in library.picture("order", marks=marks)
+
+
+def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(library, registration, stores, clock):
+    registration.upload_constraints("orders", ["exclusive(Check, Note)"])
+    record = stores.registry.constraints("orders")
+    old = replace(record, own=None)
+    assert old.written == record.document
+    stores.registry.put_constraints("payments", record.document, (), clock.now_us())
+    assert stores.registry.constraints("payments").own is None

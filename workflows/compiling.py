@@ -1,0 +1,133 @@
+"""From a model as it was read to everything that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from constraints import ProcessAutomaton
+from workflows.compiled import CompiledWorkflow
+from workflows.errors import AutomatonTooLarge
+from workflows.language.nets import automaton_of
+from workflows.language.trees import automaton_of_tree
+from workflows.limits import CompileLimits
+from workflows.model import Notice, Source, WorkflowModel
+from workflows.nets.folding import fold_graph, fold_net
+from workflows.nets.graph import FlowGraph
+from workflows.nets.markings import explore
+from workflows.nets.net import WorkflowNet
+from workflows.nets.soundness import check
+from workflows.nets.translation import translate
+from workflows.relations.compositional import extraction_of_tree
+from workflows.relations.drawing import Drawing, lazily
+from workflows.relations.extraction import Extraction
+from workflows.relations.regular import extraction_of_automaton
+from workflows.relations.structural import extraction_of_structure
+from workflows.tree import ProcessTree
+
+Progress: TypeAlias = Callable[[int], None]
+
+
+def compile_workflow(
+    model: WorkflowModel, limits: CompileLimits | None = None, progress: Progress | None = None
+) -> CompiledWorkflow:
+    """All that follows from a model.
+
+    One that is made of blocks is compiled block by block, whichever form it came in; another by the automaton of its
+    net; where that is beyond the limits, by the structure of the net. The extraction says which, and its warnings say
+    what is wrong with the model, and what was left out when it was read.
+
+    Args:
+        model: As it was read.
+        limits: The usual ones when absent.
+        progress: Called now and then with a number that grows: states, or markings, so far.
+
+    Raises:
+        UnsoundWorkflow: No trace of the model completes, or a place of it can hold any number of tokens.
+        ModelRefused: It says something for which there is no net; every problem is named with its element.
+    """
+    chosen = limits if limits is not None else CompileLimits()
+    tree = _blocks(model.source)
+    loosened: tuple[Notice, ...] = ()
+    if tree is not None:
+        compiled = _from_blocks(model, tree, chosen, progress)
+    else:
+        net, loosened = _net(model.source)
+        compiled = _from_net(model, net, chosen, progress)
+    warnings = [*compiled.extraction.warnings, *map(str, (*loosened, *model.notices))]
+    if not compiled.extraction.events:
+        warnings.append("the model emits no events: none of its steps is an activity that a mapping leaves a type")
+    return replace(compiled, extraction=replace(compiled.extraction, warnings=tuple(warnings)))
+
+
+def _blocks(source: Source) -> ProcessTree | None:
+    match source:
+        case FlowGraph():
+            return fold_graph(source)
+        case WorkflowNet():
+            return fold_net(source)
+        case _:
+            return source
+
+
+def _net(source: Source) -> tuple[WorkflowNet, tuple[Notice, ...]]:
+    """The net of a model, and where it allows more than the model does."""
+    if isinstance(source, WorkflowNet):
+        return source, ()
+    assert isinstance(source, FlowGraph)
+    made = translate(source)
+    return made.net, tuple(Notice(element=element, message=message) for element, message in made.notices)
+
+
+def _from_blocks(
+    model: WorkflowModel, tree: ProcessTree, limits: CompileLimits, progress: Progress | None
+) -> CompiledWorkflow:
+    automaton, without = None, ""
+    try:
+        automaton = automaton_of_tree(tree, limits, progress)
+    except AutomatonTooLarge as error:
+        without = error.message
+    return CompiledWorkflow(
+        model=model,
+        tree=tree,
+        net=model.source if isinstance(model.source, WorkflowNet) else None,
+        automaton=automaton,
+        without_automaton=without,
+        extraction=extraction_of_tree(tree),
+    )
+
+
+def _from_net(
+    model: WorkflowModel, net: WorkflowNet, limits: CompileLimits, progress: Progress | None
+) -> CompiledWorkflow:
+    automaton, without, warnings = _automaton(net, limits, progress)
+    extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
+    return CompiledWorkflow(
+        model=model,
+        tree=None,
+        net=net,
+        automaton=automaton,
+        without_automaton=without,
+        extraction=_with_origins(replace(extraction, warnings=(*warnings, *extraction.warnings)), model.source),
+    )
+
+
+def _automaton(
+    net: WorkflowNet, limits: CompileLimits, progress: Progress | None
+) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
+    """The automaton of a net, why there is none, and what is wrong with the net, as far as that is known."""
+    warnings: tuple[str, ...] = ()
+    try:
+        markings = explore(net, limits, progress)
+        warnings = check(markings)
+        return automaton_of(markings, limits), "", warnings
+    except AutomatonTooLarge as error:
+        return None, error.message, warnings
+
+
+def _with_origins(extraction: Extraction, source: Source) -> Extraction:
+    def draw() -> Drawing:
+        return Drawing.of_graph(source) if isinstance(source, FlowGraph) else Drawing.of_net(_net(source)[0])
+
+    return replace(extraction, origins=lazily(draw, extraction))

@@ -1,0 +1,268 @@
+"""Whether past traces are traces of a model, and where they leave it.
+
+Where the model has an automaton, the first event that no complete trace has there is found exactly. Where there is
+none, the constraints that follow from the model stand in for it: a trace that breaks one is no trace of the model, one
+that breaks none may still not be one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from constraints import (
+    Clause,
+    Constraint,
+    ConstraintSet,
+    Exclusive,
+    Monitor,
+    Part,
+    Prior,
+    ProcessAutomaton,
+    Require,
+    Settings,
+    explain_deviation,
+)
+from nfa import EventClass, MonitorState
+from workflows.compiled import CompiledWorkflow
+from workflows.relations.extraction import Extraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conformance:
+    """What a model says of one trace.
+
+    Attributes:
+        conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
+        is_complete: Whether it is a complete one.
+        at: Place of the first event that leaves the model, from 0; None if none does.
+        event: Its type.
+        allowed: The types that may come at that place instead, sorted.
+        still_allowed: Where no event leaves the model, the types that may come after the last one, sorted.
+        broken: The constraints that the event breaks, where the model has no automaton.
+        unmet: What a complete trace would have to have besides, where the model has no automaton.
+        unknown: The types of the trace that the model never emits, sorted.
+        is_exact: Whether an automaton said so; else constraints, which may be too lenient.
+    """
+
+    conforms: bool
+    is_complete: bool
+    at: int | None = None
+    event: str | None = None
+    allowed: tuple[str, ...] = ()
+    still_allowed: tuple[str, ...] = ()
+    broken: tuple[Part, ...] = ()
+    unmet: tuple[Part, ...] = ()
+    unknown: tuple[str, ...] = ()
+    is_exact: bool = True
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "conforms": self.conforms,
+            "is_complete": self.is_complete,
+            "at": self.at,
+            "event": self.event,
+            "allowed": list(self.allowed),
+            "still_allowed": list(self.still_allowed),
+            "broken": [str(part) for part in self.broken],
+            "unmet": [str(part) for part in self.unmet],
+            "unknown": list(self.unknown),
+            "is_exact": self.is_exact,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviationCount:
+    """A way in which traces leave a model.
+
+    Attributes:
+        event: Type of the first event that leaves it.
+        allowed: The types that may come there instead.
+        broken: The constraints that it breaks, where the model has no automaton.
+        traces: How many traces leave it so.
+        example: Which of the traces is the first, from 0.
+    """
+
+    event: str
+    allowed: tuple[str, ...]
+    broken: tuple[Part, ...]
+    traces: int
+    example: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConformance:
+    """What a model says of a log.
+
+    Attributes:
+        traces: Their number.
+        conforming: Those of them that no event leaves the model in.
+        complete: Those that are complete.
+        deviations: How the others leave it, the most frequent first.
+        unknown: Types that the model never emits, and how many traces have them, the most frequent first.
+        is_exact: Whether an automaton said so; else constraints, which may be too lenient.
+    """
+
+    traces: int
+    conforming: int
+    complete: int
+    deviations: tuple[DeviationCount, ...]
+    unknown: tuple[tuple[str, int], ...]
+    is_exact: bool
+
+    @property
+    def fitting_share(self) -> float:
+        """The part of the traces that conform; 1 of none."""
+        return self.conforming / self.traces if self.traces else 1.0
+
+    @property
+    def complete_share(self) -> float:
+        """The part of the traces that are complete; 1 of none."""
+        return self.complete / self.traces if self.traces else 1.0
+
+
+def check_trace(compiled: CompiledWorkflow, types: Sequence[str]) -> Conformance:
+    """What a model says of a trace, given as the types of its events."""
+    return _checker(compiled).check(types)
+
+
+def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> LogConformance:
+    """What a model says of many traces; those that are alike are looked at once."""
+    checker = _checker(compiled)
+    variants: Counter[tuple[str, ...]] = Counter()
+    example: dict[tuple[str, ...], int] = {}
+    for number, types in enumerate(traces):
+        variant = tuple(types)
+        variants[variant] += 1
+        example.setdefault(variant, number)
+    conforming = complete = 0
+    deviations: dict[tuple[str, tuple[str, ...], tuple[Part, ...]], list[int]] = {}
+    unknown: Counter[str] = Counter()
+    for variant, count in variants.items():
+        found = checker.check(variant)
+        conforming += count * found.conforms
+        complete += count * found.is_complete
+        unknown.update(dict.fromkeys(found.unknown, count))
+        if found.event is not None:
+            told = deviations.setdefault((found.event, found.allowed, found.broken), [0, example[variant]])
+            told[0] += count
+    listed = [
+        DeviationCount(event=event, allowed=allowed, broken=broken, traces=count, example=first)
+        for (event, allowed, broken), (count, first) in deviations.items()
+    ]
+    return LogConformance(
+        traces=variants.total(),
+        conforming=conforming,
+        complete=complete,
+        deviations=tuple(sorted(listed, key=lambda one: (-one.traces, one.event, one.allowed))),
+        unknown=tuple(sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0]))),
+        is_exact=compiled.automaton is not None,
+    )
+
+
+class _Checker(Protocol):
+    """What a model says of a trace."""
+
+    def check(self, types: Sequence[str]) -> Conformance:
+        """See ``check_trace``."""
+        ...
+
+
+def _checker(compiled: CompiledWorkflow) -> _Checker:
+    if compiled.automaton is not None:
+        return _ByAutomaton(compiled.automaton)
+    return _ByConstraints(compiled.extraction)
+
+
+def _unknown(types: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(types).difference(known)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ByAutomaton:
+    automaton: ProcessAutomaton
+
+    def check(self, types: Sequence[str]) -> Conformance:
+        """See ``check_trace``."""
+        state = 0
+        unknown = _unknown(types, self.automaton.letters)
+        for place, event in enumerate(types):
+            after = self.automaton.step(state, event)
+            if after is None:
+                return Conformance(
+                    conforms=False,
+                    is_complete=False,
+                    at=place,
+                    event=event,
+                    allowed=self.automaton.allowed(state),
+                    unknown=unknown,
+                )
+            state = after
+        return Conformance(
+            conforms=True,
+            is_complete=bool(self.automaton.accepting[state]),
+            still_allowed=self.automaton.allowed(state),
+        )
+
+
+class _ByConstraints:
+    """The constraints of a model in the place of its automaton."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        events = frozenset(extraction.events)
+        self._set = ConstraintSet(
+            extraction.constraints,
+            frozenset(extraction.end),
+            settings=Settings(unknown_types="deviate", types=events),
+        )
+        self._events = events
+        self._monitor = Monitor(self._set)
+        self._requiring = tuple(one for one in extraction.constraints if not isinstance(one, Prior))
+
+    def check(self, types: Sequence[str]) -> Conformance:
+        """See ``check_trace``."""
+        unknown = _unknown(types, self._events)
+        state = self._monitor.start
+        for place, event in enumerate(types):
+            after = self._monitor.step(state, EventClass(type=event))
+            if after is None:
+                reason = explain_deviation(self._set, state, EventClass(type=event))
+                return Conformance(
+                    conforms=False,
+                    is_complete=False,
+                    at=place,
+                    event=event,
+                    allowed=self._allowed(state),
+                    broken=reason.constraints,
+                    unknown=unknown,
+                    is_exact=False,
+                )
+            state = after
+        unmet = tuple(one for one in self._requiring if _is_unmet(_clause(one), state.seen))
+        return Conformance(
+            conforms=True,
+            is_complete=not unmet,
+            still_allowed=self._allowed(state),
+            unmet=unmet,
+            is_exact=False,
+        )
+
+    def _allowed(self, state: MonitorState) -> tuple[str, ...]:
+        return tuple(
+            sorted(event for event in self._events if self._monitor.step(state, EventClass(type=event)) is not None)
+        )
+
+
+def _clause(constraint: Constraint) -> Clause:
+    if isinstance(constraint, Exclusive | Require):
+        return constraint.clause
+    if isinstance(constraint, Clause):
+        return constraint
+    raise TypeError(f"{constraint} is no clause")
+
+
+def _is_unmet(clause: Clause, seen: frozenset[str]) -> bool:
+    return clause.head is not None and clause.body <= seen and clause.head not in seen

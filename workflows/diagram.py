@@ -1,0 +1,53 @@
+"""Where a drawing has its elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A drawn element.
+
+    Attributes:
+        element: Id of the model's element.
+        kind: What to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``, ``start``,
+            ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``, ``pool``,
+            ``lane``, ``note``, ``data``.
+        label: Its text.
+        x: Left edge, in the drawing's own unit.
+        y: Upper edge.
+        width: Not negative.
+        height: Not negative.
+        event: The event type that the element emits; None for none.
+    """
+
+    element: str
+    kind: str
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float
+    event: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A drawn flow, at least two points long."""
+
+    element: str
+    points: tuple[Point, ...]
+    label: str = ""
+    is_dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagram:
+    """Shapes, those behind first, and flows."""
+
+    shapes: tuple[Shape, ...]
+    edges: tuple[Edge, ...]

@@ -1,0 +1,154 @@
+"""How many traces put a constraint to the test, and how many break it, for all types and pairs of types at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.discovery.log import ABSENT_FIRST, Counts, EncodedLog, Occurrences
+
+MAX_CELLS = 4_000_000
+"""Cells of a table of variants by types; longer logs are counted in pieces."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Tally:
+    """One kind of constraint over a log: arrays of (types,) or (types, types), first name by row.
+
+    Attributes:
+        tested: int64, traces that put it to the test.
+        broken: int64, those of them that break it.
+    """
+
+    tested: Counts
+    broken: Counts
+
+
+def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
+    """Order, occurrence and end events.
+
+    ``prior(A, B)`` is tested by traces with both, ``prior(A, A)`` by those with an A, ``require(A, B)`` and ``end(A)``
+    too; ``existence(A)`` by all traces; ``exclusive(A, B)`` by those with the rarer of the two, so that a type that
+    comes seldom, and always with one that comes often, does not seem to avoid it.
+    """
+    width = len(log.types)
+    both, ordered = np.zeros((width, width), np.int64), np.zeros((width, width), np.int64)
+    followed = np.zeros(width, np.int64)
+    for block in log.blocks(MAX_CELLS):
+        seen = Occurrences.of(block)
+        present = (seen.counts > 0).astype(np.float64)
+        both += np.rint(present.T @ (present * block.weights[:, None])).astype(np.int64)
+        ordered += _orders(block, seen)
+        is_followed = (seen.first != ABSENT_FIRST) & (seen.first < block.lengths[:, None] - 1)
+        followed += block.weights @ is_followed
+    having = both.diagonal().copy()
+    return {
+        "prior": Tally(tested=both, broken=ordered),
+        "exclusive": Tally(tested=np.minimum.outer(having, having), broken=both),
+        "require": Tally(tested=np.broadcast_to(having[:, None], both.shape), broken=having[:, None] - both),
+        "existence": Tally(tested=np.full(width, log.traces), broken=log.traces - having),
+        "end": Tally(tested=having, broken=followed),
+    }
+
+
+def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
+    """DECLARE rules: responses are tested by traces with the first name, precedences by those with the second."""
+    width = len(log.types)
+    kept = {kind: np.zeros((width, width), np.int64) for kind in _KEPT}
+    ends = {kind: np.zeros(width, np.int64) for kind in ("init", "last")}
+    having = np.zeros(width, np.int64)
+    for block in log.blocks(MAX_CELLS):
+        seen = Occurrences.of(block)
+        having += block.weights @ (seen.counts > 0)
+        ends["init"] += block.weights @ (seen.first == 0)
+        ends["last"] += block.weights @ ((seen.counts > 0) & (seen.last == block.lengths[:, None] - 1))
+        for kind, count in _KEPT.items():
+            kept[kind] += count(block, seen)
+    tallies = {
+        kind: Tally(tested=np.full(width, log.traces), broken=log.traces - count) for kind, count in ends.items()
+    }
+    for kind, kept_by in kept.items():
+        tested = np.broadcast_to(having[:, None] if kind.endswith("response") else having[None, :], kept_by.shape)
+        tallies[kind] = Tally(tested=tested, broken=tested - kept_by)
+    return tallies
+
+
+def _per_first(
+    seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
+) -> Counts:
+    """For each type, over the variants that have it: how many traces satisfy ``holds``, for each other type."""
+    found = np.zeros((seen.counts.shape[1],) * 2, np.int64)
+    for own in range(len(found)):
+        rows = np.flatnonzero(seen.counts[:, own])
+        found[own] = weights[rows] @ holds(own, rows)
+    return found
+
+
+def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
+    """Traces in which the first type comes after the second; a type after itself where it occurs twice."""
+    return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
+
+
+def _responses(log: EncodedLog, seen: Occurrences) -> Counts:
+    return _per_first(seen, log.weights, lambda own, rows: seen.last[rows] > seen.last[rows, own, None])
+
+
+def _precedences(log: EncodedLog, seen: Occurrences) -> Counts:
+    return _per_first(seen, log.weights, lambda own, rows: seen.first[rows] < seen.first[rows, own, None]).T
+
+
+def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
+    """Traces in which every event of the one type has the other for a neighbour."""
+    width = len(log.types)
+    follows = np.flatnonzero(seen.place[1:] > 0)  # an event and the next one of its variant
+    pairs, often = np.unique(
+        (seen.variant[follows] * width + log.codes[follows]) * width + log.codes[follows + 1], return_counts=True
+    )
+    variant, first, second = pairs // width**2, pairs // width % width, pairs % width
+    is_kept = often == seen.counts[variant, first if is_response else second]
+    found = np.zeros((width, width), np.int64)
+    np.add.at(found, (first[is_kept], second[is_kept]), log.weights[variant[is_kept]])
+    return found
+
+
+def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
+    """Traces in which the other type stands between every event of the one and its next (or its last) event."""
+    width = len(log.types)
+    groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
+    opens, closes = _gaps(log, seen, group, is_response=is_response)
+    own, weight = groups % width, log.weights[groups // width]
+    found = np.zeros((width, width), np.int64)
+    for other in range(width):
+        before = np.concatenate(([0], np.cumsum(log.codes == other)))
+        is_met = before[closes] > before[opens]
+        is_kept = np.bincount(group, weights=is_met, minlength=len(groups)) == often
+        found[:, other] = np.bincount(own, weights=weight * is_kept, minlength=width).astype(np.int64)
+    return found if is_response else found.T
+
+
+def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
+    """Where the gap after (or before) each event and up to its next (or last) like begins and ends."""
+    events = np.arange(len(log.codes))
+    order = np.argsort(group, kind="stable")
+    is_alike = group[order][1:] == group[order][:-1]
+    earlier, later = order[:-1][is_alike], order[1:][is_alike]
+    if is_response:
+        closes = log.starts[seen.variant + 1].copy()
+        closes[earlier] = later
+        return events + 1, closes
+    opens = log.starts[seen.variant].copy()
+    opens[later] = earlier + 1
+    return opens, events
+
+
+_KEPT: Mapping[str, Callable[[EncodedLog, Occurrences], Counts]] = {
+    "response": _responses,
+    "precedence": _precedences,
+    "alternate response": lambda log, seen: _alternations(log, seen, is_response=True),
+    "alternate precedence": lambda log, seen: _alternations(log, seen, is_response=False),
+    "chain response": lambda log, seen: _chains(log, seen, is_response=True),
+    "chain precedence": lambda log, seen: _chains(log, seen, is_response=False),
+}

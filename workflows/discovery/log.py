@@ -1,0 +1,109 @@
+"""A log as arrays: what each trace shows of each event type, traces that are alike taken together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+
+ABSENT_FIRST = np.iinfo(np.int32).max
+ABSENT_LAST = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class EncodedLog:
+    """The different traces of a log, and how often each came.
+
+    Attributes:
+        types: Event types, sorted; a code is a place in it.
+        weights: (variants,) int64, how many traces are that variant.
+        codes: (events,) int32, the events of all variants one after the other.
+        starts: (variants + 1,) int64, where each variant begins in ``codes``.
+    """
+
+    types: tuple[str, ...]
+    weights: Counts
+    codes: NDArray[np.int32]
+    starts: Counts
+
+    @classmethod
+    def of(cls, traces: Iterable[Sequence[str]]) -> EncodedLog:
+        """From sequences of event types, one for each trace."""
+        variants = Counter(map(tuple, traces))
+        types = tuple(sorted({name for variant in variants for name in variant}))
+        code_of = {name: code for code, name in enumerate(types)}
+        lengths = np.fromiter(map(len, variants), np.int64, len(variants))
+        return cls(
+            types=types,
+            weights=np.fromiter(variants.values(), np.int64, len(variants)),
+            codes=np.fromiter((code_of[name] for variant in variants for name in variant), np.int32, lengths.sum()),
+            starts=np.concatenate(([0], np.cumsum(lengths))),
+        )
+
+    def __len__(self) -> int:
+        """The number of different traces."""
+        return len(self.weights)
+
+    @property
+    def traces(self) -> int:
+        """The number of traces."""
+        return int(self.weights.sum())
+
+    @property
+    def events(self) -> int:
+        """The number of events in all traces."""
+        return int((self.lengths * self.weights).sum())
+
+    @property
+    def lengths(self) -> Counts:
+        """(variants,) the number of events of each variant."""
+        return np.diff(self.starts)
+
+    def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
+        """The same log in pieces whose tables of variants by types have at most ``max_cells`` cells, or one row."""
+        rows = max(1, max_cells // max(1, len(self.types)))
+        for first in range(0, len(self), rows):
+            last = min(first + rows, len(self))
+            begin, end = self.starts[first], self.starts[last]
+            yield EncodedLog(
+                types=self.types,
+                weights=self.weights[first:last],
+                codes=self.codes[begin:end],
+                starts=self.starts[first : last + 1] - begin,
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Occurrences:
+    """Where the types of a log stand in its variants; tables of (variants, types).
+
+    Attributes:
+        counts: int32, how often a type occurs.
+        first: int32, the place of its first event, from 0; ``ABSENT_FIRST`` if there is none.
+        last: int32, the place of its last event; ``ABSENT_LAST`` if there is none.
+        variant: (events,) int64, to which variant each event belongs.
+        place: (events,) int64, the place of each event in its variant.
+    """
+
+    counts: NDArray[np.int32]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    variant: Counts
+    place: Counts
+
+    @classmethod
+    def of(cls, log: EncodedLog) -> Occurrences:
+        """Of a log or a piece of one."""
+        shape = len(log), len(log.types)
+        variant = np.repeat(np.arange(len(log)), log.lengths)
+        place = np.arange(len(log.codes)) - log.starts[variant]
+        counts = np.bincount(variant * shape[1] + log.codes, minlength=shape[0] * shape[1]).reshape(shape)
+        first, last = np.full(shape, ABSENT_FIRST, np.int32), np.full(shape, ABSENT_LAST, np.int32)
+        np.minimum.at(first, (variant, log.codes), place.astype(np.int32))
+        np.maximum.at(last, (variant, log.codes), place.astype(np.int32))
+        return cls(counts=counts.astype(np.int32), first=first, last=last, variant=variant, place=place)

@@ -1,0 +1,168 @@
+"""What was mined, as values and as a document that can be uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constraints import ConstraintSet, Part, Prior, parse_constraints, to_document
+from streams import format_time
+from workflows.errors import InvalidWorkflow
+
+LEAST_SUPPORT = 5
+USUAL_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningSettings:
+    """What is worth telling.
+
+    Attributes:
+        min_support: Least traces that put a constraint to the test: below 1 a part of all traces, else their number;
+            None for 1 % of the traces, and 5 at least.
+        min_confidence: Least part of those traces that keep it, 0 to 1.
+        min_expected: What two types do to one another must not be chance. Were they independent, as many traces would
+            break the constraint in the mean; where no trace does, this is the least such number, where some do, what
+            makes that just as unlikely. 0 asks nothing. It concerns ``exclusive`` and ``require``.
+        has_rules: Whether DECLARE rules are looked for, beside what is order and occurrence.
+    """
+
+    min_support: float | None = None
+    min_confidence: float = 1.0
+    min_expected: float = 5.0
+    has_rules: bool = False
+
+    def __post_init__(self) -> None:
+        if self.min_support is not None and not self.min_support > 0:
+            raise InvalidWorkflow(
+                f"min_support is a part of the traces below 1, or a number of traces from 1 on, got {self.min_support}"
+            )
+        if not 0 < self.min_confidence <= 1:
+            raise InvalidWorkflow(f"min_confidence is above 0 and at most 1, got {self.min_confidence}")
+        if not self.min_expected >= 0:
+            raise InvalidWorkflow(f"min_expected is a number of traces, 0 or more, got {self.min_expected}")
+
+    def least_traces(self, traces: int) -> float:
+        """``min_support`` as a number of traces of a log of ``traces``."""
+        if self.min_support is None:
+            return max(LEAST_SUPPORT, USUAL_SHARE * traces)
+        return self.min_support * traces if self.min_support < 1 else self.min_support
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSummary:
+    """Which log it was.
+
+    Attributes:
+        name: Of the log, for people; may be empty.
+        traces: Their number.
+        events: Their number.
+        first_us: Time of the first event, microseconds since 1970 UTC; None if it is not known.
+        last_us: Time of the last event.
+    """
+
+    name: str = ""
+    traces: int = 0
+    events: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedConstraint:
+    """A constraint that a log keeps, or mostly keeps.
+
+    Attributes:
+        part: The constraint.
+        support: Traces that put it to the test.
+        violations: Those of them that break it.
+    """
+
+    part: Part
+    support: int
+    violations: int
+
+    @property
+    def confidence(self) -> float:
+        """The part of the traces put to the test that keep it."""
+        return 1.0 - self.violations / self.support
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "constraint": str(self.part),
+            "support": self.support,
+            "confidence": round(self.confidence, 6),
+            "violations": self.violations,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedConstraints:
+    """What was found in a log.
+
+    Attributes:
+        log: Which log it was.
+        settings: What was asked.
+        all: Everything within the thresholds, by kind and names.
+        entailed: What the rules among them say besides and is not within the thresholds; a document with the rules
+            holds that too.
+        useful: All without what follows from the rest, so that nothing is lost: a constraint is left out only if
+            those that it follows from are broken by no more traces than it is.
+        withdrawn: Those that were useful but for others, more reliable, which they contradict; only below confidence 1.
+    """
+
+    log: LogSummary
+    settings: MiningSettings
+    all: tuple[MinedConstraint, ...]
+    entailed: tuple[MinedConstraint, ...]
+    useful: tuple[MinedConstraint, ...]
+    withdrawn: tuple[MinedConstraint, ...] = ()
+
+    @property
+    def constraint_set(self) -> ConstraintSet:
+        """The useful ones; a trace that breaks one is reported."""
+        return ConstraintSet.of(mined.part for mined in self.useful)
+
+    def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
+        """A constraint document for upload, plain JSON; the member ``mined`` says where it comes from.
+
+        Args:
+            is_complete: Whether what follows from the rest is listed too.
+        """
+        listed = self.all if is_complete else self.useful
+        document = to_document(ConstraintSet.of(mined.part for mined in listed))
+        held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
+        counts = {mined.part: mined for mined in (*self.all, *self.entailed)}
+        return {
+            **document,
+            "settings": {"on_violation": "report"},
+            "mined": {
+                "log": self.log.name,
+                "traces": self.log.traces,
+                "events": self.log.events,
+                "from": None if self.log.first_us is None else format_time(self.log.first_us),
+                "until": None if self.log.last_us is None else format_time(self.log.last_us),
+                "min_support": self.settings.least_traces(self.log.traces),
+                "min_confidence": self.settings.min_confidence,
+                "min_expected": self.settings.min_expected,
+                "rules": self.settings.has_rules,
+                "constraints": [counts[part].to_document() for part in held],
+            },
+        }
+
+    def counts(self) -> Mapping[str, int]:
+        """How many useful constraints there are of each kind; ``at most once`` apart from other orders."""
+        found: dict[str, int] = {}
+        for mined in self.useful:
+            kind = kind_of(mined.part)
+            found[kind] = found.get(kind, 0) + 1
+        return found
+
+
+def kind_of(part: Part) -> str:
+    """The kind under which a mined constraint is counted and listed."""
+    if isinstance(part, Prior) and part.earlier == part.later:
+        return "at most once"
+    return part.kind

@@ -1,0 +1,166 @@
+"""Constraints from a past log.
+
+Each constraint is counted by definition over all traces, with the support and the confidence that association rules
+have (R. Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), taken per trace as for declarative
+process models (C. Di Ciccio, M. Mecella, On the discovery of declarative control flows for artful processes, 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import (
+    Clause,
+    ConstraintSet,
+    End,
+    Exclusive,
+    Part,
+    Prior,
+    Require,
+    Rule,
+    find_clash,
+    parse_constraints,
+    to_document,
+)
+from workflows.discovery.counting import Tally, count_plain, count_rules
+from workflows.discovery.log import Counts, EncodedLog
+from workflows.discovery.mined import LogSummary, MinedConstraint, MinedConstraints, MiningSettings
+from workflows.discovery.redundancy import Found, useful_among
+
+_ROUNDING = 1e-12
+
+_MAKERS: Mapping[str, Callable[[str, str], Part]] = {
+    "prior": Prior,
+    "exclusive": Exclusive,
+    "require": Require,
+    "existence": lambda name, _: Clause(frozenset(), name),
+    "end": lambda name, _: End(name),
+}
+
+
+def mine(
+    traces: Iterable[Sequence[str]], settings: MiningSettings | None = None, log: LogSummary | None = None
+) -> MinedConstraints:
+    """The constraints that past traces keep.
+
+    Args:
+        traces: Finished traces, each the event types in their order.
+        settings: What is worth telling.
+        log: What is known of the log; its traces and events are counted anew.
+    """
+    asked = settings or MiningSettings()
+    encoded = EncodedLog.of(traces)
+    summary = replace(log or LogSummary(), traces=encoded.traces, events=encoded.events)
+    tallies = dict(count_plain(encoded))
+    if asked.has_rules:
+        tallies.update(count_rules(encoded))
+    masks = _within(tallies, encoded, asked)
+    found = {kind: Found.of(tally.broken, masks[kind]) for kind, tally in tallies.items()}
+    useful = useful_among(found)
+    chosen = tuple(_listed(encoded, tallies, useful))
+    chosen, withdrawn = (chosen, ()) if asked.min_confidence == 1 else _consistent(chosen)
+    everything = tuple(_listed(encoded, tallies, masks))
+    return MinedConstraints(
+        log=summary,
+        settings=asked,
+        all=everything,
+        entailed=tuple(_entailed(encoded, tallies, everything)),
+        useful=chosen,
+        withdrawn=withdrawn,
+    )
+
+
+def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSettings) -> Mapping[str, NDArray[np.bool_]]:
+    """Which constraints of each kind are within the thresholds."""
+    least = settings.least_traces(log.traces)
+    masks = {}
+    for kind, tally in tallies.items():
+        kept = tally.tested - tally.broken
+        is_found = (tally.tested > 0) & (tally.tested >= least - _ROUNDING)
+        is_found &= kept >= (settings.min_confidence - _ROUNDING) * tally.tested
+        if is_found.ndim == 2 and kind != "prior":
+            np.fill_diagonal(is_found, val=False)
+        masks[kind] = is_found
+    having = tallies["end"].tested
+    masks["exclusive"] = np.triu(masks["exclusive"]) & _is_no_chance(
+        tallies["exclusive"].broken, np.outer(having, having), log.traces, settings.min_expected
+    )
+    masks["require"] &= masks["existence"][None, :] | _is_no_chance(
+        tallies["require"].broken, np.outer(having, log.traces - having), log.traces, settings.min_expected
+    )
+    return masks
+
+
+def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
+    """Whether so few violations are unlikely of independent types.
+
+    With ``e`` violations in the mean and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of
+    ``k`` or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
+    sums of bounded random variables, 1963: it bounds draws without replacement too). The exponent must be large
+    enough; without violations it is ``e``.
+    """
+    if min_expected <= 0:
+        return np.ones(broken.shape, np.bool_)
+    expected = products / max(1, traces)
+    ratio = np.divide(broken, expected, out=np.ones(broken.shape), where=expected > 0)
+    exponent = expected - broken + broken * np.log(np.maximum(ratio, np.finfo(float).tiny))
+    is_unlikely: NDArray[np.bool_] = (broken < expected) & (exponent >= min_expected - _ROUNDING)
+    return is_unlikely
+
+
+def _listed(
+    log: EncodedLog, tallies: Mapping[str, Tally], masks: Mapping[str, NDArray[np.bool_]]
+) -> Iterator[MinedConstraint]:
+    """The constraints of some masks: by kind, then by names."""
+    for kind, mask in masks.items():
+        tally = tallies[kind]
+        make = _MAKERS.get(kind, _rule(kind, mask.ndim))
+        for place in zip(*np.nonzero(mask), strict=True):
+            part = make(log.types[place[0]], log.types[place[-1]])
+            yield MinedConstraint(part=part, support=int(tally.tested[place]), violations=int(tally.broken[place]))
+
+
+def _entailed(
+    log: EncodedLog, tallies: Mapping[str, Tally], found: Sequence[MinedConstraint]
+) -> Iterator[MinedConstraint]:
+    """What the rules among some constraints bring with them."""
+    code_of = {name: code for code, name in enumerate(log.types)}
+    known = {mined.part for mined in found}
+    parts = (part for mined in found if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
+    for part in dict.fromkeys(parts):
+        if part not in known:
+            tally, place = tallies[part.kind], tuple(code_of[name] for name in part.names)
+            yield MinedConstraint(part=part, support=int(tally.tested[place]), violations=int(tally.broken[place]))
+
+
+def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
+    return lambda first, second: Rule(kind, (first, second)[:width])
+
+
+def _consistent(
+    chosen: Sequence[MinedConstraint],
+) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
+    """Those that some trace can keep together, and those given up for that, the least reliable of each clash."""
+    kept = {mined: _with_what_follows(mined.part) for mined in chosen}
+    withdrawn = []
+    while (clash := find_clash(ConstraintSet.of(part for parts in kept.values() for part in parts))) is not None:
+        clashing = set(clash.constraints)
+        weakest = min((mined for mined, parts in kept.items() if not clashing.isdisjoint(parts)), key=_reliability)
+        withdrawn.append(weakest)
+        del kept[weakest]
+    return tuple(kept), tuple(withdrawn)
+
+
+def _with_what_follows(part: Part) -> tuple[Part, ...]:
+    """A constraint as it is read from a document: a rule comes with what follows from it."""
+    if not isinstance(part, Rule):
+        return (part,)
+    return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts
+
+
+def _reliability(mined: MinedConstraint) -> tuple[float, int]:
+    return mined.confidence, mined.support

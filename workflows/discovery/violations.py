@@ -1,0 +1,84 @@
+"""How many past traces break each part of a constraint set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from constraints import Clause, ConstraintSet, End, Part, Prior, Rule, RuleAutomaton
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """A finished trace, with the place of the first and the last event of each type."""
+
+    types: Sequence[str]
+    first: Mapping[str, int]
+    last: Mapping[str, int]
+
+    @classmethod
+    def of(cls, types: Sequence[str]) -> _Trace:
+        last = {name: place for place, name in enumerate(types)}
+        first = {name: len(types) - 1 - place for place, name in enumerate(reversed(types))}
+        return cls(types, first, last)
+
+
+_Check: TypeAlias = Callable[[_Trace], bool]
+
+
+def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
+    """For each part of a set, the number of traces that break it, whatever the settings make of that.
+
+    Args:
+        constraint_set: The set.
+        traces: Finished traces, each the event types in their order.
+
+    Returns:
+        The counts, in the order of the set's parts; None for a part that names a symbol, of which the types of events
+        say nothing.
+    """
+    variants = Counter(map(tuple, traces))
+    checks = {
+        part: _check(part) for part in constraint_set.parts if constraint_set.symbols.keys().isdisjoint(part.names)
+    }
+    broken: dict[Part, int | None] = {part: 0 if part in checks else None for part in constraint_set.parts}
+    for types, count in variants.items():
+        trace = _Trace.of(types)
+        for part, is_broken in checks.items():
+            if is_broken(trace):
+                broken[part] = (broken[part] or 0) + count
+    return broken
+
+
+def _check(part: Part) -> _Check:
+    """Whether a finished trace breaks a part, by its definition."""
+    if isinstance(part, Rule):
+        return partial(_breaks_rule, RuleAutomaton.of(part))
+    if isinstance(part, End):
+        return partial(_is_followed, part.type)
+    if isinstance(part, Prior):
+        return partial(_comes_after, part.earlier, part.later)
+    clause = part if isinstance(part, Clause) else part.clause
+    return partial(_breaks_clause, clause.body, clause.head)
+
+
+def _breaks_rule(automaton: RuleAutomaton, trace: _Trace) -> bool:
+    place = automaton.start
+    for name in trace.types:
+        place = automaton.step(place, frozenset((name,)))
+    return place not in automaton.accepting
+
+
+def _is_followed(name: str, trace: _Trace) -> bool:
+    return trace.first.get(name, len(trace.types)) < len(trace.types) - 1
+
+
+def _comes_after(earlier: str, later: str, trace: _Trace) -> bool:
+    return trace.last.get(earlier, -1) > trace.first.get(later, len(trace.types))
+
+
+def _breaks_clause(body: frozenset[str], head: str | None, trace: _Trace) -> bool:
+    return head not in trace.first and body <= trace.first.keys()

@@ -1,0 +1,120 @@
+"""How long the activities of a simulation take."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+from workflows.errors import InvalidWorkflow
+
+_UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "second": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "minute": 60_000_000,
+    "h": 3_600_000_000,
+    "hour": 3_600_000_000,
+    "d": 86_400_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-z]{1,7})", re.ASCII)
+MOST_US = 10 * 366 * _UNITS_US["d"]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedDuration:
+    """Always the same time."""
+
+    us: int
+
+    def __post_init__(self) -> None:
+        _check(self.us)
+
+    def draw_us(self, rng: Random) -> int:
+        """One duration, in microseconds."""
+        return self.us
+
+
+@dataclass(frozen=True, slots=True)
+class UniformDuration:
+    """Uniform from ``least_us`` to ``most_us``, both included."""
+
+    least_us: int
+    most_us: int
+
+    def __post_init__(self) -> None:
+        _check(self.least_us)
+        _check(self.most_us)
+        if self.least_us > self.most_us:
+            raise InvalidWorkflow("a uniform duration goes from the least to the most, not the other way")
+
+    def draw_us(self, rng: Random) -> int:
+        """One duration, in microseconds."""
+        return rng.randint(self.least_us, self.most_us)
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDuration:
+    """Exponentially distributed."""
+
+    mean_us: int
+
+    def __post_init__(self) -> None:
+        _check(self.mean_us)
+        if not self.mean_us:
+            raise InvalidWorkflow("the mean of an exponential duration is above 0")
+
+    def draw_us(self, rng: Random) -> int:
+        """One duration, in microseconds."""
+        return min(MOST_US, round(rng.expovariate(1.0 / self.mean_us)))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalDuration:
+    """Normally distributed, 0 instead of less."""
+
+    mean_us: int
+    deviation_us: int
+
+    def __post_init__(self) -> None:
+        _check(self.mean_us)
+        _check(self.deviation_us)
+
+    def draw_us(self, rng: Random) -> int:
+        """One duration, in microseconds."""
+        return min(MOST_US, max(0, round(rng.gauss(self.mean_us, self.deviation_us))))
+
+
+Duration: TypeAlias = FixedDuration | UniformDuration | ExponentialDuration | NormalDuration
+
+
+def parse_duration_us(text: str) -> int:
+    """The microseconds of a text such as ``5 min``, ``5m``, ``1.5 h``, ``200 ms``.
+
+    Raises:
+        InvalidWorkflow: It is no such text, or more than ten years.
+    """
+    parts = _WRITTEN.fullmatch(text.strip())
+    unit = parts.group(2) if parts else ""
+    unit_us = _UNITS_US.get(unit) or _UNITS_US.get(unit.removesuffix("s"))
+    if parts is None or unit_us is None:
+        raise InvalidWorkflow(
+            f"{text!r} is no duration; write a number and a unit (us, ms, s, min, h, d), such as 5 min"
+        )
+    us = float(parts.group(1)) * unit_us
+    if us > MOST_US:
+        raise InvalidWorkflow(f"{text!r} is too long; a duration is at most ten years")
+    return math.floor(us + 0.5)
+
+
+def _check(us: int) -> None:
+    if not 0 <= us <= MOST_US:
+        raise InvalidWorkflow(f"a duration is between 0 and ten years, got {us} microseconds")

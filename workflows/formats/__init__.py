@@ -1,0 +1,13 @@
+"""The forms in which models come, one reader for each: BPMN, PNML, process trees.
+
+Promises: files come from strangers, so reading is bounded in time and memory and opens nothing else; a model is read
+as it is meant or refused, with all problems and the elements that they are about.
+"""
+
+from workflows.formats.bpmn import read_bpmn
+from workflows.formats.mapping import read_mapping
+from workflows.formats.pnml import read_pnml
+from workflows.formats.reading import format_of, read_model
+from workflows.formats.tree_form import read_tree
+
+__all__ = ["format_of", "read_bpmn", "read_mapping", "read_model", "read_pnml", "read_tree"]

@@ -1,0 +1,97 @@
+"""Activities: the event that one emits, and how often it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.elements import children, describe, flag, id_of, name_of, text_of
+from workflows.formats.bpmn.findings import Findings
+from workflows.formats.mapping import event_type
+from workflows.nets.graph import Repeat
+
+MOST_REPETITIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """The event types of activities: by the mapping, where it has the id or else the name; else the name, else the id.
+
+    Attributes:
+        mapping: From ids and names to event types; None is silent.
+    """
+
+    mapping: Mapping[str, str | None]
+
+    def is_mapped(self, element: Element) -> bool:
+        """Whether the mapping knows the element."""
+        return id_of(element) in self.mapping or (name_of(element) or None) in self.mapping
+
+    def label_of(self, element: Element) -> str | None:
+        """The event type; None: it emits none."""
+        name = name_of(element)
+        return event_type(self.mapping, id_of(element), name, name or id_of(element))
+
+
+def repeat_of(element: Element, is_single: bool, findings: Findings) -> Repeat | None:
+    """How often an activity happens, by its loop or multi-instance marker; None: once.
+
+    Args:
+        element: An activity.
+        is_single: Whether it is at most one event, of which several at once are like several in a row.
+        findings: Told of what cannot be read.
+    """
+    for loop in children(element, "standardLoopCharacteristics"):
+        most = _read_maximum(loop.get("loopMaximum", ""), element, findings)
+        return Repeat(least=0 if flag(loop, "testBefore", default=False) else 1, most=most)
+    for loop in children(element, "multiInstanceLoopCharacteristics"):
+        return _instances(loop, element, is_single, findings)
+    return None
+
+
+def check_quantities(element: Element, findings: Findings) -> None:
+    """Refuses activities that take or give several tokens."""
+    for attribute, what in (("startQuantity", "waits for"), ("completionQuantity", "gives")):
+        written = element.get(attribute, "").strip()
+        if written not in ("", "1"):
+            findings.refuse(
+                id_of(element), f"{describe(element)} {what} {written} tokens ({attribute}), which is not read; use 1"
+            )
+
+
+def _instances(loop: Element, element: Element, is_single: bool, findings: Findings) -> Repeat:
+    is_parallel = not flag(loop, "isSequential", default=False) and not is_single
+    number = _read_number(text_of(next(children(loop, "loopCardinality"), None)))
+    can_stop = next(children(loop, "completionCondition"), None) is not None
+    if can_stop and is_parallel:
+        findings.refuse(
+            id_of(element),
+            f"{describe(element)} has a completion condition that can end instances half-way, which is not read; "
+            f"make the instances sequential or remove the condition",
+        )
+    if number is None:
+        return Repeat(is_parallel=is_parallel)
+    if number > MOST_REPETITIONS:
+        findings.refuse(
+            id_of(element),
+            f"{describe(element)} has {number:,} instances; {MOST_REPETITIONS:,} can be read; leave the number out",
+        )
+    return Repeat(least=min(number, 1) if can_stop else number, most=number, is_parallel=is_parallel)
+
+
+def _read_maximum(written: str, element: Element, findings: Findings) -> int | None:
+    number = _read_number(written)
+    if number is None or number < 1 or number > MOST_REPETITIONS:
+        if written.strip():
+            findings.note(
+                id_of(element), f"loopMaximum {written!r} is no number from 1 to {MOST_REPETITIONS:,} and is left out"
+            )
+        return None
+    return number
+
+
+def _read_number(written: str) -> int | None:
+    """A literal number, also as an expression ``=3``; None for anything else."""
+    digits = written.strip().removeprefix("=").strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

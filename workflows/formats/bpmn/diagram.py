@@ -1,0 +1,173 @@
+"""The drawing of a process: BPMN diagram interchange, where the file has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element
+
+from workflows.diagram import Diagram, Edge, Point, Shape
+from workflows.formats.bpmn.document import Document, resolve
+from workflows.formats.bpmn.elements import (
+    CALL,
+    SUB_PROCESSES,
+    descendants,
+    flag,
+    id_of,
+    is_activity,
+    kind_of,
+    name_of,
+    split_tag,
+    text_of,
+)
+from workflows.formats.bpmn.findings import Findings
+from workflows.naming import normalised
+
+_FARTHEST = 1e7
+_KINDS = {
+    "exclusiveGateway": "exclusive",
+    "parallelGateway": "parallel",
+    "inclusiveGateway": "inclusive",
+    "eventBasedGateway": "event-based",
+    "startEvent": "start",
+    "endEvent": "end",
+    "intermediateCatchEvent": "intermediate",
+    "intermediateThrowEvent": "intermediate",
+    "implicitThrowEvent": "intermediate",
+    "boundaryEvent": "boundary",
+    "participant": "pool",
+    "lane": "lane",
+    "textAnnotation": "note",
+    "dataObject": "data",
+    "dataObjectReference": "data",
+    "dataStoreReference": "data",
+    "dataInput": "data",
+    "dataOutput": "data",
+}
+_DASHED = frozenset({"association", "dataInputAssociation", "dataOutputAssociation"})
+_BEHIND = {"pool": 0, "lane": 1, "subprocess": 2, "boundary": 4}
+_OTHER = 3
+
+
+def read_diagram(document: Document, process: Element, events: Mapping[str, str], findings: Findings) -> Diagram | None:
+    """The drawing of a process with its pool and lanes; of several pages the one with most of it. None without one.
+
+    Args:
+        document: The file.
+        process: What is drawn.
+        events: Id of an element -> the event type that it emits.
+        findings: Told of shapes that cannot be read.
+    """
+    drawn = {id_of(element): element for element in descendants(process) if id_of(element)}
+    participant = document.participant_of(process)
+    if participant is not None:
+        drawn[id_of(participant)] = participant
+    pages = [_Page(plane, drawn, events) for plane in _planes(document.root)]
+    page = max(pages, key=lambda candidate: len(candidate.shapes), default=None)
+    if page is None or not page.shapes:
+        return None
+    if page.unreadable:
+        findings.note("", f"{page.unreadable} shapes or lines of the drawing have no readable position")
+    return Diagram(shapes=tuple(page.shapes), edges=tuple(page.edges))
+
+
+class _Page:
+    """What one plane shows of a process."""
+
+    def __init__(self, plane: Element, drawn: Mapping[str, Element], events: Mapping[str, str]) -> None:
+        self.unreadable = 0
+        self._drawn = drawn
+        hidden = self._hidden(plane)
+        shapes: list[tuple[int, float, int, Shape]] = []
+        self.edges: list[Edge] = []
+        for item in plane:
+            element = self._meant(item)
+            if element is None or id_of(element) in hidden:
+                continue
+            if _is(item, "BPMNShape"):
+                shape = self._shape(item, element, events)
+                if shape is not None:
+                    shapes.append((_BEHIND.get(shape.kind, _OTHER), _depth(shape), len(shapes), shape))
+            elif _is(item, "BPMNEdge"):
+                self._add_edge(item, element)
+        self.shapes = [shape for *_, shape in sorted(shapes, key=lambda entry: entry[:3])]
+
+    def _meant(self, item: Element) -> Element | None:
+        known = resolve(item.get("bpmnElement", ""), self._drawn)
+        return self._drawn[known] if known is not None else None
+
+    def _hidden(self, plane: Element) -> set[str]:
+        """What is in collapsed sub-processes."""
+        hidden: set[str] = set()
+        for item in plane:
+            element = self._meant(item)
+            if element is not None and kind_of(element) in SUB_PROCESSES and not flag(item, "isExpanded", default=True):
+                hidden.update(id_of(inner) for inner in descendants(element))
+        return hidden
+
+    def _shape(self, item: Element, element: Element, events: Mapping[str, str]) -> Shape | None:
+        kind = _kind(element, events)
+        if kind is None:
+            return None
+        numbers = _numbers(next((part for part in item if _is(part, "Bounds")), None), ("x", "y", "width", "height"))
+        if numbers is None or min(numbers[2:]) < 0:
+            self.unreadable += 1
+            return None
+        x, y, width, height = numbers
+        return Shape(
+            element=id_of(element),
+            kind=kind,
+            label=_text(element),
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            event=events.get(id_of(element)),
+        )
+
+    def _add_edge(self, item: Element, element: Element) -> None:
+        points = [_numbers(part, ("x", "y")) for part in item if _is(part, "waypoint")]
+        read: list[Point] = [(point[0], point[1]) for point in points if point is not None]
+        if len(read) < len(points) or len(read) < 2:
+            self.unreadable += 1
+            return
+        is_dashed = kind_of(element) in _DASHED
+        self.edges.append(Edge(element=id_of(element), points=tuple(read), label=name_of(element), is_dashed=is_dashed))
+
+
+def _depth(shape: Shape) -> float:
+    """Of those with others in them, larger ones stand behind smaller ones."""
+    return -shape.width * shape.height if shape.kind in _BEHIND else 0.0
+
+
+def _planes(root: Element) -> list[Element]:
+    return [plane for diagram in root if _is(diagram, "BPMNDiagram") for plane in diagram if _is(plane, "BPMNPlane")]
+
+
+def _is(element: Element, name: str) -> bool:
+    return split_tag(element.tag)[1] == name
+
+
+def _kind(element: Element, events: Mapping[str, str]) -> str | None:
+    """What to draw; None for what is not drawn, such as groups."""
+    kind = kind_of(element)
+    if kind in SUB_PROCESSES or (kind == CALL and id_of(element) not in events):
+        return "task" if id_of(element) in events else "subprocess"
+    return "task" if is_activity(kind) else _KINDS.get(kind)
+
+
+def _text(element: Element) -> str:
+    if kind_of(element) == "textAnnotation":
+        return normalised(text_of(next((part for part in element if kind_of(part) == "text"), None)))
+    return name_of(element)
+
+
+def _numbers(element: Element | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
+    """Attributes as numbers; None if one is missing or makes no sense in a drawing."""
+    if element is None:
+        return None
+    try:
+        numbers = tuple(float(element.get(name, "")) for name in names)
+    except ValueError:
+        return None
+    return numbers if all(math.isfinite(number) and abs(number) <= _FARTHEST for number in numbers) else None

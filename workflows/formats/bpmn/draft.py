@@ -1,0 +1,126 @@
+"""A flow graph in the making."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from workflows.formats.bpmn.findings import Findings
+from workflows.nets.graph import Flow, FlowGraph, Node, NodeKind
+
+MOST_NODES = 20_000
+MOST_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """Where flows leave: a node, or one of its exits."""
+
+    node: Node
+    exit: str = ""
+
+
+class Draft:
+    """Nodes and flows of one graph.
+
+    Made ids extend those of elements by ``#``, which no id in a file contains.
+
+    Args:
+        identity: Of the graph.
+        name: Of the graph.
+        budget: Counts the nodes of the whole model.
+    """
+
+    def __init__(self, identity: str, name: str, budget: Budget) -> None:
+        self.identity = identity
+        self.name = name
+        self.budget = budget
+        self._nodes: dict[str, Node] = {}
+        self._flows: list[Flow] = []
+
+    def add(self, node: Node) -> Node:
+        """One more node."""
+        self.budget.spend(node.id)
+        self._nodes[node.id] = node
+        return node
+
+    def connect(self, port: Port, target: str, flow: str = "") -> None:
+        """One more flow; made ones have no id yet."""
+        source = port.node.id
+        self.budget.work(source)
+        made = f"{port.exit or source}#flow{len(self._flows)}"
+        self._flows.append(Flow(id=flow or made, source=source, target=target, exit=port.exit))
+
+    def finish(self, findings: Findings) -> FlowGraph:
+        """The graph without the nodes that no token can reach; of drawn ones there is a notice.
+
+        Flows to what is no node are left out: it was refused.
+        """
+        self._flows = [flow for flow in self._flows if flow.target in self._nodes]
+        reached = self._reach()
+        for node in self._nodes.values():
+            if node.id not in reached and "#" not in node.id:
+                findings.note(node.id, f"nothing leads to {node}, so it never happens and is left out")
+        for flow in self._flows:
+            target = self._nodes[flow.target]
+            if flow.source not in reached and flow.target in reached and target.kind is NodeKind.PARALLEL:
+                findings.refuse(
+                    target.id,
+                    f"{target} waits for flow {flow.id} from {self._nodes[flow.source]}, to which nothing leads; "
+                    f"connect that or remove the flow",
+                )
+        return FlowGraph(
+            id=self.identity,
+            name=self.name,
+            nodes=tuple(node for node in self._nodes.values() if node.id in reached),
+            flows=tuple(flow for flow in self._flows if flow.source in reached),
+        )
+
+    def _reach(self) -> set[str]:
+        following: dict[str, list[str]] = defaultdict(list)
+        for flow in self._flows:
+            following[flow.source].append(flow.target)
+        waiting = [node.id for node in self._nodes.values() if node.kind is NodeKind.START]
+        reached = set(waiting)
+        while waiting:
+            for target in following[waiting.pop()]:
+                if target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        return reached
+
+
+class Budget:
+    """Bounds a model and the work that it is, as calls can multiply them.
+
+    Args:
+        findings: Told when there are too many.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._nodes = 0
+        self._steps = 0
+
+    def work(self, element: str) -> None:
+        """One step more.
+
+        Raises:
+            ModelRefused: There were too many.
+        """
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise self._findings.refusal(element, "processes that call each other many times are too much to read")
+
+    def spend(self, element: str) -> None:
+        """One node more.
+
+        Raises:
+            ModelRefused: There are too many.
+        """
+        self.work(element)
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise self._findings.refusal(
+                element, f"the process has more than {MOST_NODES:,} elements, called ones included"
+            )

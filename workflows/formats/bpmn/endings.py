@@ -1,0 +1,279 @@
+"""Ends that come at once, so that nothing can happen between the last activity and them.
+
+In a flow graph an activity and the end after it are two steps. In between, other branches could go on, or a block that
+has nothing more to do could be left by an exit. In a process the end follows at once:
+
+- Where a block can be left at any time, ends in it are left out: an activity without outgoing flow ends by itself.
+- Where there are other branches, an activity before a terminate or an end that throws is put behind it: first all else
+  is taken away, then the activity happens. The traces are those where nothing comes between.
+
+Exclusive gateways between activities and ends are decided before the activity. One to which other things than
+activities lead as well keeps its ways, if some of them go on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind
+from workflows.nets.translation import is_single
+
+MOST_PAIRS = 2_000
+"""Of activities and ends in one graph; where there are more, ends come in a step of their own."""
+
+_TERMINATE = ""
+_PLAIN = "#"
+_COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """An activity that comes last in a block.
+
+    Attributes:
+        exit: By which the block is left for it.
+        instead: The exit that the end behind it takes; empty for terminate.
+        activity: The activity, behind the block.
+    """
+
+    exit: str
+    instead: str
+    activity: Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A graph that is being looked at.
+
+    Attributes:
+        cutting: The exits that interrupt, of the block that it is in.
+        is_single: Whether it has no branches beside each other.
+        is_left: Whether the block can be left at any time.
+    """
+
+    cutting: frozenset[str]
+    is_single: bool
+    is_left: bool = False
+
+
+def end_at_once(graph: FlowGraph) -> FlowGraph:
+    """The graph with the last activities before ends that take other branches away put behind them."""
+    ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
+    return ended
+
+
+def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
+    """A graph, and what has to come behind the blocks around it."""
+    outwards: list[_Last] = []
+    parts = []
+    for node in graph.nodes:
+        if node.block is not None:
+            part, lasts = _end_block(node, node.block, frames, graph.flows)
+            parts.append(part)
+            outwards += lasts
+        else:
+            parts.append(FlowGraph(id=node.id, nodes=(node,)))
+    whole = replace(
+        graph,
+        nodes=tuple(node for part in parts for node in part.nodes),
+        flows=(*graph.flows, *(flow for part in parts for flow in part.flows)),
+    )
+    whole, own = _Rewriting(whole, frames).finish()
+    here = [last for last in own if last.instead == _TERMINATE]
+    return (_wrapped(whole, here) if here else whole), [*outwards, *(last for last in own if last.instead)]
+
+
+def _end_block(
+    node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
+) -> tuple[FlowGraph, list[_Last]]:
+    """A block with the activities that come behind it, and those that come further out."""
+    cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
+    is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
+    inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, is_single(block.graph), is_left)))
+    mine = [last for last in lasts if last.instead in cutting]
+    exits = (*block.exits, *(Exit(id=last.exit, is_thrown=True) for last in mine))
+    following = {flow.exit: flow.target for flow in around if flow.source == node.id} if mine else {}
+    flows = []
+    for last in mine:
+        flows.append(Flow(id=f"{last.exit}-flow", source=node.id, target=last.activity.id, exit=last.exit))
+        target = following.get(last.instead)
+        if target is not None:
+            flows.append(Flow(id=f"{last.exit}-on", source=last.activity.id, target=target))
+    changed = replace(node, block=replace(block, graph=inner, exits=exits))
+    part = FlowGraph(id=node.id, nodes=(changed, *(last.activity for last in mine)), flows=tuple(flows))
+    return part, [last for last in lasts if last.instead not in cutting]
+
+
+def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
+    """A graph that the last activities before its terminate ends come behind."""
+    inner = replace(graph, id=f"{graph.id}#before-last")
+    block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
+    start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
+    node = Node(id=f"{graph.id}#last", kind=NodeKind.BLOCK, block=block, described=f"content of {graph.id}")
+    return FlowGraph(
+        id=graph.id,
+        name=graph.name,
+        nodes=(start, node, *(last.activity for last in lasts)),
+        flows=(
+            Flow(id=f"{start.id}-flow", source=start.id, target=node.id),
+            *(Flow(id=f"{last.exit}-flow", source=node.id, target=last.activity.id, exit=last.exit) for last in lasts),
+        ),
+    )
+
+
+class _Rewriting:
+    """Leaves out ends that activities come to at once, and leaves throws in the place of these, where that is needed.
+
+    Args:
+        graph: What is changed.
+        frames: It and the graphs around it.
+    """
+
+    def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
+        self._graph = graph
+        self._nodes = {node.id: node for node in graph.nodes}
+        self._leaving: dict[str, list[Flow]] = defaultdict(list)
+        self._arriving: dict[str, list[Flow]] = defaultdict(list)
+        for flow in graph.flows:
+            self._leaving[flow.source].append(flow)
+            self._arriving[flow.target].append(flow)
+        self._ends = {node.id: end for node in graph.nodes if (end := _end_of(node, frames)) is not None}
+        self._join_ends()
+        self._own = self._own_gateways() if self._ends else set()
+
+    def finish(self) -> tuple[FlowGraph, list[_Last]]:
+        """The changed graph, and the activities that have to come behind the blocks around."""
+        found = {own: self._ends_after(own) for own in self._nodes if self._ends and self._is_activity(own)}
+        ending = {own: ends for own, ends in found.items() if ends}
+        if not self._ends or sum(map(len, ending.values())) > MOST_PAIRS:
+            return self._graph, []
+        flows = self._kept_flows(set(ending))
+        going_on = {flow.source for flow in flows}
+        choosing = {own for own, ends in ending.items() if ends != [_PLAIN] or own in going_on}
+        flows = [replace(flow, target=f"{flow.target}#choice") if flow.target in choosing else flow for flow in flows]
+        nodes = list(self._graph.nodes)
+        lasts: list[_Last] = []
+        for own in [own for own in ending if own in choosing]:
+            part, behind = self._choice(self._nodes[own], ending[own], is_going_on=own in going_on)
+            nodes += part.nodes
+            flows += part.flows
+            lasts += behind
+        return _reached(replace(self._graph, nodes=tuple(nodes), flows=tuple(flows))), lasts
+
+    @staticmethod
+    def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
+        """An activity that knows before whether it is the last, and of which end."""
+        own, described = activity.id, str(activity)
+        gate = Node(id=f"{own}#choice", kind=NodeKind.EXCLUSIVE, described=described)
+        nodes, lasts = [gate], []
+        for number, end in enumerate(ends):
+            copy = replace(activity, id=f"{own}#last{number}")
+            if end == _PLAIN:
+                nodes.append(copy)
+                continue
+            leaves = f"{own}#exit{number}"
+            nodes.append(Node(id=f"{own}#throw{number}", kind=NodeKind.THROW, throws=leaves, described=described))
+            lasts.append(_Last(exit=leaves, instead=end, activity=copy))
+        targets = [node.id for node in nodes[1:]] + ([own] if is_going_on else [])
+        flows = tuple(Flow(id=f"{gate.id}-{target}", source=gate.id, target=target) for target in targets)
+        return FlowGraph(id=own, nodes=tuple(nodes), flows=flows), lasts
+
+    def _is_activity(self, own: str) -> bool:
+        return self._nodes[own].kind is NodeKind.ACTIVITY
+
+    def _join_ends(self) -> None:
+        """An exclusive gateway that leads to plain ends only is one, too."""
+        waiting = [own for own, end in self._ends.items() if end == _PLAIN]
+        while waiting:
+            for flow in self._arriving[waiting.pop()]:
+                source = flow.source
+                is_open = self._nodes[source].kind is NodeKind.EXCLUSIVE and source not in self._ends
+                if is_open and all(self._ends.get(other.target) == _PLAIN for other in self._leaving[source]):
+                    self._ends[source] = _PLAIN
+                    waiting.append(source)
+
+    def _own_gateways(self) -> set[str]:
+        """The exclusive gateways to which only activities lead, directly or by others of these."""
+        found = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
+        waiting = [
+            own
+            for own in found
+            if any(not (self._is_activity(flow.source) or flow.source in found) for flow in self._arriving[own])
+        ]
+        while waiting:
+            own = waiting.pop()
+            if own in found:
+                found.discard(own)
+                waiting += [flow.target for flow in self._leaving[own] if flow.target in found]
+        return found
+
+    def _ends_after(self, activity: str) -> list[str]:
+        """What the ends right after an activity do."""
+        seen: set[str] = set()
+        ends: dict[str, None] = {}
+        waiting = [activity]
+        while waiting:
+            for flow in self._leaving[waiting.pop()]:
+                if flow.target in self._ends:
+                    ends[self._ends[flow.target]] = None
+                elif flow.target in self._own and flow.target not in seen:
+                    seen.add(flow.target)
+                    waiting.append(flow.target)
+        return list(ends)
+
+    def _kept_flows(self, ending: set[str]) -> list[Flow]:
+        """The flows without those to the ends, nor to gateways from which nothing else can be reached."""
+        dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
+        waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
+        while waiting:
+            own = waiting.pop()
+            if all(flow.id in dropped for flow in self._leaving[own]):
+                for flow in self._arriving[own]:
+                    if flow.id not in dropped:
+                        dropped.add(flow.id)
+                        if flow.source in self._own:
+                            waiting.append(flow.source)
+        return [flow for flow in self._graph.flows if flow.id not in dropped]
+
+    def _is_dropped(self, flow: Flow, ending: set[str]) -> bool:
+        end = self._ends.get(flow.target)
+        if end is None:
+            return False
+        if flow.source in self._own or flow.source in ending:
+            return flow.source not in self._ends
+        return end == _PLAIN and self._nodes[flow.source].kind in _COMPLETING
+
+
+def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
+    """The exit that a node takes, or what else it ends; None if it is no end, or may as well come later."""
+    is_left = any(frame.is_left for frame in frames)
+    if node.kind is NodeKind.END:
+        return _PLAIN if is_left else None
+    if node.kind is NodeKind.TERMINATE:
+        return (_PLAIN if is_left else None) if frames[-1].is_single else _TERMINATE
+    if node.kind is not NodeKind.THROW:
+        return None
+    inside = next((index for index in range(len(frames) - 1, -1, -1) if node.throws in frames[index].cutting), None)
+    if inside is None or not any(frame.is_left or not frame.is_single for frame in frames[inside:]):
+        return None
+    return node.throws
+
+
+def _reached(graph: FlowGraph) -> FlowGraph:
+    """The graph without nodes to which no way leads any more."""
+    following: dict[str, list[str]] = defaultdict(list)
+    for flow in graph.flows:
+        following[flow.source].append(flow.target)
+    waiting = [node.id for node in graph.nodes if node.kind is NodeKind.START]
+    reached = set(waiting)
+    while waiting:
+        for target in following[waiting.pop()]:
+            if target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    return replace(
+        graph,
+        nodes=tuple(node for node in graph.nodes if node.id in reached),
+        flows=tuple(flow for flow in graph.flows if flow.source in reached),
+    )

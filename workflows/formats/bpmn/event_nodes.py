@@ -1,0 +1,165 @@
+"""Events that tokens run through: starts, ends, and those between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.document import Document
+from workflows.formats.bpmn.draft import Draft, Port
+from workflows.formats.bpmn.elements import describe, id_of, kind_of, name_of
+from workflows.formats.bpmn.findings import Findings
+from workflows.formats.bpmn.gateways import lead_on
+from workflows.formats.bpmn.levels import Level
+from workflows.formats.bpmn.triggers import THROWN, Trigger, first_of, link_of, triggers_of
+from workflows.nets.graph import Node, NodeKind
+
+
+class EventReader:
+    """Makes nodes of the events of levels.
+
+    Args:
+        document: The file.
+        findings: Told of what is left out or wrong.
+
+    Attributes:
+        thrown: The exits that events throw.
+    """
+
+    def __init__(self, document: Document, findings: Findings) -> None:
+        self.thrown: set[str] = set()
+        self._document = document
+        self._findings = findings
+        self._compensations: dict[str, str] = {}
+
+    def check_compensation(self, handlers: Sequence[str]) -> None:
+        """Refuses events that start compensation, if there are handlers that would then do something."""
+        for own, described in self._compensations.items() if handlers else ():
+            self._findings.refuse(
+                own,
+                f"{described} starts compensation, here by {', '.join(handlers[:5])}, which is not read; draw what "
+                f"happens then with flows, or remove it",
+            )
+
+    def is_led_to(self, level: Level, own: str) -> bool:
+        """Whether a flow or a link leads to a node."""
+        if level.scope.flows.arriving(own):
+            return True
+        element = level.nodes[own]
+        return kind_of(element) == "intermediateCatchEvent" and link_of(element, self._document) is not None
+
+    def add_event(self, draft: Draft, level: Level, element: Element) -> None:
+        """An event with what follows it."""
+        kind = kind_of(element)
+        if kind == "startEvent":
+            self._add_start(draft, level, element)
+        elif kind == "endEvent":
+            self._add_end(draft, level, element)
+        elif kind in ("intermediateThrowEvent", "implicitThrowEvent"):
+            self._add_throw(draft, level, element)
+        else:
+            self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+
+    def _add_start(self, draft: Draft, level: Level, element: Element) -> None:
+        start = self._node(level, element, NodeKind.START)
+        if not level.scope.flows.arriving(id_of(element)):
+            self._pass(draft, level, element, start)
+            return
+        self._findings.note(id_of(element), f"flows lead to {describe(element)}; it is also passed through by them")
+        made = draft.add(Node(id=f"{start.id}#start", kind=NodeKind.START, described=start.described))
+        draft.connect(Port(node=made), start.id)
+        self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+
+    def _add_end(self, draft: Draft, level: Level, element: Element) -> None:
+        own = id_of(element)
+        if level.scope.flows.leaving(own):
+            self._findings.refuse(
+                own, f"a flow leaves {describe(element)}; none can, use an intermediate event or remove the flow"
+            )
+        triggers = triggers_of(element, self._document)
+        self._note_compensation(element, triggers)
+        if first_of(triggers, ("terminate",)) is not None:
+            self._add_terminate(draft, level, element)
+        elif not self._throw(draft, level, element, triggers):
+            draft.add(self._node(level, element, NodeKind.END))
+
+    def _add_terminate(self, draft: Draft, level: Level, element: Element) -> None:
+        terminator = level.scope.terminator
+        if terminator:
+            self.thrown.add(terminator)
+            draft.add(self._node(level, element, NodeKind.THROW, throws=terminator))
+        else:
+            draft.add(self._node(level, element, NodeKind.TERMINATE))
+
+    def _add_throw(self, draft: Draft, level: Level, element: Element) -> None:
+        triggers = triggers_of(element, self._document)
+        self._note_compensation(element, triggers)
+        if first_of(triggers, ("link",)) is not None:
+            self._add_link(draft, level, element)
+        elif not self._throw(draft, level, element, triggers):
+            self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+
+    def _add_link(self, draft: Draft, level: Level, element: Element) -> None:
+        own, prefix = id_of(element), level.scope.prefix
+        node = draft.add(self._node(level, element, NodeKind.SILENT))
+        link = link_of(element, self._document) or ""
+        targets = level.links.get(link, [])
+        if level.scope.flows.leaving(own):
+            self._findings.refuse(own, f"a flow leaves {describe(element)}; a link goes on where it is caught")
+        elif len(targets) != 1:
+            self._findings.refuse(
+                own, f"{len(targets)} events of the same level catch link {link!r} of {describe(element)}; one has to"
+            )
+        else:
+            draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
+
+    def _throw(self, draft: Draft, level: Level, element: Element, triggers: Sequence[Trigger]) -> bool:
+        """Adds an event that is caught around; False if it throws nothing, or nobody catches it."""
+        trigger = first_of(triggers, THROWN)
+        if trigger is None:
+            return False
+        exits = level.scope.catchers.find(trigger)
+        self.thrown.update(exits)
+        if len(exits) == 1:
+            self._pass(draft, level, element, self._node(level, element, NodeKind.THROW, throws=exits[0]))
+        elif exits:
+            self._throw_to_any(draft, level, element, exits)
+        elif trigger.kind == "cancel":
+            self._findings.refuse(
+                id_of(element), f"{describe(element)} needs a cancel event on a transaction around it"
+            )
+        elif trigger.kind == "error":
+            self._findings.note(id_of(element), f"nothing catches the error of {describe(element)}; it is a plain end")
+        return bool(exits)
+
+    def _throw_to_any(self, draft: Draft, level: Level, element: Element, exits: Sequence[str]) -> None:
+        """One of several may catch it, as it does not say what it is."""
+        choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
+        after = None
+        if level.scope.flows.leaving(id_of(element)):
+            after = Node(id=f"{choice.id}#thrown", kind=NodeKind.SILENT, described=choice.described)
+            self._pass(draft, level, element, after)
+        for number, throws in enumerate(exits):
+            throw = Node(
+                id=f"{choice.id}#throw{number}", kind=NodeKind.THROW, throws=throws, described=choice.described
+            )
+            draft.connect(Port(node=choice), draft.add(throw).id)
+            if after is not None:
+                draft.connect(Port(node=throw), after.id)
+
+    def _note_compensation(self, element: Element, triggers: Sequence[Trigger]) -> None:
+        if first_of(triggers, ("compensate", "cancel")) is not None:
+            self._compensations[id_of(element)] = describe(element)
+
+    def _node(self, level: Level, element: Element, kind: NodeKind, throws: str = "") -> Node:
+        return Node(
+            id=level.scope.prefix + id_of(element),
+            kind=kind,
+            name=name_of(element),
+            throws=throws,
+            described=describe(element),
+        )
+
+    def _pass(self, draft: Draft, level: Level, element: Element, node: Node) -> None:
+        scope = level.scope
+        lead_on(draft, Port(node=draft.add(node)), scope.flows.leaving(id_of(element)), "", scope.prefix)

@@ -1,0 +1,73 @@
+"""Event sub-processes: they watch their level, and interrupt it or run beside it.
+
+A level that has some becomes a block that they leave by exits: first one with those that do not interrupt, around that
+one with those that do, so that they take everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.draft import Budget, Draft, Port
+from workflows.formats.bpmn.elements import children, describe, flag, id_of
+from workflows.formats.bpmn.findings import Findings
+from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """An event sub-process that was read.
+
+    Attributes:
+        exits: Its start events.
+        node: What it does.
+    """
+
+    exits: tuple[Exit, ...]
+    node: Node
+
+
+def watch(
+    graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
+) -> FlowGraph:
+    """The graph with event sub-processes around it.
+
+    Args:
+        graph: What is watched; unchanged without watchers and ending.
+        watchers: All interrupting, or none of them.
+        role: Part of the ids of what is made.
+        budget: Counts nodes.
+        findings: Told of problems.
+        ending: An exit by which the graph ends itself and its event sub-processes; may be empty.
+    """
+    if not watchers and not ending:
+        return graph
+    draft = Draft(graph.id, graph.name, budget)
+    start = draft.add(Node(id=f"{graph.id}#{role}-start", kind=NodeKind.START, described=f"start of {graph.id}"))
+    exits = [exit_ for watcher in watchers for exit_ in watcher.exits]
+    if ending:
+        exits.append(Exit(id=ending, name="terminate", is_thrown=True))
+    block = Block(graph=replace(graph, id=f"{graph.id}#{role}"), exits=tuple(exits))
+    described = f"content of {graph.id}"
+    node = draft.add(Node(id=f"{graph.id}#{role}", kind=NodeKind.BLOCK, block=block, described=described))
+    draft.connect(Port(node=start), node.id)
+    for watcher in watchers:
+        draft.add(watcher.node)
+        for exit_ in watcher.exits:
+            draft.connect(Port(node=node, exit=exit_.id), watcher.node.id)
+    return draft.finish(findings)
+
+
+def interrupts(element: Element, findings: Findings) -> bool:
+    """Whether an event sub-process interrupts its level; problems if it does not say when it starts."""
+    starts = [
+        flag(start, "isInterrupting", default=True) or next(children(start, "errorEventDefinition"), None) is not None
+        for start in children(element, "startEvent")
+    ]
+    if not starts:
+        findings.refuse(id_of(element), f"{describe(element)} has no start event, so nothing says when it happens")
+    if len(set(starts)) > 1:
+        findings.refuse(id_of(element), f"{describe(element)} has start events that interrupt and others that do not")
+    return all(starts)

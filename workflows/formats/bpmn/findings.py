@@ -1,0 +1,58 @@
+"""What a reader has to say about a file: problems, which refuse it, and notices."""
+
+from __future__ import annotations
+
+from workflows.errors import ModelRefused
+from workflows.model import Notice
+
+MOST_LISTED = 200
+_LONGEST_ID = 200
+_LONGEST_MESSAGE = 1_000
+
+
+class Findings:
+    """Collects problems and notices of one file, each once, in the order of their discovery."""
+
+    def __init__(self) -> None:
+        self._problems: dict[tuple[str, str], None] = {}
+        self._notices: dict[Notice, None] = {}
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """All notices, the first ones if they are many."""
+        listed = list(self._notices)[:MOST_LISTED]
+        if len(self._notices) > len(listed):
+            listed.append(Notice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))
+        return tuple(listed)
+
+    def refuse(self, element: str, message: str) -> None:
+        """A problem: the model would not mean what it says. Reading goes on, so that others are found too."""
+        self._problems[element[:_LONGEST_ID], _cut(message)] = None
+
+    def note(self, element: str, message: str) -> None:
+        """Something was left out, or read in a way that one should know."""
+        self._notices[Notice(element=element[:_LONGEST_ID], message=_cut(message))] = None
+
+    def finish(self) -> None:
+        """Nothing more will be found.
+
+        Raises:
+            ModelRefused: There were problems.
+        """
+        if self._problems:
+            raise self._refusal()
+
+    def refusal(self, element: str, message: str) -> ModelRefused:
+        """All problems so far and this one, after which nothing can be read."""
+        self.refuse(element, message)
+        return self._refusal()
+
+    def _refusal(self) -> ModelRefused:
+        listed = list(self._problems)[:MOST_LISTED]
+        if len(self._problems) > len(listed):
+            listed.append(("", f"and {len(self._problems) - len(listed):,} problems more"))
+        return ModelRefused(listed)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."

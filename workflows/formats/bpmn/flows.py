@@ -1,0 +1,154 @@
+"""Sequence flows: what leads from where to where, as far as the file says so in one way or another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.document import Document, resolve
+from workflows.formats.bpmn.elements import children, descendants, id_of, is_flow_node, kind_of, text_of
+from workflows.formats.bpmn.findings import Findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceFlow:
+    """An arrow.
+
+    Attributes:
+        id: Unique in its process.
+        source: Id of a flow node.
+        target: Id of a flow node.
+        is_conditional: Whether it is taken only at times.
+    """
+
+    id: str
+    source: str
+    target: str
+    is_conditional: bool = False
+
+
+class FlowTable:
+    """The flows of one process and of all that is in it.
+
+    Args:
+        process: The process.
+        document: Its file, in which flows of the process may also stand elsewhere.
+        findings: Told of what had to be repaired, and of what could not be.
+    """
+
+    def __init__(self, process: Element, document: Document, findings: Findings) -> None:
+        self._findings, self._document = findings, document
+        self._leaving: dict[str, list[SequenceFlow]] = defaultdict(list)
+        self._arriving: dict[str, list[SequenceFlow]] = defaultdict(list)
+        nodes = [element for element in descendants(process) if is_flow_node(kind_of(element)) and id_of(element)]
+        self._nodes = dict.fromkeys(id_of(element) for element in nodes)
+        self._sources = _mentions(nodes, "outgoing")
+        self._targets = _mentions(nodes, "incoming")
+        self._taken: dict[str, SequenceFlow] = {}
+        own = [element for element in descendants(process) if kind_of(element) == "sequenceFlow"]
+        for number, element in enumerate(own):
+            self._read(element, number)
+        self._read_strays(own, document)
+        self._read_mentions(document)
+
+    def leaving(self, node: str) -> list[SequenceFlow]:
+        """The flows out of a node, in the order of the file."""
+        return self._leaving.get(node, [])
+
+    def arriving(self, node: str) -> list[SequenceFlow]:
+        """The flows into a node, in the order of the file."""
+        return self._arriving.get(node, [])
+
+    def _read(self, element: Element, number: int) -> None:
+        own = id_of(element) or f"sequenceFlow#{number}"
+        source = self._end(element, own, "sourceRef", self._sources)
+        target = self._end(element, own, "targetRef", self._targets)
+        if source is None and target is None:
+            self._findings.note(own, "this flow has neither a source nor a target in the process and is left out")
+        elif source is None or target is None:
+            end, attribute = ("source", "sourceRef") if source is None else ("target", "targetRef")
+            other = self._document.find(element.get(attribute, ""))
+            if other is not None and not is_flow_node(kind_of(other)):
+                self._findings.refuse(id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it")
+            self._findings.refuse(
+                own,
+                f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is no activity, event or gateway "
+                f"of the process; connect it or remove it",
+            )
+        else:
+            self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
+
+    def _end(self, element: Element, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
+        """An end of a flow as written; else as the one node has it that mentions the flow."""
+        written = resolve(element.get(attribute, ""), self._nodes)
+        if written is not None:
+            return written
+        mentioned = mentions.get(own, [])
+        if len(mentioned) != 1:
+            return None
+        self._findings.note(own, f"{attribute} is missing; {mentioned[0]}, which mentions the flow, is taken for it")
+        return mentioned[0]
+
+    def _take(self, flow: SequenceFlow) -> None:
+        other = self._taken.get(flow.id)
+        if other is not None:
+            if (other.source, other.target) == (flow.source, flow.target):
+                self._findings.note(flow.id, "this flow stands twice in the file and is read once")
+                return
+            self._findings.note(flow.id, "several flows have this id; they are told apart by their ends")
+            flow = SequenceFlow(
+                id=f"{flow.id}#{len(self._taken)}",
+                source=flow.source,
+                target=flow.target,
+                is_conditional=flow.is_conditional,
+            )
+        self._taken[flow.id] = flow
+        self._leaving[flow.source].append(flow)
+        self._arriving[flow.target].append(flow)
+
+    def _read_strays(self, own: Iterable[Element], document: Document) -> None:
+        """Flows that stand in another process, although both ends are in this one, and only in this one."""
+        seen = {id(element) for element in own}
+        for source in self._nodes:
+            for element in document.flows_from(source):
+                target = resolve(element.get("targetRef", ""), self._nodes)
+                if id(element) in seen or target is None or id_of(element) in self._taken:
+                    continue
+                if document.is_repeated(source) or document.is_repeated(target):
+                    continue
+                name = id_of(element) or f"sequenceFlow#{source}-{target}"
+                self._findings.note(name, "this flow stands in another process than its ends")
+                flow = SequenceFlow(id=name, source=source, target=target, is_conditional=_is_conditional(element))
+                self._take(flow)
+
+    def _read_mentions(self, document: Document) -> None:
+        """Flows that only the nodes know of."""
+        for own in self._sources:
+            if own not in self._targets or resolve(own, self._taken) is not None or document.find(own) is not None:
+                continue
+            sources, targets = self._sources[own], self._targets[own]
+            if len(sources) == 1 and len(targets) == 1:
+                self._findings.note(own, f"this flow is only mentioned, by {sources[0]} and by {targets[0]}")
+                self._take(SequenceFlow(id=own, source=sources[0], target=targets[0]))
+
+
+def _mentions(nodes: Iterable[Element], kind: str) -> dict[str, list[str]]:
+    """Flow -> the nodes that name it in their ``incoming`` or ``outgoing``."""
+    mentions: dict[str, list[str]] = defaultdict(list)
+    for node, flow in _iterate_mentions(nodes, kind):
+        if node not in mentions[flow]:
+            mentions[flow].append(node)
+    return dict(sorted(mentions.items()))
+
+
+def _iterate_mentions(nodes: Iterable[Element], kind: str) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for mention in children(node, kind):
+            if text_of(mention):
+                yield id_of(node), text_of(mention)
+
+
+def _is_conditional(element: Element) -> bool:
+    return next(children(element, "conditionExpression"), None) is not None

@@ -1,0 +1,103 @@
+"""What several flows out of a node mean.
+
+- Out of an activity or event, flows without a condition are all taken (parallel). Of those with one, any are taken
+  (inclusive); the default one only if none of the others with a condition is. Where other flows are taken anyway, it
+  may be that none of those with a condition is.
+- Out of an exclusive or event-based gateway, one is taken. Out of a parallel one, all.
+- Out of an inclusive one, any are taken, one at least; the default one if and only if no other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workflows.formats.bpmn.draft import Draft, Port
+from workflows.formats.bpmn.flows import SequenceFlow
+from workflows.nets.graph import Node, NodeKind
+
+KIND_OF_GATEWAY = {
+    "exclusiveGateway": NodeKind.EXCLUSIVE,
+    "eventBasedGateway": NodeKind.EXCLUSIVE,
+    "parallelGateway": NodeKind.PARALLEL,
+    "inclusiveGateway": NodeKind.INCLUSIVE,
+}
+
+
+def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+    """Connects an activity, an event or an exit with what follows it; of several flows a gateway is made.
+
+    Args:
+        draft: Where to.
+        port: Where the flows leave. Without any, a start or an exit leads to a made end.
+        flows: Those that leave.
+        default: Id of the default flow; may be empty.
+        prefix: Of the ids of nodes.
+    """
+    if not flows:
+        if port.exit or port.node.kind is NodeKind.START:
+            draft.connect(port, _make(draft, port, NodeKind.END, "end").node.id)
+    elif len(flows) == 1:
+        draft.connect(port, prefix + flows[0].target, prefix + flows[0].id)
+    else:
+        _split(draft, port, flows, default, prefix)
+
+
+def lead_on_from_gateway(draft: Draft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+    """Connects a gateway with what follows it. An inclusive one with a default flow leaves the choice to a made one."""
+    port = Port(node=gateway)
+    others = [flow for flow in flows if flow.id != default]
+    if not flows:
+        draft.connect(port, _make(draft, port, NodeKind.END, "end").node.id)
+    elif gateway.kind is NodeKind.INCLUSIVE and others and len(others) < len(flows):
+        defaults = [flow for flow in flows if flow.id == default]
+        choice = _make(draft, port, NodeKind.EXCLUSIVE, "default")
+        draft.connect(port, choice.node.id)
+        _connect_all(draft, choice, defaults, prefix)
+        _choose_any(draft, choice, others, prefix)
+    else:
+        _connect_all(draft, port, flows, prefix)
+
+
+def _split(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+    """What several flows out of an activity or event mean."""
+    defaults = [flow for flow in flows if flow.id == default]
+    conditional = [flow for flow in flows if flow.is_conditional and flow.id != default]
+    always = [flow for flow in flows if not flow.is_conditional and flow.id != default]
+    if not conditional:
+        always, defaults = list(flows), []
+    start = port
+    if always:
+        start = _make(draft, port, NodeKind.PARALLEL, "split")
+        draft.connect(port, start.node.id)
+        _connect_all(draft, start, always, prefix)
+    if not conditional:
+        return
+    if always or defaults:
+        choice = _make(draft, port, NodeKind.EXCLUSIVE, "default")
+        draft.connect(start, choice.node.id)
+        _connect_all(draft, choice, defaults, prefix)
+        if not defaults:
+            draft.connect(choice, _make(draft, port, NodeKind.END, "none").node.id)
+        start = choice
+    _choose_any(draft, start, conditional, prefix)
+
+
+def _choose_any(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
+    """Any of the flows, one at least."""
+    if len(flows) > 1:
+        choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
+        draft.connect(port, choice.node.id)
+        port = choice
+    _connect_all(draft, port, flows, prefix)
+
+
+def _connect_all(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
+    for flow in flows:
+        draft.connect(port, prefix + flow.target, prefix + flow.id)
+
+
+def _make(draft: Draft, port: Port, kind: NodeKind, role: str) -> Port:
+    """A node that only says what the flows mean."""
+    identity = port.exit or port.node.id
+    described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
+    return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

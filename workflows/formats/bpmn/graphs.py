@@ -1,0 +1,320 @@
+"""From levels of a process to flow graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.activities import Labels, check_quantities, repeat_of
+from workflows.formats.bpmn.document import Document, has_content
+from workflows.formats.bpmn.draft import Budget, Draft, Port
+from workflows.formats.bpmn.elements import (
+    CALL,
+    GATEWAYS,
+    children,
+    describe,
+    flag,
+    id_of,
+    is_activity,
+    is_sub_process,
+    kind_of,
+    name_of,
+)
+from workflows.formats.bpmn.event_nodes import EventReader
+from workflows.formats.bpmn.event_sub_processes import Watcher, interrupts, watch
+from workflows.formats.bpmn.findings import Findings
+from workflows.formats.bpmn.flows import FlowTable
+from workflows.formats.bpmn.gateways import KIND_OF_GATEWAY, lead_on, lead_on_from_gateway
+from workflows.formats.bpmn.levels import Level, LevelReader, Scope
+from workflows.formats.bpmn.triggers import Catchers, catchers_of, exit_of
+from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
+
+MOST_LEVELS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """What an activity does: an event, nothing, or a graph."""
+
+    label: str | None = None
+    graph: FlowGraph | None = None
+
+
+class GraphReader:
+    """Reads one process with all that is in it and all that it calls.
+
+    Args:
+        document: The file.
+        labels: Of activities.
+        findings: Told of what is left out or wrong.
+
+    Attributes:
+        events: Id of an activity of the process itself -> the event type that it emits.
+    """
+
+    def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
+        self.events: dict[str, str] = {}
+        self._document = document
+        self._labels = labels
+        self._findings = findings
+        self._budget = Budget(findings)
+        self._levels = LevelReader(document, findings, self._budget)
+        self._events = EventReader(document, findings)
+        self._tables: dict[int, FlowTable] = {}
+
+    def read_process(self, process: Element) -> FlowGraph:
+        """The graph of a process; of worth only if no problems were found."""
+        graph = self._read_scope(
+            Scope(
+                element=process,
+                identity=id_of(process) or "process",
+                prefix="",
+                flows=self._flows_of(process),
+                catchers=Catchers(),
+                calls=((id_of(process), ""),),
+            )
+        )
+        self._events.check_compensation(self._levels.handlers)
+        return replace(graph, name=self._document.title_of(process))
+
+    def _flows_of(self, process: Element) -> FlowTable:
+        if id(process) not in self._tables:
+            self._tables[id(process)] = FlowTable(process, self._document, self._findings)
+        return self._tables[id(process)]
+
+    # Scopes
+
+    def _read_scope(self, scope: Scope) -> FlowGraph:
+        """A process or sub-process, with its event sub-processes."""
+        if scope.depth > MOST_LEVELS:
+            raise self._findings.refusal(
+                id_of(scope.element), f"sub-processes and calls are nested more than {MOST_LEVELS} deep"
+            )
+        level = self._levels.read(scope)
+        cutting = [part for part in level.event_sub_processes if interrupts(part, self._findings)]
+        others = [part for part in level.event_sub_processes if part not in cutting]
+        around = self._within(scope, cutting)
+        terminator = f"{scope.identity}#terminate" if level.event_sub_processes else ""
+        inside = replace(self._within(around, others), terminator=terminator)
+        level = replace(level, scope=inside)
+        is_ad_hoc = kind_of(scope.element) == "adHocSubProcess"
+        graph = self._read_ad_hoc(level) if is_ad_hoc else self._read_level(level, scope.identity)
+        beside = [self._read_watcher(part, around) for part in others]
+        graph = watch(graph, beside, "watched", self._budget, self._findings)
+        instead = [self._read_watcher(part, scope) for part in cutting]
+        ending = terminator if terminator in self._events.thrown else ""
+        return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
+
+    def _within(self, scope: Scope, event_sub_processes: list[Element]) -> Scope:
+        """The scope, watched by event sub-processes."""
+        starts = [start for part in event_sub_processes for start in children(part, "startEvent")]
+        caught = catchers_of(starts, scope.prefix, self._document)
+        return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
+
+    def _read_watcher(self, element: Element, scope: Scope) -> Watcher:
+        exits = tuple(
+            exit_of(start, scope.prefix, self._document, self._events.thrown)
+            for start in children(element, "startEvent")
+        )
+        self._note_once(exits, scope.element)
+        graph = self._read_scope(self._below(element, scope))
+        node = Node(
+            id=scope.prefix + id_of(element),
+            kind=NodeKind.BLOCK,
+            name=name_of(element),
+            block=Block(graph=graph),
+            described=describe(element),
+        )
+        return Watcher(exits=exits, node=node)
+
+    def _below(self, element: Element, scope: Scope) -> Scope:
+        return replace(
+            scope, element=element, identity=scope.prefix + id_of(element), depth=scope.depth + 1, terminator=""
+        )
+
+    def _read_level(self, level: Level, identity: str) -> FlowGraph:
+        """What is drawn, from its starts to its ends."""
+        draft = Draft(identity, name_of(level.scope.element), self._budget)
+        for element in level.nodes.values():
+            kind = kind_of(element)
+            if is_activity(kind):
+                self._add_activity(draft, level, element)
+            elif kind in GATEWAYS:
+                self._add_gateway(draft, level, element)
+            else:
+                self._events.add_event(draft, level, element)
+        self._start(draft, level)
+        return draft.finish(self._findings)
+
+    def _start(self, draft: Draft, level: Level) -> None:
+        """Start events start, or what creates instances; else all that no flow leads to, at once."""
+        prefix = level.scope.prefix
+        roots = [element for own, element in level.nodes.items() if not self._events.is_led_to(level, own)]
+        creating = [element for element in roots if flag(element, "instantiate", default=False)]
+        for element in creating:
+            start = Node(id=f"{prefix}{id_of(element)}#start", kind=NodeKind.START, described=describe(element))
+            draft.connect(Port(node=draft.add(start)), prefix + id_of(element))
+        if creating or any(kind_of(element) == "startEvent" for element in level.nodes.values()):
+            return
+        if not roots:
+            self._findings.refuse(
+                id_of(level.scope.element),
+                f"nothing starts {describe(level.scope.element)}: flows lead to all of its elements; add a start event",
+            )
+        start = Node(id=f"{draft.identity}#start", kind=NodeKind.START, described=f"start of {draft.identity}")
+        port = Port(node=draft.add(start))
+        if len(roots) > 1:
+            split = Node(id=f"{draft.identity}#all", kind=NodeKind.PARALLEL, described=start.described)
+            draft.connect(port, draft.add(split).id)
+            port = Port(node=split)
+        for element in roots:
+            draft.connect(port, prefix + id_of(element))
+
+    def _read_ad_hoc(self, level: Level) -> FlowGraph:
+        """Any number of the fragments in any order; at once, where they are more than an event and not in sequence."""
+        scope = level.scope
+        self._findings.note(
+            id_of(scope.element), f"{describe(scope.element)}: its activities come in any order, any number of times"
+        )
+        identity = scope.identity
+        choice = Draft(f"{identity}#any", "", self._budget)
+        start = choice.add(Node(id=f"{identity}#any-start", kind=NodeKind.START, described=describe(scope.element)))
+        gateway = choice.add(Node(id=f"{identity}#any", kind=NodeKind.EXCLUSIVE, described=describe(scope.element)))
+        choice.connect(Port(node=start), gateway.id)
+        is_single = True
+        for fragment in level.fragments():
+            first = next(iter(fragment.nodes.values()))
+            identifier = f"{scope.prefix}{id_of(first)}#fragment"
+            graph = self._read_level(fragment, identifier)
+            is_single = is_single and sum(node.kind in _WITH_CONTENT for node in graph.nodes) <= 1
+            is_single = is_single and all(node.block is None or _is_single(node.block) for node in graph.nodes)
+            block = Block(graph=graph)
+            node = Node(id=identifier, kind=NodeKind.BLOCK, block=block, described=describe(first))
+            choice.connect(Port(node=gateway), choice.add(node).id)
+        is_sequence = scope.element.get("ordering", "Parallel") == "Sequential"
+        repeat = Repeat(least=0, is_parallel=not is_sequence and not is_single)
+        block = Block(graph=choice.finish(self._findings), repeat=repeat)
+        draft = Draft(identity, name_of(scope.element), self._budget)
+        node = Node(id=f"{identity}#ad-hoc", kind=NodeKind.BLOCK, block=block, described=describe(scope.element))
+        start = draft.add(Node(id=f"{identity}#start", kind=NodeKind.START, described=describe(scope.element)))
+        draft.connect(Port(node=start), draft.add(node).id)
+        return draft.finish(self._findings)
+
+    # Gateways and activities
+
+    def _add_gateway(self, draft: Draft, level: Level, element: Element) -> None:
+        kind = kind_of(element)
+        if kind not in KIND_OF_GATEWAY:
+            self._findings.refuse(
+                id_of(element),
+                f"{describe(element)}: complex gateways are not read; use exclusive, inclusive or parallel ones",
+            )
+            return
+        prefix, flows = level.scope.prefix, level.scope.flows
+        leaving = flows.leaving(id_of(element))
+        is_all = element.get("eventGatewayType") == "Parallel" and flag(element, "instantiate", default=False)
+        gateway = Node(
+            id=prefix + id_of(element),
+            kind=NodeKind.PARALLEL if is_all else KIND_OF_GATEWAY[kind],
+            name=name_of(element),
+            described=describe(element),
+        )
+        if not leaving:
+            self._findings.note(id_of(element), f"no flow leaves {describe(element)}; it is an end")
+        lead_on_from_gateway(draft, draft.add(gateway), leaving, element.get("default", ""), prefix)
+
+    def _add_activity(self, draft: Draft, level: Level, element: Element) -> None:
+        scope, own = level.scope, id_of(element)
+        boundary = level.boundary.get(own, [])
+        check_quantities(element, self._findings)
+        catchers = catchers_of(boundary, scope.prefix, self._document)
+        inner = replace(scope, catchers=Catchers(catchers, scope.catchers)) if catchers else scope
+        content = self._read_content(element, inner)
+        if content.label is not None and not scope.prefix:
+            self.events[own] = content.label
+        exits = tuple(exit_of(event, scope.prefix, self._document, self._events.thrown) for event in boundary)
+        self._note_once(exits, element)
+        repeat = repeat_of(element, content.graph is None, self._findings)
+        node = draft.add(_activity_node(scope.prefix, element, content, exits, repeat))
+        lead_on(draft, Port(node=node), scope.flows.leaving(own), element.get("default", ""), scope.prefix)
+        for event in boundary:
+            port = Port(node=node, exit=scope.prefix + id_of(event))
+            lead_on(draft, port, scope.flows.leaving(id_of(event)), "", scope.prefix)
+
+    def _read_content(self, element: Element, scope: Scope) -> _Content:
+        kind = kind_of(element)
+        if kind == CALL:
+            called = self._document.find(element.get("calledElement", ""))
+            if called is not None and kind_of(called) == "process":
+                return self._call(element, called, scope)
+            if not has_content(element):
+                return _Content(label=self._labels.label_of(element))
+        elif not is_sub_process(kind):
+            return _Content(label=self._labels.label_of(element))
+        if has_content(element):
+            return _Content(graph=self._read_scope(self._below(element, scope)))
+        if self._labels.is_mapped(element):
+            return _Content(label=self._labels.label_of(element))
+        self._findings.note(
+            id_of(element), f"{describe(element)} has no content in the file; it is silent, unless a mapping names it"
+        )
+        return _Content()
+
+    def _call(self, element: Element, called: Element, scope: Scope) -> _Content:
+        target = id_of(called)
+        if not has_content(called):
+            self._findings.note(
+                id_of(element), f"{describe(element)} calls process {target!r}, which is empty; it is read as a task"
+            )
+            return _Content(label=self._labels.label_of(element))
+        path = [process for process, _ in scope.calls]
+        if target in path:
+            start = path.index(target)
+            steps = [*scope.calls[start + 1 :], (target, describe(element))]
+            cycle = target + "".join(f" -> {process} (by {by})" for process, by in steps)
+            self._findings.refuse(id_of(element), f"processes call each other in a cycle, which has no end: {cycle}")
+            return _Content()
+        prefix = f"{scope.prefix}{id_of(element)}/"
+        inner = replace(
+            scope,
+            element=called,
+            identity=prefix + target,
+            prefix=prefix,
+            flows=self._flows_of(called),
+            calls=(*scope.calls, (target, describe(element))),
+            depth=scope.depth + 1,
+            terminator="",
+        )
+        return _Content(graph=self._read_scope(inner))
+
+    def _note_once(self, exits: tuple[Exit, ...], element: Element) -> None:
+        for exit_ in exits:
+            if not exit_.is_interrupting and not exit_.is_thrown:
+                own = exit_.id.rpartition("/")[2]
+                self._findings.note(own, f"this event happens at most once whenever {describe(element)} is active")
+
+
+_WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
+
+
+def _is_single(block: Block) -> bool:
+    """Whether a block is one activity and nothing else that could be cut short or run beside it."""
+    return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
+
+
+def _activity_node(
+    prefix: str, element: Element, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
+) -> Node:
+    """One node where that is enough, else a block."""
+    identity, name, described = prefix + id_of(element), name_of(element), describe(element)
+    kind = NodeKind.SILENT if content.label is None else NodeKind.ACTIVITY
+    graph = content.graph
+    if graph is None and not exits and repeat is None:
+        return Node(id=identity, kind=kind, name=name, label=content.label, described=described)
+    if graph is None:
+        start = Node(id=f"{identity}#start", kind=NodeKind.START, described=described)
+        task = Node(id=f"{identity}#task", kind=kind, name=name, label=content.label, described=described)
+        flow = Flow(id=f"{identity}#flow", source=start.id, target=task.id)
+        graph = FlowGraph(id=identity, name=name, nodes=(start, task), flows=(flow,))
+    block = Block(graph=graph, exits=exits, repeat=repeat)
+    return Node(id=identity, kind=NodeKind.BLOCK, name=name, block=block, described=described)

@@ -1,0 +1,251 @@
+"""Levels: what stands directly in a process or sub-process, sorted by what becomes of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.document import EVENT_DEFINITION, Document, resolve
+from workflows.formats.bpmn.draft import Budget
+from workflows.formats.bpmn.elements import (
+    SUB_PROCESSES,
+    children,
+    describe,
+    flag,
+    id_of,
+    is_activity,
+    is_flow_node,
+    is_without_meaning,
+    kind_of,
+)
+from workflows.formats.bpmn.findings import Findings
+from workflows.formats.bpmn.flows import FlowTable
+from workflows.formats.bpmn.triggers import Catchers, link_of, triggers_of
+
+_CHOREOGRAPHY = frozenset({"choreographyTask", "subChoreography", "callChoreography"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A process or sub-process, and what is around it.
+
+    Attributes:
+        element: The XML element.
+        identity: Id of its graph.
+        prefix: Of all ids in it; the path of the calls that lead here.
+        flows: Those of the process that it is in.
+        catchers: The events around that catch what is thrown in it.
+        calls: Process -> the call activity by which it was left, in words; the last one is being read.
+        depth: How many levels are around.
+        terminator: The exit that ends it with its event sub-processes; empty where it has none.
+    """
+
+    element: Element
+    identity: str
+    prefix: str
+    flows: FlowTable
+    catchers: Catchers
+    calls: tuple[tuple[str, str], ...] = ()
+    depth: int = 0
+    terminator: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The elements of a scope.
+
+    Attributes:
+        scope: Where.
+        nodes: Those that tokens run through, by id; boundary events and event sub-processes are not among them.
+        boundary: Id of an activity -> the events on it.
+        event_sub_processes: Those.
+        links: Name of a link -> the events that catch it.
+    """
+
+    scope: Scope
+    nodes: dict[str, Element]
+    boundary: dict[str, list[Element]]
+    event_sub_processes: tuple[Element, ...] = ()
+    links: Mapping[str, list[str]]
+
+    def fragments(self) -> tuple[Level, ...]:
+        """The parts that no flow connects, each by itself, in the order of the file."""
+        hosts = {id_of(event): host for host, events in self.boundary.items() for event in events}
+        part: dict[str, str] = {own: own for own in self.nodes}
+
+        def root_of(own: str) -> str:
+            while part[own] != own:
+                part[own] = part[part[own]]
+                own = part[own]
+            return own
+
+        for own in (*self.nodes, *hosts):
+            for flow in self.scope.flows.leaving(own):
+                if flow.target in part:
+                    part[root_of(flow.target)] = root_of(hosts.get(own, own))
+        members: dict[str, dict[str, Element]] = defaultdict(dict)
+        for own, element in self.nodes.items():
+            members[root_of(own)][own] = element
+        return tuple(replace(self, nodes=nodes, event_sub_processes=()) for nodes in members.values())
+
+
+class LevelReader:
+    """Sorts the elements of scopes, and mends what can be mended.
+
+    Args:
+        document: The file.
+        findings: Told of what is left out or wrong.
+        budget: Bounds the work.
+
+    Attributes:
+        handlers: The compensation handlers that were left out.
+    """
+
+    def __init__(self, document: Document, findings: Findings, budget: Budget) -> None:
+        self._budget = budget
+        self.handlers: list[str] = []
+        self._document = document
+        self._findings = findings
+        self._owners: dict[str, Element] = {}
+
+    def read(self, scope: Scope) -> Level:
+        """The level of a scope."""
+        elements = self._identified(scope)
+        handlers = self._handlers(scope, elements)
+        nodes: dict[str, Element] = {}
+        event_sub_processes = []
+        for element in elements:
+            kind = kind_of(element)
+            if id_of(element) in handlers:
+                self._leave_out_handler(element)
+            elif kind in SUB_PROCESSES and flag(element, "triggeredByEvent", default=False):
+                event_sub_processes.append(element)
+                self._check_unconnected(element, scope)
+            elif kind != "boundaryEvent":
+                nodes[id_of(element)] = element
+        boundary = self._boundary(scope, elements, nodes, handlers)
+        level = Level(
+            scope=scope,
+            nodes=nodes,
+            boundary=boundary,
+            event_sub_processes=tuple(event_sub_processes),
+            links=self._links(nodes),
+        )
+        self._check_borders(level)
+        return level
+
+    def _identified(self, scope: Scope) -> list[Element]:
+        """The flow nodes, each with an id of its own."""
+        elements = []
+        for number, element in enumerate(scope.element):
+            kind = kind_of(element)
+            self._budget.work(id_of(element))
+            if is_flow_node(kind):
+                self._identify(element, scope, number)
+                elements.append(element)
+            elif kind in _CHOREOGRAPHY:
+                self._findings.refuse(id_of(element), f"<{kind}> is part of a choreography, which is not read")
+            elif kind and not is_without_meaning(kind) and not kind.endswith(EVENT_DEFINITION):
+                self._findings.note(id_of(element) or id_of(scope.element), f"<{kind}> is not known and is left out")
+        return elements
+
+    def _identify(self, element: Element, scope: Scope, number: int) -> None:
+        own = id_of(element)
+        if not own:
+            element.set("id", f"{id_of(scope.element)}#{number}")
+            self._findings.note(id_of(scope.element), f"{describe(element)} has no id; this one is made")
+        elif self._owners.setdefault(scope.prefix + own, element) is not element:
+            if scope.flows.leaving(own) or scope.flows.arriving(own):
+                other = describe(self._owners[scope.prefix + own])
+                self._findings.refuse(own, f"{describe(element)} and {other} have one id, and flows name it")
+            element.set("id", f"{own}#{number}")
+            self._findings.note(own, f"this id stands twice; {describe(element)} is told apart")
+
+    def _handlers(self, scope: Scope, elements: Iterable[Element]) -> set[str]:
+        """What is done for compensation only: marked so, or tied to a compensation event."""
+        triggers = {
+            id_of(element)
+            for element in elements
+            if kind_of(element) == "boundaryEvent"
+            and any(trigger.kind == "compensate" for trigger in triggers_of(element, self._document))
+        }
+        tied = {
+            association.get("targetRef", "").strip()
+            for association in children(scope.element, "association")
+            if association.get("sourceRef", "").strip() in triggers
+        }
+        handlers = set(triggers)
+        for element in elements:
+            own = id_of(element)
+            is_marked = flag(element, "isForCompensation", default=False)
+            if not is_activity(kind_of(element)) or not (is_marked or own in tied):
+                is_handler = self._starts_with_compensation(element)
+            else:
+                is_handler = not scope.flows.arriving(own) and not scope.flows.leaving(own)
+                if is_marked and not is_handler:
+                    self._findings.note(own, f"{describe(element)} is for compensation, but flows lead through it")
+            if is_handler:
+                handlers.add(own)
+        return handlers
+
+    def _starts_with_compensation(self, element: Element) -> bool:
+        """Whether it is an event sub-process for compensation."""
+        return flag(element, "triggeredByEvent", default=False) and any(
+            trigger.kind == "compensate"
+            for start in children(element, "startEvent")
+            for trigger in triggers_of(start, self._document)
+        )
+
+    def _leave_out_handler(self, element: Element) -> None:
+        if kind_of(element) != "boundaryEvent":
+            self.handlers.append(id_of(element))
+            self._findings.note(id_of(element), f"{describe(element)} is for compensation only and is left out")
+
+    def _check_unconnected(self, element: Element, scope: Scope) -> None:
+        if scope.flows.leaving(id_of(element)) or scope.flows.arriving(id_of(element)):
+            self._findings.refuse(
+                id_of(element), f"{describe(element)} starts by an event; no flow leads to or from it"
+            )
+
+    def _boundary(
+        self, scope: Scope, elements: Iterable[Element], nodes: dict[str, Element], handlers: set[str]
+    ) -> dict[str, list[Element]]:
+        boundary: dict[str, list[Element]] = defaultdict(list)
+        for event in elements:
+            if kind_of(event) != "boundaryEvent" or id_of(event) in handlers:
+                continue
+            reference = event.get("attachedToRef", "")
+            host = resolve(reference, nodes)
+            if resolve(reference, handlers) is not None:
+                self._findings.note(id_of(event), f"{describe(event)} is left out with the activity that it is on")
+            elif host is None or not is_activity(kind_of(nodes[host])):
+                self._findings.refuse(
+                    id_of(event),
+                    f"{describe(event)} is on {reference!r} (attachedToRef), which is no activity of the same level",
+                )
+            else:
+                boundary[host].append(event)
+                if scope.flows.arriving(id_of(event)):
+                    self._findings.refuse(id_of(event), f"a flow leads to {describe(event)}; none can")
+        return dict(boundary)
+
+    def _links(self, nodes: dict[str, Element]) -> dict[str, list[str]]:
+        caught: dict[str, list[str]] = defaultdict(list)
+        for own, element in nodes.items():
+            link = link_of(element, self._document) if kind_of(element) == "intermediateCatchEvent" else None
+            if link is not None:
+                caught[link].append(own)
+        return dict(caught)
+
+    def _check_borders(self, level: Level) -> None:
+        """A flow stays in its level, and leads to something that tokens run through."""
+        for own in (*level.nodes, *(id_of(event) for events in level.boundary.values() for event in events)):
+            for flow in level.scope.flows.leaving(own):
+                if flow.target not in level.nodes:
+                    self._findings.refuse(
+                        flow.id,
+                        f"this flow leads from {flow.source} to {flow.target}, which is on another level, on the "
+                        f"border of an activity or for compensation; a flow stays within its process or sub-process",
+                    )

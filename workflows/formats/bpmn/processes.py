@@ -1,0 +1,84 @@
+"""Which process of a file is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element
+
+from workflows.formats.bpmn.document import Document, forms_of, has_content
+from workflows.formats.bpmn.elements import children, id_of, kind_of, name_of
+from workflows.formats.bpmn.findings import Findings
+from workflows.naming import normalised
+
+
+def choose_process(document: Document, chosen: str | None, findings: Findings) -> Element:
+    """The process of this id, or of the pool of this id or name; None: the only one that has content.
+
+    Raises:
+        ModelRefused: There is none, or more than one.
+    """
+    candidates = [process for process in document.processes if has_content(process)]
+    if chosen is None:
+        if len(candidates) == 1:
+            return candidates[0]
+        if not candidates:
+            raise findings.refusal("", _without_process(document))
+        listed = _list(document, candidates)
+        raise findings.refusal("", f"the file has {len(candidates)} processes; say which by its id: {listed}")
+    meant = _find(document, chosen)
+    if len(meant) == 1 and meant[0] in candidates:
+        return meant[0]
+    if len(meant) == 1:
+        raise findings.refusal(id_of(meant[0]), "this process is empty; give it activities, or choose another")
+    what = f"{len(meant)} processes are called" if meant else "there is no process"
+    raise findings.refusal("", f"{what} {chosen!r}; the file has {_list(document, candidates) or 'none'}")
+
+
+def note_collaboration(document: Document, findings: Findings) -> None:
+    """Says what of a collaboration is left out."""
+    for element in document.root:
+        if kind_of(element) in ("choreography", "globalChoreographyTask", "globalConversation"):
+            findings.note(id_of(element), f"{kind_of(element)} is left out: only one process is read")
+    for collaboration in children(document.root, "collaboration"):
+        flows = sum(1 for _ in children(collaboration, "messageFlow"))
+        if flows:
+            findings.note(id_of(collaboration), f"{flows} message {'flow is' if flows == 1 else 'flows are'} left out")
+        talks = sum(1 for _ in children(collaboration, "conversation", "subConversation", "callConversation"))
+        if talks:
+            findings.note(id_of(collaboration), "conversations are left out: only one process is read")
+
+
+def _find(document: Document, chosen: str) -> list[Element]:
+    """By the first way that finds any: id, id of the pool, name of the pool, name."""
+    name = normalised(chosen)
+    by_id = _processes_of(pool for pool in document.participants if id_of(pool) == chosen)
+    by_name = _processes_of(pool for pool in document.participants if name and name_of(pool) == name)
+    ways = (
+        [process for process in document.processes if id_of(process) == chosen],
+        [process for process in document.processes if id_of(process) in by_id],
+        [process for process in document.processes if id_of(process) in by_name],
+        [process for process in document.processes if name and name_of(process) == name],
+    )
+    return next((way for way in ways if way), [])
+
+
+def _processes_of(pools: Iterable[Element]) -> set[str]:
+    return {form for pool in pools for form in forms_of(pool.get("processRef", ""))}
+
+
+def _list(document: Document, processes: list[Element]) -> str:
+    titled = ((id_of(process), document.title_of(process)) for process in processes[:20])
+    listed = ", ".join(f"{own!r} ({title})" if title else repr(own) for own, title in titled)
+    return f"{listed}, ..." if len(processes) > 20 else listed
+
+
+def _without_process(document: Document) -> str:
+    kinds = {kind_of(element) for element in document.root}
+    if kinds & {"choreography", "globalChoreographyTask"}:
+        return "the file has a choreography, which is not read; a process with activities is"
+    parts = [kind_of(part) for collaboration in children(document.root, "collaboration") for part in collaboration]
+    if any(part.endswith("onversation") for part in parts):
+        return "the file has conversations, which are not read; a process with activities is"
+    if document.processes:
+        return "no process of the file has any activity, event or gateway in it"
+    return "the file has no process"

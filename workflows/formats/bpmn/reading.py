@@ -1,0 +1,57 @@
+"""BPMN 2.0 XML as a flow graph."""
+
+from __future__ import annotations
+
+from workflows.formats.bpmn.activities import Labels
+from workflows.formats.bpmn.diagram import read_diagram
+from workflows.formats.bpmn.document import Document
+from workflows.formats.bpmn.elements import CALL, SUB_PROCESSES, descendants, id_of, is_task, kind_of, name_of
+from workflows.formats.bpmn.endings import end_at_once
+from workflows.formats.bpmn.findings import Findings
+from workflows.formats.bpmn.graphs import GraphReader
+from workflows.formats.bpmn.processes import choose_process, note_collaboration
+from workflows.formats.mapping import unused_keys
+from workflows.formats.safe_xml import parse_xml
+from workflows.model import ModelFormat, ReadOptions, WorkflowModel
+
+
+def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
+    """One process of a BPMN 2.0 file, as a flow graph.
+
+    Events are emitted by tasks, and by call activities whose process is not in the file. What has no part in the order
+    of activities (data, lanes, annotations) is left out silently, what has a part beyond the process (message flows)
+    with a notice.
+
+    Raises:
+        ModelRefused: Not BPMN; several processes and none chosen; or elements whose meaning would be lost, all of them
+            listed.
+    """
+    findings = Findings()
+    document = Document(parse_xml(content), findings)
+    process = choose_process(document, options.process, findings)
+    note_collaboration(document, findings)
+    labels = Labels(mapping=options.mapping)
+    reader = GraphReader(document, labels, findings)
+    graph = reader.read_process(process)
+    findings.finish()
+    _note_unknown_names(document, labels, findings)
+    diagram = read_diagram(document, process, reader.events, findings)
+    return WorkflowModel(
+        name=document.title_of(process) or id_of(process),
+        format=ModelFormat.BPMN,
+        source=end_at_once(graph),
+        notices=findings.notices,
+        diagram=diagram,
+    )
+
+
+def _note_unknown_names(document: Document, labels: Labels, findings: Findings) -> None:
+    known = {
+        key
+        for process in document.processes
+        for element in descendants(process)
+        if is_task(kind_of(element)) or kind_of(element) == CALL or kind_of(element) in SUB_PROCESSES
+        for key in (id_of(element), name_of(element))
+    }
+    for notice in unused_keys(labels.mapping, known):
+        findings.note(notice.element, notice.message)

@@ -1,0 +1,69 @@
+"""Small BPMN files for tests, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from workflows.formats.bpmn.reading import read_bpmn
+from workflows.model import ReadOptions, WorkflowModel
+from workflows.nets.graph import FlowGraph
+from workflows.nets.token_game import words_of_graph
+
+MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
+
+
+def definitions(*parts: str, namespace: str = MODEL) -> bytes:
+    """A file with these parts."""
+    return f'<definitions xmlns="{namespace}">{"".join(parts)}</definitions>'.encode()
+
+
+def process(body: str, arrows: str = "", identity: str = "p", attributes: str = "") -> str:
+    """A process of elements and arrows."""
+    return f'<process id="{identity}" {attributes}>{body}{flows(arrows)}</process>'
+
+
+def sub_process(identity: str, body: str, arrows: str = "", attributes: str = "", kind: str = "subProcess") -> str:
+    """A sub-process of elements and arrows."""
+    return f'<{kind} id="{identity}" {attributes}>{body}{flows(arrows)}</{kind}>'
+
+
+def tasks(names: str) -> str:
+    """A task for each name, which is its id, too."""
+    return "".join(f'<task id="{name}"/>' for name in names.split())
+
+
+def flows(arrows: str) -> str:
+    """Sequence flows: ``A>B>C D?>E`` are three, that from D with a condition. Ids are like ``A-B``."""
+    written = []
+    for chain in arrows.split():
+        ends = chain.split(">")
+        for source, target in pairwise(ends):
+            condition = "<conditionExpression>c</conditionExpression>" if source.endswith("?") else ""
+            names = source.rstrip("?"), target.rstrip("?")
+            written.append(
+                f'<sequenceFlow id="{names[0]}-{names[1]}" sourceRef="{names[0]}" targetRef="{names[1]}">'
+                f"{condition}</sequenceFlow>"
+            )
+    return "".join(written)
+
+
+def boundary(identity: str, host: str, trigger: str = "<messageEventDefinition/>", attributes: str = "") -> str:
+    """An event on the border of an activity."""
+    return f'<boundaryEvent id="{identity}" attachedToRef="{host}" {attributes}>{trigger}</boundaryEvent>'
+
+
+def read(*parts: str, process: str | None = None, mapping: Mapping[str, str | None] | None = None) -> WorkflowModel:
+    """A file with these parts, as it is read."""
+    return read_bpmn(definitions(*parts), ReadOptions(process=process, mapping=mapping or {}))
+
+
+def words_of(model: WorkflowModel, length: int = 6) -> set[str]:
+    """The complete traces of a model, events separated by blanks."""
+    assert isinstance(model.source, FlowGraph)
+    return {" ".join(word) for word in words_of_graph(model.source, length)}
+
+
+def words(body: str, arrows: str = "", *others: str, length: int = 6) -> set[str]:
+    """The complete traces of a process of elements and arrows, other parts of the file beside it."""
+    return words_of(read(process(body, arrows), *others, process="p"), length)

@@ -1,0 +1,77 @@
+"""Mapping files: which event types the tasks of a model stand for.
+
+A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from workflows.errors import ModelRefused
+from workflows.formats.entries import Entry, Mapped, Scalar, at_line, read_entries
+from workflows.model import Notice
+from workflows.naming import normalised
+
+
+def read_mapping(text: str) -> dict[str, str | None]:
+    """Names or ids of tasks to event types; None makes a task silent. White space in names is normalised.
+
+    Raises:
+        ModelRefused: It is no such mapping; every problem with its line.
+    """
+    entry = read_entries(text.encode("utf-8", "replace"))
+    if not isinstance(entry, Mapped):
+        raise ModelRefused(
+            [(at_line(entry.line), 'a mapping file lists names and event types, such as "Ship it": Ship')]
+        )
+    mapping: dict[str, str | None] = {}
+    problems: list[tuple[str, str]] = []
+    for key, value in entry.pairs:
+        name, place = normalised(key.text), at_line(key.line)
+        if not name:
+            problems.append((place, "a task needs a name or an id"))
+        elif name in mapping:
+            problems.append((place, f"{name!r} is given twice; give it once"))
+        elif (problem := _problem_of(value)) is not None:
+            problems.append((place, f"{name}: {problem}"))
+        else:
+            assert isinstance(value, Scalar)
+            mapping[name] = None if value.is_null else normalised(value.text)
+    if problems:
+        raise ModelRefused(problems)
+    return mapping
+
+
+def event_type(mapping: Mapping[str, str | None], identity: str, name: str, default: str | None) -> str | None:
+    """The event type of a task, None for a silent one: by its id, else by its name, else ``default``."""
+    return mapping.get(identity, mapping.get(name, default)) if name else mapping.get(identity, default)
+
+
+def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[Notice, ...]:
+    """One notice for each key that is neither name nor id of a task."""
+    return tuple(
+        Notice(element="", message=f"the mapping names {key!r}, which is no task of this model")
+        for key in sorted(set(mapping).difference(names))
+    )
+
+
+def _problem_of(value: Entry) -> str | None:
+    """What is wrong with an event type."""
+    if not isinstance(value, Scalar):
+        return "an event type is a text, or null for a task without event"
+    if value.is_null:
+        return None if value.text else "say which event type it is, or null for a task without event"
+    if not value.is_text:
+        return f'an event type is a text; put quotes around it: "{value.text}"'
+    return label_problem(value.text)
+
+
+def label_problem(text: str) -> str | None:
+    """What is wrong with the name of an activity or an event type."""
+    if not normalised(text):
+        return "the name is empty"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "the name holds half of a surrogate pair, which is not text"
+    return None

@@ -1,0 +1,285 @@
+"""The elements of a PNML net as values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from workflows.formats.pnml.findings import Findings
+from workflows.naming import normalised
+
+MAX_TOKENS = 1_000
+
+_WHOLE = re.compile(r"(?:Default,)?\s*(-?[0-9]+)")
+_ARC_KINDS = {
+    "": "normal",
+    "normal": "normal",
+    "inhibitor": "inhibitor",
+    "reset": "reset",
+    "read": "read",
+    "test": "read",
+}
+_OBJECTS = {
+    "place": "place",
+    "transition": "transition",
+    "referencePlace": "place",
+    "referenceTransition": "transition",
+}
+_COLOURED = {
+    "declaration",
+    "declarations",
+    "hlinitialMarking",
+    "hlinscription",
+    "condition",
+}
+_LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "variables"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a node is drawn: its centre and its size."""
+
+    x: float
+    y: float
+    width: float | None = None
+    height: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetNode:
+    """A place or a transition.
+
+    Attributes:
+        id: Unique in the net.
+        kind: ``place`` or ``transition``.
+        name: White space normalised; may be empty.
+        tokens: Initially on a place.
+        is_invisible: Whether a transition is marked as silent.
+        refers_to: For a reference node the id of what it stands for; empty for others.
+        page: Id of the page that holds it; empty for the net itself.
+        spot: Where it is drawn.
+    """
+
+    id: str
+    kind: str
+    name: str = ""
+    tokens: int = 0
+    is_invisible: bool = False
+    refers_to: str = ""
+    page: str = ""
+    spot: Spot | None = None
+
+    @property
+    def described(self) -> str:
+        """In words, such as ``place 'done' (p7)``."""
+        name = f" {self.name!r}" if self.name else ""
+        return f"{'silent ' if self.is_silent else ''}{self.kind}{name} ({self.id})"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is a transition that is no event by itself."""
+        return self.kind == "transition" and (self.is_invisible or not self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arc:
+    """An arc as it is written; ``kind`` is ``normal``, ``inhibitor``, ``reset`` or ``read``."""
+
+    id: str
+    source: str
+    target: str
+    kind: str = "normal"
+    weight: int = 1
+    bends: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """All nodes, by id in the order of the file, and arcs of a net or a page."""
+
+    nodes: dict[str, NetNode]
+    arcs: tuple[Arc, ...]
+
+
+def local(element: Element) -> str:
+    """The name of an element without its namespace."""
+    tag: str = element.tag
+    return tag.rpartition("}")[2]
+
+
+def child(element: Element, name: str) -> Element | None:
+    """The first child of a name."""
+    return next((inner for inner in element if local(inner) == name), None)
+
+
+def label_text(element: Element, name: str) -> str:
+    """The text of a label such as ``<name><text>..``, white space normalised; empty if there is none."""
+    label = child(element, name)
+    if label is None:
+        return ""
+    text = child(label, "text")
+    if text is None:
+        text = child(label, "value")  # PNML before the standard, and PIPE
+    return normalised("" if text is None else "".join(text.itertext()))
+
+
+def read_elements(root: Element, findings: Findings) -> Drawn:
+    """Everything in a net or a page and the pages in it; what is wrong goes to the findings."""
+    nodes: dict[str, NetNode] = {}
+    arcs: list[Arc] = []
+    known: set[str] = set()
+    for element, page in _walk(root, findings):
+        identity, name = element.get("id", ""), local(element)
+        if not identity and name != "arc":
+            findings.refuse("", f"a {name} has no id")
+            continue
+        if identity and identity in known:
+            findings.refuse(identity, "the id is given twice; ids are unique in a net")
+        known.add(identity)
+        if name == "arc":
+            arcs.append(_read_arc(element, findings))
+        elif name in _OBJECTS:
+            nodes[identity] = _read_node(element, identity, page, findings)
+    return Drawn(nodes, tuple(arcs))
+
+
+def _walk(root: Element, findings: Findings) -> Iterator[tuple[Element, str]]:
+    """Objects, arcs and pages with the page they are on; what has other meaning is noted."""
+    waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
+    while waiting:
+        holder, page = waiting.popleft()
+        for element in holder:
+            name = local(element)
+            if name == "page":
+                waiting.append((element, element.get("id", "")))
+                yield element, page
+            elif name in _OBJECTS or name == "arc":
+                yield element, page
+            elif name in _COLOURED:
+                _refuse_colours(holder.get("id", ""), name, findings)
+            elif element.get("source") and element.get("target"):
+                findings.refuse(
+                    element.get("id", page), f"<{name}> is an unknown kind of arc; write <arc> with its type"
+                )
+            elif name not in _LEFT_OUT:
+                findings.note(page, f"<{name}> is not known and left out")
+
+
+def _read_node(element: Element, identity: str, page: str, findings: Findings) -> NetNode:
+    kind = _OBJECTS[local(element)]
+    refers_to = element.get("ref", "")
+    if local(element).startswith("reference") and not refers_to:
+        findings.refuse(identity, f"the reference {kind} says by no ref which {kind} it stands for")
+    for inner in element:
+        _check_inner(inner, identity, findings)
+    tokens = 0
+    if kind == "place" and child(element, "initialMarking") is not None:
+        tokens = read_count(label_text(element, "initialMarking") or "0", identity, "initial marking", findings)
+    if element.get("guard"):
+        findings.note(identity, "a guard is left out: the transition counts as possible whatever the data")
+    return NetNode(
+        id=identity,
+        kind=kind,
+        name=label_text(element, "name"),
+        tokens=tokens,
+        is_invisible=_is_invisible(element),
+        refers_to=refers_to,
+        page=page,
+        spot=_read_spot(element),
+    )
+
+
+def _check_inner(inner: Element, identity: str, findings: Findings) -> None:
+    name = local(inner)
+    if name in _COLOURED or (name == "type" and child(inner, "structure") is not None):
+        _refuse_colours(identity, name, findings)
+    elif name not in _LEFT_OUT and name != "initialMarking":
+        findings.note(identity, f"<{name}> is not known and left out")
+
+
+def _refuse_colours(identity: str, name: str, findings: Findings) -> None:
+    findings.refuse(identity, f"<{name}> belongs to a high-level net; only place/transition nets are read")
+
+
+def _is_invisible(element: Element) -> bool:
+    """ProM's marks of a silent transition, which PM4Py writes too."""
+    is_marked = any(inner.get("activity") == "$invisible$" for inner in element if local(inner) == "toolspecific")
+    return is_marked or element.get("invisible") == "true"
+
+
+def _read_arc(element: Element, findings: Findings) -> Arc:
+    source, target = element.get("source", ""), element.get("target", "")
+    identity = element.get("id") or f"arc from {source or '?'} to {target or '?'}"
+    if not source or not target:
+        findings.refuse(identity, "an arc needs a source and a target")
+    for inner in element:
+        if local(inner) in _COLOURED:
+            _refuse_colours(identity, local(inner), findings)
+    written = _arc_type(element)
+    kind = _ARC_KINDS.get(written.removesuffix("arc").strip())
+    if kind is None:
+        findings.refuse(identity, f"unknown type of arc {written!r}; there are normal, inhibitor, reset and read arcs")
+    weight = read_count(label_text(element, "inscription") or "1", identity, "weight", findings)
+    if weight == 0:
+        findings.refuse(identity, "an arc of weight 0 means nothing; leave it out, or give it a weight of at least 1")
+    if kind == "inhibitor" and weight > 1:
+        findings.refuse(identity, f"an inhibitor arc of weight {weight}; only those of weight 1 are read")
+    return Arc(
+        id=identity, source=source, target=target, kind=kind or "normal", weight=weight, bends=_read_bends(element)
+    )
+
+
+def _arc_type(element: Element) -> str:
+    """As ProM (``arctype``), PIPE (``type``) and others (an attribute) write it, in lower case."""
+    for name in ("arctype", "type"):
+        inner = child(element, name)
+        if inner is not None:
+            return (inner.get("value") or label_text(element, name)).strip().lower()
+    return element.get("type", "").strip().lower()
+
+
+def read_count(text: str, identity: str, what: str, findings: Findings) -> int:
+    """A whole number from 0 to ``MAX_TOKENS``; after a problem 1."""
+    written = _WHOLE.fullmatch(text)
+    if written is None:
+        findings.refuse(identity, f"the {what} {text[:30]!r} is no whole number")
+        return 1
+    count = int(written.group(1)[:20])  # longer ones are too large by these digits already
+    if not 0 <= count <= MAX_TOKENS:
+        findings.refuse(identity, f"the {what} is {count}; it must lie between 0 and {MAX_TOKENS:,}")
+        return 1
+    findings.count_tokens(count)
+    return count
+
+
+def _read_spot(element: Element) -> Spot | None:
+    graphics = child(element, "graphics")
+    position = None if graphics is None else child(graphics, "position")
+    centre = None if position is None else _pair(position)
+    if graphics is None or centre is None:
+        return None
+    dimension = child(graphics, "dimension")
+    size = None if dimension is None else _pair(dimension)
+    if size is None or min(size) <= 0.0:
+        return Spot(x=centre[0], y=centre[1])
+    return Spot(x=centre[0], y=centre[1], width=size[0], height=size[1])
+
+
+def _read_bends(element: Element) -> tuple[tuple[float, float], ...]:
+    graphics = child(element, "graphics")
+    if graphics is None:
+        return ()
+    found = (_pair(inner) for inner in graphics if local(inner) == "position")
+    return tuple(pair for pair in found if pair is not None)
+
+
+def _pair(element: Element) -> tuple[float, float] | None:
+    try:
+        x, y = float(element.get("x", "")), float(element.get("y", ""))
+    except ValueError:
+        return None
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else None

@@ -1,0 +1,281 @@
+"""PNML files: the net that is meant, its markings, and its transitions as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+from workflows.errors import ModelRefused
+from workflows.formats.mapping import event_type, label_problem, unused_keys
+from workflows.formats.pnml.drawing import draw_net
+from workflows.formats.pnml.elements import (
+    Arc,
+    Drawn,
+    NetNode,
+    child,
+    label_text,
+    local,
+    read_count,
+    read_elements,
+)
+from workflows.formats.pnml.findings import Findings
+from workflows.formats.safe_xml import parse_xml
+from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
+from workflows.nets.net import Places, Transition, WorkflowNet
+
+_HIGH_LEVEL = ("highlevel", "symmetricnet", "pt-hlpng", "hlpn", "coloured", "colored")
+_LIKE_SILENT = {"tau", "τ", "silent", "invisible", "skip"}
+
+
+def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
+    """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one.
+
+    Raises:
+        ModelRefused: It is no such file, or its net would not mean what it says; every problem with its id.
+    """
+    net, part = _chosen(parse_xml(content), options.process)
+    findings = Findings()
+    _check_type(net, findings)
+    findings.finish()
+    drawn = read_elements(part, findings)
+    links = _resolve(drawn, findings)
+    wired = _wire(drawn, links, findings)
+    findings.finish()
+    initial = _initial_marking(drawn, wired, findings)
+    finals = _final_markings(part, drawn, wired, findings)
+    findings.finish()
+    labels = _labels(drawn, options.mapping, findings)
+    findings.finish()
+    transitions = tuple(
+        Transition(
+            inputs=_as_places(wired.inputs[node.id]),
+            outputs=_as_places(wired.outputs[node.id]),
+            label=labels[node.id],
+            resets=tuple(sorted(wired.resets[node.id])),
+            waits=tuple(sorted(wired.waits[node.id])),
+            element=node.described,
+        )
+        for node in drawn.nodes.values()
+        if node.kind == "transition" and not node.refers_to
+    )
+    names = {name for node in drawn.nodes.values() for name in (node.id, node.name) if node.kind == "transition"}
+    return WorkflowModel(
+        name=label_text(part, "name") or label_text(net, "name") or part.get("id", ""),
+        format=ModelFormat.PNML,
+        source=WorkflowNet(
+            places=tuple(drawn.nodes[place].described for place in wired.places),
+            transitions=transitions,
+            initial=initial,
+            finals=finals,
+        ),
+        notices=(
+            *(Notice(element=element, message=message) for message, element in findings.notices.items()),
+            *unused_keys(options.mapping, names),
+        ),
+        diagram=draw_net(drawn, labels),
+    )
+
+
+def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
+    """The net that is meant, and itself or the page of it that is meant."""
+    if local(root) != "pnml":
+        raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
+    nets = [net for net in root if local(net) == "net"]
+    if not nets:
+        raise ModelRefused([("", "the file holds no <net>")])
+    if wanted is not None:
+        found = [(net, part) for net in nets for part in _parts(net) if part.get("id") == wanted]
+        if len(found) == 1:
+            return found[0]
+        count = "several nets or pages have" if found else "no net and no page has"
+        raise ModelRefused([("", f"{count} the id {wanted!r}; the file holds {_listed(nets)}")])
+    if len(nets) > 1:
+        raise ModelRefused([("", f"the file holds {len(nets)} nets; say which by its id: {_listed(nets)}")])
+    return nets[0], nets[0]
+
+
+def _parts(net: Element) -> list[Element]:
+    """A net and all its pages."""
+    return [net, *(element for element in net.iter() if local(element) == "page")]
+
+
+def _listed(nets: list[Element]) -> str:
+    """Nets and pages with their names, for messages."""
+    words = []
+    for part in (part for net in nets for part in _parts(net)):
+        name = label_text(part, "name")
+        words.append(f"{local(part)} {part.get('id', '')!r}" + (f" ({name})" if name else ""))
+    return ", ".join(words[:50]) + (", ..." if len(words) > 50 else "")
+
+
+def _check_type(net: Element, findings: Findings) -> None:
+    written = net.get("type", "")
+    if any(word in written.lower() for word in _HIGH_LEVEL):
+        findings.refuse(
+            net.get("id", ""), f"the net is of the type {written}, high-level; only place/transition nets are read"
+        )
+
+
+def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
+    """For each node the id of the place or transition that it is, or stands for; empty if that is nowhere."""
+    links: dict[str, str] = {}
+    for node in drawn.nodes.values():
+        way: set[str] = set()
+        real = node
+        while real.refers_to and real.id not in links:
+            links[real.id] = ""  # until it is known; met again on this way, it is a cycle
+            way.add(real.id)
+            after = drawn.nodes.get(real.refers_to)
+            problem = _misreference(real, after, way)
+            if after is None or problem:
+                findings.refuse(real.id, f"the reference {real.kind} stands for {real.refers_to!r}, {problem}")
+                break
+            real = after
+        else:
+            links.setdefault(real.id, real.id)
+        for identity in way:
+            links[identity] = links.get(real.id, "")
+    return links
+
+
+def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
+    """What is wrong with what a reference node stands for; empty if nothing is."""
+    if after is None:
+        return "which is not there"
+    if after.kind != node.kind:
+        return f"which is a {after.kind}"
+    return "which leads back to it" if after.id in way else ""
+
+
+@dataclass(slots=True)
+class _Wired:
+    """Places by index, and per transition its arcs: index of the place to weight."""
+
+    places: list[str]
+    index: dict[str, int]
+    links: dict[str, str]
+    inputs: dict[str, dict[int, int]] = field(default_factory=dict)
+    outputs: dict[str, dict[int, int]] = field(default_factory=dict)
+    resets: dict[str, set[int]] = field(default_factory=dict)
+    waits: dict[str, set[int]] = field(default_factory=dict)
+
+
+def _wire(drawn: Drawn, links: dict[str, str], findings: Findings) -> _Wired:
+    real = [node for node in drawn.nodes.values() if not node.refers_to]
+    places = [node.id for node in real if node.kind == "place"]
+    wired = _Wired(places, {place: number for number, place in enumerate(places)}, links)
+    for node in real:
+        if node.kind == "transition":
+            wired.inputs[node.id], wired.outputs[node.id] = {}, {}
+            wired.resets[node.id], wired.waits[node.id] = set(), set()
+    for arc in drawn.arcs:
+        source, target = (_end(arc, end, drawn, findings) for end in (arc.source, arc.target))
+        if source is None or target is None or not links[source.id] or not links[target.id]:
+            continue  # noted already
+        if source.kind == target.kind:
+            findings.refuse(
+                arc.id, f"an arc from {source.described} to {target.described}: it must join a place and a transition"
+            )
+        elif arc.kind == "normal" or source.kind == "place":
+            _add_arc(wired, arc, source, target)
+        else:
+            findings.refuse(arc.id, f"a {arc.kind} arc leads from a place to a transition, not from {source.described}")
+    return wired
+
+
+def _end(arc: Arc, identity: str, drawn: Drawn, findings: Findings) -> NetNode | None:
+    node = drawn.nodes.get(identity)
+    if node is None and identity:
+        findings.refuse(arc.id, f"the arc joins {identity!r}, which is not in the net")
+    return node
+
+
+def _add_arc(wired: _Wired, arc: Arc, source: NetNode, target: NetNode) -> None:
+    first, second = wired.links[source.id], wired.links[target.id]
+    if source.kind == "transition":
+        row, place = wired.outputs[first], wired.index[second]
+        row[place] = row.get(place, 0) + arc.weight
+        return
+    place = wired.index[first]
+    if arc.kind == "inhibitor":
+        wired.waits[second].add(place)
+    elif arc.kind == "reset":
+        wired.resets[second].add(place)
+    else:
+        rows = (wired.inputs[second], wired.outputs[second]) if arc.kind == "read" else (wired.inputs[second],)
+        for row in rows:
+            row[place] = row.get(place, 0) + arc.weight
+
+
+def _as_places(counts: Mapping[int, int]) -> Places:
+    return tuple(place for place in sorted(counts) for _ in range(counts[place]))
+
+
+def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
+    """The given marking; else one token in the only place that has arcs, but none into it."""
+    counts = {wired.index[place]: drawn.nodes[place].tokens for place in wired.places if drawn.nodes[place].tokens}
+    if counts:
+        return _as_places(counts)
+    filled = {place for row in wired.outputs.values() for place in row}
+    sources = sorted({place for row in wired.inputs.values() for place in row} - filled)
+    if len(sources) != 1:
+        names = ", ".join(drawn.nodes[wired.places[place]].described for place in sources[:10]) or "none"
+        findings.refuse(
+            "", f"there is no initial marking, and not exactly one source place: {names}; give an initial marking"
+        )
+        return ()
+    place = wired.places[sources[0]]
+    findings.note(place, "there is no initial marking: a trace begins with one token in the only source place")
+    return (sources[0],)
+
+
+def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> tuple[Places, ...]:
+    """The given markings; else one token in one sink place, for each of them."""
+    given = [
+        _read_marking(marking, drawn, wired, findings)
+        for holder in part.iter()
+        if local(holder) == "finalmarkings"
+        for marking in holder
+        if local(marking) == "marking"
+    ]
+    if given:
+        return tuple(dict.fromkeys(given))
+    taken = {place for row in wired.inputs.values() for place in row}
+    taken |= {place for row in wired.resets.values() for place in row}
+    sinks = sorted({place for row in wired.outputs.values() for place in row} - taken)
+    if not sinks:
+        findings.refuse(
+            "", "there are no final markings and no sink place; give <finalmarkings>, or a place that nothing leaves"
+        )
+    return tuple((place,) for place in sinks)
+
+
+def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
+    counts: dict[int, int] = {}
+    for entry in (entry for entry in marking if local(entry) == "place"):
+        identity = entry.get("idref", "")
+        node = drawn.nodes.get(identity)
+        if node is None or node.kind != "place":
+            findings.refuse(identity, "a final marking names it, but there is no such place")
+            continue
+        text = child(entry, "text")
+        written = "" if text is None or text.text is None else text.text.strip()
+        place = wired.index[wired.links[identity]]
+        counts[place] = counts.get(place, 0) + read_count(written or "0", identity, "final marking", findings)
+    return _as_places(counts)
+
+
+def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: Findings) -> dict[str, str | None]:
+    """The event type of each transition; None for silent ones."""
+    labels: dict[str, str | None] = {}
+    for node in drawn.nodes.values():
+        if node.kind != "transition" or node.refers_to:
+            continue
+        if node.name.lower() in _LIKE_SILENT and not node.is_silent and not {node.id, node.name} & set(mapping):
+            findings.note(node.id, f"the name {node.name!r} is an event type; a silent transition has no name")
+        label = event_type(mapping, node.id, node.name, None if node.is_silent else node.name)
+        if label is not None and (problem := label_problem(label)):
+            findings.refuse(node.id, problem)
+        labels[node.id] = label
+    return labels

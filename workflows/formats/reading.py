@@ -1,0 +1,55 @@
+"""Models in whichever form they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from workflows.errors import ModelRefused
+from workflows.formats.bpmn import read_bpmn
+from workflows.formats.pnml import read_pnml
+from workflows.formats.safe_xml import looks_like_xml, root_name
+from workflows.formats.tree_form import read_tree
+from workflows.model import ModelFormat, ReadOptions, WorkflowModel
+
+_READERS: Mapping[ModelFormat, Callable[[bytes, ReadOptions], WorkflowModel]] = MappingProxyType(
+    {ModelFormat.BPMN: read_bpmn, ModelFormat.PNML: read_pnml, ModelFormat.TREE: read_tree}
+)
+_FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
+
+
+def read_model(content: bytes, options: ReadOptions | None = None, format: ModelFormat | None = None) -> WorkflowModel:
+    """A model from the bytes of its file.
+
+    Args:
+        content: The file.
+        options: How it is to be read.
+        format: The form in which it is; None: what it looks like.
+
+    Raises:
+        ModelRefused: In no form that is read; or not as it should be, with all problems.
+    """
+    chosen = format_of(content) if format is None else format
+    return _READERS[chosen](content, options if options is not None else ReadOptions())
+
+
+def format_of(content: bytes) -> ModelFormat:
+    """The form that a file looks like: XML by its root, all other text is a process tree.
+
+    Raises:
+        ModelRefused: Not well-formed XML, XML of another kind, or no text at all.
+    """
+    if looks_like_xml(content):
+        local = root_name(content).rpartition("}")[2]
+        if local == "definitions":
+            return ModelFormat.BPMN
+        if local == "pnml":
+            return ModelFormat.PNML
+        raise ModelRefused([("", f"this is XML with the root <{local}>, which is no model that is known; {_FORMS}")])
+    if not content.strip():
+        raise ModelRefused([("", f"the file is empty; {_FORMS}")])
+    try:
+        content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelRefused([("", f"this is neither XML nor text in UTF-8; {_FORMS}")]) from error
+    return ModelFormat.TREE

@@ -1,0 +1,160 @@
+"""XML from strangers as a tree of elements, within bounds.
+
+Document types, and with them entities and external files, are refused; nothing is fetched. Time and memory are bounded
+by the limits: sizes are looked at while the document is read, before a tree of it exists.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import XMLParser
+
+from workflows.errors import ModelRefused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlLimits:
+    """How large a document may be.
+
+    Attributes:
+        size_bytes: Of all of it.
+        elements: How many in all.
+        depth: How deeply nested.
+        tag_bytes: From ``<`` to ``>``, attributes included; also of a comment.
+        namespace_chars: Of the address of a namespace, as it is written out for each name.
+    """
+
+    size_bytes: int = 10_000_000
+    elements: int = 200_000
+    depth: int = 100
+    tag_bytes: int = 1_000_000
+    namespace_chars: int = 250
+
+
+_CHUNK = 1 << 16
+
+
+class _BoundExceeded(Exception):
+    """A limit was reached; the message says which."""
+
+
+class _Finished(Exception):
+    """What was asked for has been read."""
+
+
+def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
+    """The root of an XML document; names are ``{namespace}local``.
+
+    The encoding is the declared one, or that of the byte order mark, or UTF-8.
+
+    Raises:
+        ModelRefused: Not well-formed, in an unknown encoding, with a document type, or beyond a limit; with line and
+            column where they are known.
+    """
+    builder = _BoundedBuilder(limits or XmlLimits())
+    _feed(content, builder, limits or XmlLimits())
+    return builder.close()
+
+
+def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
+    """``{namespace}local`` of the root; what comes after its tag is not looked at.
+
+    Raises:
+        ModelRefused: As for ``parse_xml``.
+    """
+    finder = _RootFinder(limits or XmlLimits())
+    with suppress(_Finished):
+        _feed(content, finder, limits or XmlLimits())
+    return finder.name
+
+
+def looks_like_xml(content: bytes) -> bool:
+    """Whether the first character that is no white space is ``<``, in UTF-8, UTF-16 or an encoding like ASCII."""
+    head = content[:_CHUNK]
+    for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
+        head = head.removeprefix(mark)
+    return head.replace(b"\0", b"").lstrip().startswith(b"<")
+
+
+class _BoundedBuilder:
+    """Builds the tree while the counts stay within the limits."""
+
+    def __init__(self, limits: XmlLimits) -> None:
+        self._limits = limits
+        self._builder = TreeBuilder()
+        self._depth = 0
+        self._elements = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._depth > self._limits.depth:
+            raise _BoundExceeded(f"elements are nested more than {self._limits.depth} deep")
+        if self._elements > self._limits.elements:
+            raise _BoundExceeded(f"there are more than {self._limits.elements:,} elements")
+        self._builder.start(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        self._builder.end(tag)
+
+    def data(self, text: str) -> None:
+        self._builder.data(text)
+
+    def start_ns(self, prefix: str, address: str) -> None:
+        if len(address) > self._limits.namespace_chars:
+            raise _BoundExceeded(
+                f"the namespace of prefix {prefix[:40]!r} has more than {self._limits.namespace_chars} characters"
+            )
+
+    def close(self) -> Element:
+        return self._builder.close()
+
+
+class _RootFinder(_BoundedBuilder):
+    """Stops at the first element."""
+
+    name = ""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.name = tag
+        raise _Finished
+
+    def close(self) -> Element:
+        return Element(self.name)
+
+
+def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
+    if len(content) > limits.size_bytes:
+        raise ModelRefused([("", f"the file has {len(content):,} bytes; at most {limits.size_bytes:,} are read")])
+    parser = XMLParser(target=target, forbid_dtd=True)
+    try:
+        _feed_in_chunks(content, parser, limits)
+    except ParseError as error:
+        line, column = error.position
+        what = f"this is not well-formed XML: {str(error).partition(':')[0]}"
+        raise ModelRefused([(f"line {line}, column {column + 1}", what)]) from error
+    except DefusedXmlException as error:
+        what = "the file has a document type or entities, which are refused; remove the DOCTYPE"
+        raise ModelRefused([(_place(parser), what)]) from error
+    except _BoundExceeded as error:
+        raise ModelRefused([(_place(parser), f"the file is too large to be a model: {error}")]) from error
+    except (LookupError, ValueError) as error:
+        raise ModelRefused([("", f"the XML has an encoding that is not read: {error}; save it as UTF-8")]) from error
+
+
+def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
+    """A tag that is not finished is scanned again with every chunk, so it must not be long."""
+    for start in range(0, len(content), _CHUNK):
+        parser.feed(content[start : start + _CHUNK])
+        if start + _CHUNK - parser.parser.CurrentByteIndex > limits.tag_bytes + _CHUNK:
+            raise _BoundExceeded(f"a tag or a comment has more than {limits.tag_bytes:,} bytes")
+    parser.close()
+
+
+def _place(parser: XMLParser) -> str:
+    return f"line {parser.parser.CurrentLineNumber}, column {parser.parser.CurrentColumnNumber + 1}"

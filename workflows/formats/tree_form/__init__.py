@@ -1,0 +1,5 @@
+"""Process trees as YAML or JSON text."""
+
+from workflows.formats.tree_form.reading import read_tree
+
+__all__ = ["read_tree"]

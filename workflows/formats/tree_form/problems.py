@@ -1,0 +1,38 @@
+"""What is wrong with a tree file, collected."""
+
+from __future__ import annotations
+
+from workflows.errors import ModelRefused
+from workflows.formats.entries import MAX_PROBLEMS, Entry, at_line
+
+
+class Problems:
+    """Everything that is wrong, each with its path and its line; too many end the reading."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+
+    def refuse(self, path: str, entry: Entry, message: str) -> None:
+        """A problem. Reading goes on, so that others are found too.
+
+        Raises:
+            ModelRefused: It is one too many.
+        """
+        self._found.append((place_of(path, entry), message))
+        if len(self._found) >= MAX_PROBLEMS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Nothing more will be found.
+
+        Raises:
+            ModelRefused: There were problems.
+        """
+        if self._found:
+            raise ModelRefused(self._found)
+
+
+def place_of(path: str, entry: Entry) -> str:
+    """Path and line in words, such as ``tree.sequence[2].xor (line 7)``."""
+    line = at_line(entry.line)
+    return f"{path} ({line})" if line and path else path or line

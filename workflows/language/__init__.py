@@ -1,0 +1,1 @@
+"""Languages of workflows: from blocks or from markings to the one minimal automaton."""

@@ -1,0 +1,261 @@
+"""Languages put together, each as its minimal automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from constraints import NOWHERE, ProcessAutomaton
+from workflows.errors import AutomatonTooLarge
+from workflows.language.minimal import canonical
+from workflows.language.moves import SILENT, Moves, moves_of, side_by_side
+from workflows.language.subsets import deterministic
+from workflows.nets.adjacency import Numbers
+
+NOTHING = ProcessAutomaton.of((), [{}], [0])
+
+
+def one_event(name: str) -> ProcessAutomaton:
+    """One word of one event."""
+    return ProcessAutomaton.of((name,), [{name: 1}, {}], [1])
+
+
+def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
+    """A word of each part, in order; ``most`` states, here and below, before it is refused as too large."""
+    if len(parts) == 1:
+        return parts[0]
+    _check_length(sum(map(_shortest_length, parts)), most)
+    union, begins = side_by_side(parts)
+    is_last = np.arange(len(union)) >= begins[-1]
+    ends = np.flatnonzero(union.accepting & ~is_last)
+    after = begins[np.searchsorted(begins, ends, side="right")]
+    return deterministic(replace(_with_silent(union, ends, after), accepting=union.accepting & is_last), most)
+
+
+def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
+    """A word of any branch."""
+    if len(branches) == 1:
+        return branches[0]
+    union, begins = side_by_side(branches)
+    return deterministic(replace(union, initial=begins), most)
+
+
+def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
+    """A word of the body, then any number of times one of ``redo`` and one of the body."""
+    union, (first, second) = side_by_side((body, redo))
+    is_body = np.arange(len(union)) < second
+    ends = np.flatnonzero(union.accepting)
+    looped = _with_silent(union, ends, np.where(is_body[ends], second, first))
+    return deterministic(replace(looped, accepting=union.accepting & is_body), most)
+
+
+def so_many_times(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
+    """A word of the body ``count`` times, with one of ``redo`` between; by doubling."""
+    _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
+    found, power = body, one_after_another((redo, body), most)
+    rounds = count - 1
+    while rounds:
+        if rounds & 1:
+            found = one_after_another((found, power), most)
+        rounds >>= 1
+        if rounds:
+            power = one_after_another((power, power), most)
+    return found
+
+
+def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
+    """A word of each branch, in any interleaving.
+
+    Branches of different letters make a product that is minimal as it is, so its size is known before it is built;
+    those that share letters are determinised two by two.
+    """
+    groups = [_mixed(group, most) for group in _sharing(branches)]
+    states = prod(map(len, groups))
+    if states > most:
+        raise AutomatonTooLarge(
+            f"parallel branches of {', '.join(str(len(group)) for group in groups)} states have {states} together, "
+            f"at most {most} are looked at",
+            states=min(states, 1 << 53),
+            max_states=most,
+        )
+    found = groups[0]
+    for group in sorted(groups[1:], key=len):
+        found = _product(found, group)
+    return found
+
+
+def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
+    """A word of each of some branches, one at least, in any interleaving.
+
+    Each branch may be left out, so it is the interleaving of optional branches; without the empty word, if no branch
+    has it.
+    """
+    if len(branches) == 1:
+        return branches[0]
+    found = interleaved([one_of((branch, NOTHING), most) for branch in branches], most)
+    return found if any(branch.accepting[0] for branch in branches) else _not_empty(found, most)
+
+
+def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
+    """One or more words of the body, interleaved.
+
+    That is a regular language if the words one after another already are all of it: when one more word that is mixed in
+    makes nothing new. It is so for words of one event at most, for one letter, for any sequence of some letters. In
+    other cases instances count each other's events, which no finite automaton does.
+
+    Raises:
+        AutomatonTooLarge: There is none, or it has too many states.
+    """
+    repeated = again_and_again(body, NOTHING, most)
+    if len(body.letters) <= 1 or _has_short_words(body):
+        return repeated
+    if _mixes_freely(body, repeated) and one_of((_mixed((repeated, body), most), repeated), most) == repeated:
+        return repeated
+    raise AutomatonTooLarge(
+        f"instances that run at once, each of several events ({', '.join(body.letters)}), have no finite automaton: "
+        "how many of them are under way has no bound"
+    )
+
+
+def _has_short_words(body: ProcessAutomaton) -> bool:
+    after = body.table[0][body.table[0] != NOWHERE]
+    return 0 not in after and bool((body.table[after] == NOWHERE).all())
+
+
+def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
+    """Whether two instances of a shortest word through each first letter may go in step; if not, none may mix."""
+    for letter in body.allowed(0):
+        state = body.step(0, letter)
+        assert state is not None
+        word = (letter, *_shortest(body, state))
+        if not repeated.accepts(tuple(each for each in word for _ in range(2))):
+            return False
+    return True
+
+
+def _check_length(events: int, most: int) -> None:
+    """Refuse a language of such long words: along a shortest one, no two states are alike."""
+    if events >= most:
+        raise AutomatonTooLarge(
+            f"every trace has {events} events or more, and there are more states than that; "
+            f"at most {most} are looked at",
+            states=min(events, 1 << 53),
+            max_states=most,
+        )
+
+
+def _shortest_length(automaton: ProcessAutomaton) -> int:
+    return int(moves_of(automaton).forward().distances(np.zeros(1, np.int64))[automaton.accepting].min())
+
+
+def _shortest(automaton: ProcessAutomaton, state: int) -> tuple[str, ...]:
+    """A shortest word from a state to the end."""
+    words: dict[int, tuple[str, ...]] = {state: ()}
+    for each, word in (queue := list(words.items())):
+        if automaton.accepting[each]:
+            return word
+        for letter in automaton.allowed(each):
+            after = automaton.step(each, letter)
+            if after is not None and after not in words:
+                words[after] = (*word, letter)
+                queue.append((after, words[after]))
+    raise AssertionError("every state leads to the end")
+
+
+def _with_silent(moves: Moves, sources: Numbers, targets: Numbers) -> Moves:
+    return replace(
+        moves,
+        sources=np.concatenate([moves.sources, sources]),
+        labels=np.concatenate([moves.labels, np.full(len(sources), SILENT, np.int64)]),
+        targets=np.concatenate([moves.targets, targets]),
+    )
+
+
+def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
+    """All words but the empty one."""
+    moves = moves_of(automaton)
+    begin = moves.sources == 0
+    fresh = len(moves)
+    return deterministic(
+        replace(
+            moves,
+            sources=np.concatenate([moves.sources, np.full(int(begin.sum()), fresh)]),
+            labels=np.concatenate([moves.labels, moves.labels[begin]]),
+            targets=np.concatenate([moves.targets, moves.targets[begin]]),
+            initial=np.array([fresh]),
+            accepting=np.append(moves.accepting, False),
+        ),
+        most,
+    )
+
+
+def _sharing(branches: Sequence[ProcessAutomaton]) -> list[list[ProcessAutomaton]]:
+    """The branches in groups, such that different groups share no letter."""
+    groups: list[tuple[set[str], list[ProcessAutomaton]]] = []
+    for branch in branches:
+        letters, members = set(branch.letters), [branch]
+        apart = []
+        for other_letters, others in groups:
+            if letters.isdisjoint(other_letters):
+                apart.append((other_letters, others))
+            else:
+                letters |= other_letters
+                members = others + members
+        groups = [*apart, (letters, members)]
+    return [members for _, members in groups]
+
+
+def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
+    """The interleaving of branches that share letters."""
+    found, *others = sorted(branches, key=len)
+    for other in others:
+        if len(found) * len(other) > 4 * most:
+            raise AutomatonTooLarge(
+                f"parallel branches that share events have {len(found)} and {len(other)} states, so "
+                f"{len(found) * len(other)} together; at most {4 * most} are looked at",
+                states=len(found) * len(other),
+                max_states=most,
+            )
+        first, second = moves_of(found), moves_of(other)
+        union, _ = side_by_side((found, other))  # sets the letters of both
+        codes = union.labels
+        width = len(other)
+        rows, columns = np.arange(len(found)), np.arange(width)
+        own, its = len(first.sources), len(second.sources)
+        moves = Moves(
+            letters=union.letters,
+            sources=np.concatenate(
+                [
+                    (first.sources[:, None] * width + columns).ravel(),
+                    (rows[:, None] * width + second.sources).ravel(),
+                ]
+            ),
+            labels=np.concatenate([np.repeat(codes[:own], width), np.tile(codes[own : own + its], len(found))]),
+            targets=np.concatenate(
+                [
+                    (first.targets[:, None] * width + columns).ravel(),
+                    (rows[:, None] * width + second.targets).ravel(),
+                ]
+            ),
+            initial=np.zeros(1, np.int64),
+            accepting=np.outer(found.accepting, other.accepting).ravel(),
+        )
+        found = deterministic(moves, most)
+    return found
+
+
+def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
+    """The interleaving of two automata without a common letter."""
+    letters = tuple(sorted(first.letters + second.letters))
+    codes = {letter: code for code, letter in enumerate(letters)}
+    height, width = len(first), len(second)
+    table = np.full((height, width, len(letters)), NOWHERE, np.int64)
+    rows, columns = np.arange(height)[:, None, None], np.arange(width)[None, :, None]
+    own, its = first.table.astype(np.int64)[:, None, :], second.table.astype(np.int64)[None, :, :]
+    table[:, :, [codes[letter] for letter in first.letters]] = np.where(own == NOWHERE, NOWHERE, own * width + columns)
+    table[:, :, [codes[letter] for letter in second.letters]] = np.where(its == NOWHERE, NOWHERE, rows * width + its)
+    accepting = np.outer(first.accepting, second.accepting).ravel()
+    return canonical(letters, table.reshape(height * width, len(letters)), accepting, 0)

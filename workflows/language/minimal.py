@@ -1,0 +1,104 @@
+"""The minimal automaton of a language, numbered in the one canonical way."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import NOWHERE, ProcessAutomaton
+from workflows.errors import UnsoundWorkflow
+from workflows.language.moves import Moves, moves_of
+from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
+
+
+def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
+    """The minimal automaton of the same language.
+
+    Only letters and states of complete words are left, numbered breadth-first over the sorted letters: automata of one
+    language become equal. Moore's refinement (E. F. Moore, Gedanken-experiments on sequential machines, 1956), by
+    hashes and then verified; states with different numbers of events to the next acceptance differ from the beginning.
+
+    Raises:
+        UnsoundWorkflow: The language is empty.
+    """
+    moves = moves_of(automaton)
+    forward = moves.forward().reached(np.zeros(1, np.int64))
+    distance = moves.backward().distances(np.flatnonzero(automaton.accepting & forward))
+    useful = forward & (distance >= 0)
+    if not useful[0]:
+        raise UnsoundWorkflow("no trace completes: the language is empty")
+    if not useful.all():
+        numbers = np.where(useful, np.cumsum(useful) - 1, NOWHERE)
+        moves, distance = moves.renumbered(numbers, int(useful.sum())), distance[useful]
+    classes = _refined(moves, np.unique(distance, return_inverse=True)[1])
+    _, first = np.unique(classes, return_index=True)
+    table = _table(moves)
+    return canonical(automaton.letters, _led(classes, table[first]), moves.accepting[first], int(classes[0]))
+
+
+def canonical(
+    letters: tuple[str, ...], table: NDArray[np.integer], accepting: NDArray[np.bool_], start: int
+) -> ProcessAutomaton:
+    """Renumber the states that can be reached, breadth-first, and leave out letters that lead nowhere.
+
+    Args:
+        letters: Sorted.
+        table: (states, letters), a trimmed deterministic automaton.
+        accepting: (states,).
+        start: The state that becomes 0.
+    """
+    sources, labels = np.nonzero(table != NOWHERE)
+    states = Adjacency(offsets_of(sources, len(table)), table[sources, labels]).order(start)
+    numbers = np.full(len(table) + 1, NOWHERE, np.int64)  # the last one stands for nowhere
+    numbers[states] = np.arange(len(states))
+    is_used = (table[states] != NOWHERE).any(axis=0)
+    used = tuple(letter for letter, is_there in zip(letters, is_used, strict=True) if is_there)
+    return ProcessAutomaton(used, numbers[table[states][:, is_used]].astype(np.int32), accepting[states])
+
+
+def _table(moves: Moves) -> NDArray[np.int64]:
+    table = np.full((len(moves), len(moves.letters)), NOWHERE, np.int64)
+    table[moves.sources, moves.labels] = moves.targets
+    return table
+
+
+def _led(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A table with the classes of states in place of the states."""
+    return np.append(classes, NOWHERE)[table]
+
+
+def _refined(moves: Moves, classes: Numbers) -> Numbers:
+    """The coarsest refinement of some classes in which each letter leads from one class to one class, or nowhere.
+
+    Moves are sorted by state.
+    """
+    random = np.random.default_rng(11)
+    states = len(moves)
+    offsets = offsets_of(moves.sources, states)
+    weights = random.integers(1 << 63, size=len(moves.letters) + 1, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    labels = weights[moves.labels]
+    while True:
+        marks = random.integers(1 << 63, size=(2, states), dtype=np.uint64)
+        count = int(classes.max()) + 1
+        while True:
+            sums = np.concatenate([[np.uint64(0)], np.cumsum(marks[0][classes[moves.targets]] * labels)])
+            signature = sums[offsets[1:]] - sums[offsets[:-1]] + marks[1][classes]
+            classes = np.unique(signature, return_inverse=True)[1]
+            finer = int(classes.max()) + 1
+            if finer == count:
+                break
+            count = finer
+        if _is_stable(moves, classes, offsets):
+            return classes
+
+
+def _is_stable(moves: Moves, classes: Numbers, offsets: Numbers) -> bool:
+    """Whether all states of a class have moves with the same letters to the same classes."""
+    _, first = np.unique(classes, return_index=True)
+    model = first[classes]
+    if (np.diff(offsets) != np.diff(offsets)[model]).any():
+        return False
+    same = edges_at(offsets, model)[1]
+    return bool(
+        (moves.labels == moves.labels[same]).all() and (classes[moves.targets] == classes[moves.targets[same]]).all()
+    )

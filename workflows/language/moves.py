@@ -1,0 +1,106 @@
+"""Automata as they are built: not deterministic, with silent moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import NOWHERE, ProcessAutomaton
+from workflows.nets.adjacency import Adjacency, Flags, distinct
+
+SILENT = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moves:
+    """A finite automaton that may have several moves with one letter, and moves without any.
+
+    Attributes:
+        letters: Event types, sorted.
+        sources: int64, the state before each move.
+        labels: int64, its letter by index; ``SILENT`` for none.
+        targets: int64, the state after it.
+        initial: The states in which a word begins.
+        accepting: (states,), where it may end.
+    """
+
+    letters: tuple[str, ...]
+    sources: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    initial: NDArray[np.int64]
+    accepting: Flags
+
+    def __len__(self) -> int:
+        return len(self.accepting)
+
+    def forward(self) -> Adjacency:
+        """Where moves lead, by state."""
+        return Adjacency.of(self.sources, self.targets, len(self))
+
+    def backward(self) -> Adjacency:
+        """Where moves come from, by state."""
+        return Adjacency.of(self.targets, self.sources, len(self))
+
+    def silent(self) -> Adjacency:
+        """Where silent moves lead, by state."""
+        is_silent = self.labels == SILENT
+        return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
+
+    def renumbered(self, numbers: NDArray[np.int64], states: int) -> Moves:
+        """With the number of each state replaced, -1 to leave it out; moves that become alike are one."""
+        sources, targets = numbers[self.sources], numbers[self.targets]
+        stays = (sources >= 0) & (targets >= 0) & ~((self.labels == SILENT) & (sources == targets))
+        width = len(self.letters) + 1
+        keys = distinct((sources[stays] * width + self.labels[stays] + 1) * states + targets[stays])
+        accepting = np.zeros(states, np.bool_)
+        accepting[numbers[self.accepting & (numbers >= 0)]] = True
+        initial = numbers[self.initial]
+        before, targets = np.divmod(keys, max(1, states))
+        sources, labels = np.divmod(before, width)
+        return Moves(
+            letters=self.letters,
+            sources=sources,
+            labels=labels - 1,
+            targets=targets,
+            initial=distinct(initial[initial >= 0]),
+            accepting=accepting,
+        )
+
+
+def moves_of(automaton: ProcessAutomaton) -> Moves:
+    """The same automaton as moves, sorted by state and letter."""
+    sources, labels = np.nonzero(automaton.table != NOWHERE)
+    return Moves(
+        letters=automaton.letters,
+        sources=sources,
+        labels=labels,
+        targets=automaton.table[sources, labels].astype(np.int64),
+        initial=np.zeros(1, np.int64),
+        accepting=automaton.accepting,
+    )
+
+
+def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
+    """The moves of several automata as one that begins in the first; and the number of each one's first state."""
+    letters = tuple(sorted({letter for part in parts for letter in part.letters}))
+    codes = {letter: code for code, letter in enumerate(letters)}
+    begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    sources, labels, targets = [], [], []
+    for begin, part in zip(begins, parts, strict=False):
+        own = moves_of(part)
+        sources.append(own.sources + begin)
+        targets.append(own.targets + begin)
+        labels.append(np.array([codes[letter] for letter in part.letters], np.int64)[own.labels])
+    union = Moves(
+        letters=letters,
+        sources=np.concatenate(sources),
+        labels=np.concatenate(labels),
+        targets=np.concatenate(targets),
+        initial=np.zeros(1, np.int64),
+        accepting=np.concatenate([part.accepting for part in parts]),
+    )
+    return union, begins[:-1]

@@ -1,0 +1,53 @@
+"""The automaton of a workflow net, from its markings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from constraints import ProcessAutomaton
+from workflows.compiled import CompileLimits
+from workflows.language.moves import SILENT, Moves
+from workflows.language.subsets import deterministic
+from workflows.nets.markings import Markings, Progress, explore
+from workflows.nets.net import WorkflowNet
+from workflows.nets.soundness import check_completion
+
+
+def automaton_of_net(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
+    """The minimal automaton of a net's language.
+
+    Args:
+        net: Any net.
+        limits: Most markings and most states.
+        progress: Called now and then with the number of markings.
+
+    Raises:
+        AutomatonTooLarge: The net has more markings, or the language more states than the limit.
+        UnsoundWorkflow: No trace completes, or places can hold any number of tokens.
+    """
+    return automaton_of(explore(net, limits, progress), limits)
+
+
+def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
+    """The minimal automaton of a net whose markings are known; as ``automaton_of_net``."""
+    check_completion(markings)
+    return deterministic(_moves_of(markings), limits.max_states)
+
+
+def _moves_of(markings: Markings) -> Moves:
+    """Markings as states, silent steps as silent moves; only what completes."""
+    letters = tuple(sorted(markings.net.labels))
+    codes = {letter: code for code, letter in enumerate(letters)}
+    labels = np.array(
+        [SILENT if each.label is None else codes[each.label] for each in markings.net.transitions], np.int64
+    )
+    keeps = markings.completes[markings.sources] & markings.completes[markings.targets]
+    numbers = np.cumsum(markings.completes) - 1
+    return Moves(
+        letters=letters,
+        sources=numbers[markings.sources[keeps]],
+        labels=labels[markings.transitions[keeps]],
+        targets=numbers[markings.targets[keeps]],
+        initial=np.zeros(1, np.int64),
+        accepting=markings.is_final[markings.completes],
+    )

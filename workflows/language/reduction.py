@@ -1,0 +1,171 @@
+"""Fewer states for an automaton that is not deterministic, with the same language.
+
+Two states of which each does what the other does can be one state, and so can two that are reached in the same ways:
+bisimulation forwards and backwards (L. Ilie, S. Yu, Reducing NFAs by invariant equivalences, 2003), where silent moves
+within a class do not count. Classes are found by refining with hashes, as in ``minimal``, and are verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.language.moves import SILENT, Moves
+from workflows.nets.adjacency import Adjacency, Numbers, distinct, edges_at, offsets_of
+
+_ClassMoves: TypeAlias = tuple[Numbers, Numbers, Numbers]
+
+_GAIN = 0.95
+_HALF = np.uint64(32)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_LARGEST = np.uint64((1 << 64) - 1)
+_NOBODY = -1
+
+
+def reduced(moves: Moves) -> Moves:
+    """The same language with fewer states, without those of no complete word.
+
+    Returns:
+        An automaton of no state, if there is no word.
+    """
+    moves = trimmed(moves)
+    while len(moves):
+        before = len(moves)
+        moves = _without_detours(moves)
+        moves = _merged(_accepting_silently(moves))
+        moves = _reversed(_merged(_accepting_silently(_reversed(_without_detours(moves)))))
+        if len(moves) > _GAIN * before:
+            break
+    return moves
+
+
+def trimmed(moves: Moves) -> Moves:
+    """Only the states of complete words."""
+    useful = moves.forward().reached(moves.initial)
+    useful &= moves.backward().reached(np.flatnonzero(moves.accepting))
+    return moves.renumbered(np.where(useful, np.cumsum(useful) - 1, _NOBODY), int(useful.sum()))
+
+
+def _accepting_silently(moves: Moves) -> Moves:
+    """A word may end wherever silent moves lead to where it may end."""
+    is_silent = moves.labels == SILENT
+    back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
+    return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))
+
+
+def _without_detours(moves: Moves) -> Moves:
+    """States whose only way on is one silent move are one with the state after it."""
+    states = len(moves)
+    ways = np.bincount(moves.sources, minlength=states)
+    is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]
+    after = np.arange(states, dtype=np.int64)
+    after[moves.sources[is_silent]] = moves.targets[is_silent]
+    while True:  # each round doubles the steps; all states of a trimmed automaton come to an end
+        further = after[after]
+        if (further == after).all():
+            break
+        after = further
+    kept, numbers = np.unique(after, return_inverse=True)
+    is_moved = after != np.arange(states)
+    accepting = moves.accepting & ~is_moved
+    return replace(moves, accepting=accepting).renumbered(numbers.astype(np.int64), len(kept))
+
+
+def _reversed(moves: Moves) -> Moves:
+    """The automaton of the words read from the end."""
+    accepting = np.zeros(len(moves), np.bool_)
+    accepting[moves.initial] = True
+    order = np.lexsort((moves.sources, moves.labels, moves.targets))
+    return replace(
+        moves,
+        sources=moves.targets[order],
+        labels=moves.labels[order],
+        targets=moves.sources[order],
+        initial=np.flatnonzero(moves.accepting),
+        accepting=accepting,
+    )
+
+
+def _merged(moves: Moves) -> Moves:
+    """States of which each does what the other does are one."""
+    random = np.random.default_rng(17)
+    classes: Numbers = np.unique(moves.accepting, return_inverse=True)[1].astype(np.int64)
+    order = np.argsort(moves.sources, kind="stable")
+    moves = replace(moves, sources=moves.sources[order], labels=moves.labels[order], targets=moves.targets[order])
+    offsets = offsets_of(moves.sources, len(moves))
+    while True:
+        classes = _split_roughly(moves, classes, offsets, random)
+        count = int(classes.max(initial=-1)) + 1
+        class_moves = _class_moves(moves, classes, count)
+        if _is_stable(class_moves, classes):
+            return moves.renumbered(classes, count)
+        classes = _split(class_moves, classes, random)
+
+
+def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
+    """Split classes as long as the least or the greatest hash of a state's moves tells states apart."""
+    has_moves = np.flatnonzero(np.diff(offsets) > 0)
+    begins = offsets[:-1][has_moves]
+    is_silent = moves.labels == SILENT
+    count = int(classes.max(initial=-1)) + 1
+    while len(begins):
+        weights, marks = _weights(random, len(moves.letters) + 1), _weights(random, 2 * count).reshape(2, count)
+        after = classes[moves.targets]
+        hashes = marks[0][after] * weights[moves.labels]
+        hashes ^= hashes >> _HALF
+        hashes *= _SPREAD
+        is_inert = is_silent & (after == classes[moves.sources])
+        signature = marks[1][classes]
+        hashes[is_inert] = 0
+        signature[has_moves] += np.maximum.reduceat(hashes, begins)
+        hashes[is_inert] = _LARGEST
+        signature[has_moves] ^= np.minimum.reduceat(hashes, begins) * weights[-1]
+        classes = np.unique(signature, return_inverse=True)[1].astype(np.int64)
+        finer = int(classes.max()) + 1
+        if finer == count:
+            break
+        count = finer
+    return classes
+
+
+def _split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
+    """Split classes by all moves of their states."""
+    sources, labels, targets = class_moves
+    count = int(classes.max()) + 1
+    offsets = np.searchsorted(sources, np.arange(len(classes) + 1))
+    marks = _weights(random, 2 * count).reshape(2, count)
+    hashes = marks[0][targets] * _weights(random, int(labels.max(initial=0)) + 1)[labels]
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(hashes)])
+    signature = sums[offsets[1:]] - sums[offsets[:-1]] + marks[1][classes]
+    return np.unique(signature, return_inverse=True)[1].astype(np.int64)
+
+
+def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
+    """Random odd numbers."""
+    return random.integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
+    """Whether all states of a class have the same moves to classes."""
+    sources, labels, targets = class_moves
+    offsets = np.searchsorted(sources, np.arange(len(classes) + 1))
+    _, first = np.unique(classes, return_index=True)
+    model = first[classes]
+    if (np.diff(offsets) != np.diff(offsets)[model]).any():
+        return False
+    same = edges_at(offsets, model)[1]
+    return bool((labels == labels[same]).all() and (targets == targets[same]).all())
+
+
+def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
+    """(state, label + 1, class after), each once and sorted, but for silent moves within a class."""
+    after = classes[moves.targets]
+    counts = (moves.labels != SILENT) | (after != classes[moves.sources])
+    width = len(moves.letters) + 1
+    keys = distinct((moves.sources[counts] * width + moves.labels[counts] + 1) * count + after[counts])
+    before, targets = np.divmod(keys, max(1, count))
+    sources, labels = np.divmod(before, width)
+    return sources, labels, targets

@@ -1,0 +1,19 @@
+"""How much work a model may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileLimits:
+    """How much work a model may be.
+
+    Attributes:
+        max_states: Most states of the minimal automaton; beyond, there is none.
+        max_markings: Most markings of a net that are looked at, a bound on memory and time; beyond, there is no
+            automaton either.
+    """
+
+    max_states: int = 100_000
+    max_markings: int = 2_000_000

@@ -1,0 +1,129 @@
+"""Edges of large graphs as arrays, sorted by where they begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+_Number = TypeVar("_Number", bound=np.integer)
+
+_MANY_LEVELS = 100
+_NARROW = 16
+
+
+def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
+    """Numbers sorted, each once.
+
+    ``numpy.unique`` does the same by hashing, which takes many times longer where numbers are products of others.
+    """
+    if not len(values):
+        return values
+    ordered = np.sort(values)
+    is_first = np.empty(len(ordered), np.bool_)
+    is_first[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
+
+
+def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
+    """Where the edges of each node begin, (nodes + 1,), for edges that are sorted by ``sources``."""
+    return np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=nodes)))).astype(np.int64)
+
+
+def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
+    """All edges of some nodes.
+
+    Returns:
+        For each of these edges the place in ``nodes`` of the node where it begins, and the edge's number.
+    """
+    first = offsets[nodes]
+    counts = offsets[nodes + 1] - first
+    place = np.repeat(np.arange(len(nodes), dtype=np.int64), counts)
+    before = np.cumsum(counts) - counts
+    return place, np.arange(len(place), dtype=np.int64) - before[place] + first[place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjacency:
+    """The nodes that each node leads to.
+
+    Attributes:
+        offsets: (nodes + 1,), where the edges of each node begin.
+        targets: Where each edge ends.
+    """
+
+    offsets: Numbers
+    targets: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, sources: NDArray[np.integer], targets: NDArray[np.integer], nodes: int) -> Adjacency:
+        """From edges in any order."""
+        order = np.argsort(sources, kind="stable")
+        return cls(offsets_of(sources, nodes), targets[order])
+
+    def after(self, nodes: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Where the edges of some nodes end, with repetitions."""
+        return self.targets[edges_at(self.offsets, nodes)[1]]
+
+    def distances(self, beginnings: NDArray[np.integer]) -> Numbers:
+        """The least number of edges to each node from any of ``beginnings``; -1 where there is no way."""
+        distance = np.full(len(self.offsets) - 1, -1, np.int64)
+        frontier: NDArray[np.integer] = distinct(beginnings)
+        steps = 0
+        seen = 0
+        while len(frontier):
+            distance[frontier] = steps
+            steps += 1
+            seen += len(frontier)
+            if steps > _MANY_LEVELS and seen < steps * _NARROW:
+                return self._distances_from(frontier, distance)
+            found = self.after(frontier)
+            frontier = distinct(found[distance[found] < 0])
+        return distance
+
+    def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
+        """The rest of ``distances``, node by node: where levels are many and narrow, arrays do not pay."""
+        offsets, targets = self.offsets.tolist(), self.targets.tolist()
+        known, queue = distance.tolist(), frontier.tolist()
+        for node in queue:
+            for after in targets[offsets[node] : offsets[node + 1]]:
+                if known[after] < 0:
+                    known[after] = known[node] + 1
+                    queue.append(after)
+        return np.array(known, np.int64)
+
+    def order(self, node: int) -> Numbers:
+        """The nodes that can be reached from one, as a breadth-first walk along the edges in their order meets them."""
+        is_met = np.zeros(len(self.offsets) - 1, np.bool_)
+        is_met[node] = True
+        levels, seen = [np.array([node], np.int64)], 1
+        while len(levels[-1]):
+            if len(levels) > _MANY_LEVELS and seen < len(levels) * _NARROW:
+                levels.append(self._order_from(levels[-1], is_met))
+                break
+            found = self.after(levels[-1])
+            nodes, first = np.unique(found[~is_met[found]], return_index=True)
+            levels.append(nodes[np.argsort(first)].astype(np.int64))
+            is_met[nodes] = True
+            seen += len(nodes)
+        return np.concatenate(levels)
+
+    def _order_from(self, level: Numbers, is_met: Flags) -> Numbers:
+        """The rest of ``order`` after a level, node by node."""
+        offsets, targets = self.offsets.tolist(), self.targets.tolist()
+        met, queue = is_met.tolist(), level.tolist()
+        for node in queue:
+            for after in targets[offsets[node] : offsets[node + 1]]:
+                if not met[after]:
+                    met[after] = True
+                    queue.append(after)
+        return np.array(queue[len(level) :], np.int64)
+
+    def reached(self, beginnings: NDArray[np.integer]) -> Flags:
+        """Which nodes there is a way to from any of ``beginnings``; they themselves too."""
+        return self.distances(beginnings) >= 0

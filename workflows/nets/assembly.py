@@ -1,0 +1,213 @@
+"""A net that is being put together, and the silent steps that it can do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workflows.errors import ModelRefused
+from workflows.nets.net import Places, Transition, WorkflowNet
+
+MOST_STEPS = 50_000
+
+
+class Assembly:
+    """Places and transitions so far. Places are numbered as they come, so that those of a part are a range.
+
+    Attributes:
+        places: What each place is, in words.
+        transitions: The steps.
+        bookkeeping: Places whose tokens only say what is going on elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.places: list[str] = []
+        self.transitions: list[Transition] = []
+        self.bookkeeping: set[int] = set()
+
+    def place(self, words: str, is_bookkeeping: bool = False) -> int:
+        """A new place."""
+        self.places.append(words)
+        if is_bookkeeping:
+            self.bookkeeping.add(len(self.places) - 1)
+        return len(self.places) - 1
+
+    def step(self, transition: Transition) -> None:
+        """A new transition; its places may come in any order.
+
+        Raises:
+            ModelRefused: The net has become larger than ``MOST_STEPS``.
+        """
+        self.transitions.append(
+            Transition(
+                inputs=tuple(sorted(transition.inputs)),
+                outputs=tuple(sorted(transition.outputs)),
+                label=transition.label,
+                resets=tuple(sorted(set(transition.resets))),
+                waits=tuple(sorted(set(transition.waits))),
+                element=transition.element,
+            )
+        )
+        if len(self.transitions) > MOST_STEPS:
+            problem = f"written out, the model has more than {MOST_STEPS:,} steps; repeat less, or join fewer branches"
+            raise ModelRefused([(transition.element, problem)])
+
+    def silent(self, inputs: Iterable[int], outputs: Iterable[int], element: str = "") -> None:
+        """A new transition that is no event."""
+        self.step(Transition(inputs=tuple(inputs), outputs=tuple(outputs), element=element))
+
+    def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
+        """The net, without the silent steps that make no difference."""
+        return fuse_silent(
+            WorkflowNet(
+                places=tuple(self.places),
+                transitions=tuple(self.transitions),
+                initial=tuple(sorted(initial)),
+                finals=finals,
+            )
+        )
+
+
+def fuse_silent(net: WorkflowNet) -> WorkflowNet:
+    """The same traces with fewer silent steps and places.
+
+    Two fusions of T. Murata (Petri nets: properties, analysis and applications, 1989, section V): a place whose only
+    way on is one silent step gives way to what that step puts; and what only a silent step fills, and is then free to
+    go on, is left out in favour of what that step takes. Both keep deadlocks. Places that steps empty or wait for are
+    left out only where the same steps empty and wait for those that replace them.
+    """
+    return _Fusion(net).result()
+
+
+class _Fusion:
+    """A net as sets that change."""
+
+    def __init__(self, net: WorkflowNet) -> None:
+        self._net = net
+        self._steps: dict[int, Transition] = dict(enumerate(net.transitions))
+        self._makers: list[set[int]] = [set() for _ in net.places]
+        self._takers: list[set[int]] = [set() for _ in net.places]
+        self._watchers: list[set[tuple[int, bool]]] = [set() for _ in net.places]
+        for name, step in self._steps.items():
+            self._link(name, step)
+        self._marked = set(net.initial)
+        self._final = {place for final in net.finals for place in final}
+        self._gone: set[int] = set()
+
+    def result(self) -> WorkflowNet:
+        """Fuses as long as anything changes."""
+        waiting = list(self._steps)
+        while waiting:
+            name = waiting.pop()
+            step = self._steps.get(name)
+            if step is None or step.label is not None or step.resets or step.waits:
+                continue
+            touched = self._push_on(name, step)
+            if touched is None:
+                touched = self._pull_back(name, step)
+            waiting.extend(touched or ())
+        return self._renumbered()
+
+    def _push_on(self, name: int, step: Transition) -> set[int] | None:
+        """Whoever fills the step's only input fills its outputs at once."""
+        if len(step.inputs) != 1:
+            return None
+        place = step.inputs[0]
+        is_apart = place not in step.outputs and place not in self._marked and place not in self._final
+        if self._takers[place] != {name} or not is_apart:
+            return None
+        if any(self._watchers[other] != self._watchers[place] for other in step.outputs):
+            return None
+        makers = set(self._makers[place])
+        self._drop(name, place)
+        for maker in makers:
+            self._replace_outputs(maker, place, step.outputs)
+        return makers | {taker for other in step.outputs for taker in self._takers[other]}
+
+    def _pull_back(self, name: int, step: Transition) -> set[int] | None:
+        """Whoever takes the step's only output takes its inputs at once."""
+        if len(step.outputs) != 1:
+            return None
+        place = step.outputs[0]
+        is_apart = place not in step.inputs and place not in self._marked and place not in self._final
+        if self._makers[place] != {name} or not is_apart or not self._takers[place]:
+            return None
+        takers = set(self._takers[place])
+        if any(self._steps[taker].inputs != (place,) or self._steps[taker].waits for taker in takers):
+            return None
+        if any(self._watchers[other] != self._watchers[place] for other in step.inputs):
+            return None
+        self._drop(name, place)
+        for taker in takers:
+            before = self._steps[taker]
+            self._put(taker, _changed(before, inputs=step.inputs))
+        return takers | {maker for other in step.inputs for maker in self._makers[other]}
+
+    def _replace_outputs(self, name: int, place: int, outputs: Places) -> None:
+        before = self._steps[name]
+        kept = [other for other in before.outputs if other != place]
+        count = len(before.outputs) - len(kept)
+        self._put(name, _changed(before, outputs=tuple(sorted((*kept, *(outputs * count))))))
+
+    def _put(self, name: int, step: Transition) -> None:
+        self._unlink(name)
+        self._steps[name] = step
+        self._link(name, step)
+
+    def _drop(self, name: int, place: int) -> None:
+        self._unlink(name)
+        del self._steps[name]
+        self._gone.add(place)
+
+    def _link(self, name: int, step: Transition) -> None:
+        for place in step.inputs:
+            self._takers[place].add(name)
+        for place in step.outputs:
+            self._makers[place].add(name)
+        for is_wait, places in enumerate((step.resets, step.waits)):
+            for place in places:
+                self._watchers[place].add((name, bool(is_wait)))
+
+    def _unlink(self, name: int) -> None:
+        step = self._steps[name]
+        for place in step.inputs:
+            self._takers[place].discard(name)
+        for place in step.outputs:
+            self._makers[place].discard(name)
+        for is_wait, places in enumerate((step.resets, step.waits)):
+            for place in places:
+                self._watchers[place].discard((name, bool(is_wait)))
+
+    def _renumbered(self) -> WorkflowNet:
+        kept = [place for place in range(len(self._net.places)) if place not in self._gone]
+        number = {place: index for index, place in enumerate(kept)}
+
+        def renamed(places: Places) -> Places:
+            return tuple(number[place] for place in places if place in number)
+
+        return WorkflowNet(
+            places=tuple(self._net.places[place] for place in kept),
+            transitions=tuple(
+                Transition(
+                    inputs=renamed(step.inputs),
+                    outputs=renamed(step.outputs),
+                    label=step.label,
+                    resets=renamed(step.resets),
+                    waits=renamed(step.waits),
+                    element=step.element,
+                )
+                for _, step in sorted(self._steps.items())
+            ),
+            initial=renamed(self._net.initial),
+            finals=tuple(renamed(final) for final in self._net.finals),
+        )
+
+
+def _changed(step: Transition, *, inputs: Places | None = None, outputs: Places | None = None) -> Transition:
+    return Transition(
+        inputs=step.inputs if inputs is None else inputs,
+        outputs=step.outputs if outputs is None else outputs,
+        label=step.label,
+        resets=step.resets,
+        waits=step.waits,
+        element=step.element,
+    )

@@ -1,0 +1,61 @@
+"""Silent steps that may come first, so that no other order of them has to be looked at.
+
+Take silent transitions that have the same inputs, such that no other transition takes from these places, and one of the
+places is empty whenever a trace completes. Where they are enabled, every way to the end fires one of them some time (or
+empties these places), and firing it at once leaves the events of that way as they are. So only they need to be looked
+at there: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989) that keeps the language
+and whether there is a way from which no end can be reached.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.nets.net import Places, Transition, WorkflowNet
+
+_NONE = -1
+
+
+def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
+    """For each transition the number of its group of eager ones, smaller groups first; -1 if it is not eager."""
+    consumers: defaultdict[int, list[int]] = defaultdict(list)
+    for number, transition in enumerate(net.transitions):
+        for place in set(transition.inputs):
+            consumers[place].append(number)
+    by_inputs: defaultdict[Places, list[int]] = defaultdict(list)
+    for number, transition in enumerate(net.transitions):
+        by_inputs[transition.inputs].append(number)
+    in_finals = frozenset(place for final in net.finals for place in final)
+    others = [transition for transition in net.transitions if transition.resets or transition.waits]
+    groups = [
+        members
+        for inputs, members in by_inputs.items()
+        if not in_finals.issuperset(inputs)
+        and all(consumers[place] == members for place in set(inputs))
+        and _is_eager([net.transitions[number] for number in members], others)
+    ]
+    numbers = np.full(len(net.transitions), _NONE, np.int64)
+    for group, members in enumerate(sorted(groups, key=len)):
+        numbers[members] = group
+    return numbers
+
+
+def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
+    """Whether nothing else can tell if one of these silent steps comes at once or later.
+
+    Of the ``others``, one that empties some of their places has to empty all, and one that waits for their outputs to
+    be empty has to wait for their inputs too.
+    """
+    if any(member.label is not None or member.resets or member.waits for member in members):
+        return False
+    inputs = frozenset(members[0].inputs)
+    outputs = frozenset(place for member in members for place in member.outputs)
+    around = inputs | outputs
+    return all(
+        (around.isdisjoint(other.resets) or around.issubset(other.resets))
+        and (outputs.isdisjoint(other.waits) or not inputs.isdisjoint(other.waits))
+        for other in others
+    )

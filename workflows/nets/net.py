@@ -1,0 +1,60 @@
+"""Workflow nets: places that hold tokens, transitions that move them, some of which are events.
+
+A plain place/transition net with duplicate labels and silent transitions (W. M. P. van der Aalst, The application of
+Petri nets to workflow management, 1998), and two things more that drawn processes need: a transition may empty places
+(reset arcs), and may have to wait until places are empty (inhibitor arcs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Places: TypeAlias = tuple[int, ...]  # places by index, sorted; one that counts twice stands twice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A step.
+
+    It is enabled when every place of ``inputs`` has its tokens and every place of ``waits`` has none. Firing takes the
+    inputs, then empties ``resets``, then adds ``outputs``.
+
+    Attributes:
+        inputs: Taken.
+        outputs: Added.
+        label: Event type; None: silent.
+        resets: Emptied.
+        waits: Must be empty.
+        element: The element of the model in words, for messages.
+    """
+
+    inputs: Places
+    outputs: Places
+    label: str | None = None
+    resets: Places = ()
+    waits: Places = ()
+    element: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowNet:
+    """A net with its beginning and its ends.
+
+    Attributes:
+        places: What each place is, in words, for messages.
+        transitions: In the order of the model.
+        initial: The marking in which a trace begins.
+        finals: The markings in which a trace is complete: exactly these tokens and no others. ``((),)`` means that no
+            token is left.
+    """
+
+    places: tuple[str, ...]
+    transitions: tuple[Transition, ...]
+    initial: Places
+    finals: tuple[Places, ...]
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The event types of all transitions."""
+        return frozenset(transition.label for transition in self.transitions if transition.label is not None)

@@ -1,0 +1,92 @@
+"""Process trees put together so that nothing in them is idle: no nested sequences, no parts that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workflows.tree import (
+    Activity,
+    ExclusiveChoice,
+    InclusiveChoice,
+    Instances,
+    Loop,
+    Parallel,
+    ProcessTree,
+    Sequence,
+    Silent,
+    activity_names,
+)
+
+NOTHING = Silent()
+
+
+def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
+    """All parts, one after the other."""
+    flat: list[ProcessTree] = []
+    for part in parts:
+        if isinstance(part, Sequence):
+            flat.extend(part.parts)
+        elif not isinstance(part, Silent):
+            flat.append(part)
+    if len(flat) < 2:
+        return flat[0] if flat else NOTHING
+    return Sequence(tuple(flat), origin=origin)
+
+
+def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
+    """Exactly one branch; leaves that say the same count once, and doing nothing comes last."""
+    flat: list[ProcessTree] = []
+    seen: set[str | None] = set()
+    for branch in branches:
+        nested = isinstance(branch, ExclusiveChoice) and (branch.origin == origin or not branch.origin)
+        for part in branch.branches if isinstance(branch, ExclusiveChoice) and nested else (branch,):
+            if isinstance(part, Activity | Silent):
+                name = part.name if isinstance(part, Activity) else None
+                if name in seen:
+                    continue
+                seen.add(name)
+            flat.append(part)
+    flat.sort(key=lambda part: isinstance(part, Silent))
+    return flat[0] if len(flat) == 1 else ExclusiveChoice(tuple(flat), origin=origin)
+
+
+def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
+    """All branches, interleaved."""
+    flat: list[ProcessTree] = []
+    for branch in branches:
+        if isinstance(branch, Parallel):
+            flat.extend(branch.branches)
+        elif not isinstance(branch, Silent):
+            flat.append(branch)
+    if len(flat) < 2:
+        return flat[0] if flat else NOTHING
+    return Parallel(tuple(flat), origin=origin)
+
+
+def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
+    """Any branches, one at least."""
+    flat: list[ProcessTree] = []
+    for branch in branches:
+        parts = branch.branches if isinstance(branch, InclusiveChoice) else (branch,)
+        flat.extend(part for part in parts if not isinstance(part, Silent) or part not in flat)
+    return flat[0] if len(flat) == 1 else InclusiveChoice(tuple(flat), origin=origin)
+
+
+def loop(body: ProcessTree, redo: ProcessTree, origin: str = "") -> ProcessTree:
+    """The body once, and any number of times the redo part and the body again."""
+    if isinstance(body, Silent) and isinstance(redo, Silent):
+        return NOTHING
+    return Loop(body=body, redo=redo, origin=origin)
+
+
+def is_short(tree: ProcessTree) -> bool:
+    """Whether every trace of a tree has one event at most."""
+    match tree:
+        case Activity() | Silent():
+            return True
+        case ExclusiveChoice(parts):
+            return all(map(is_short, parts))
+        case Sequence(parts) | Parallel(parts) | InclusiveChoice(parts):
+            return all(map(is_short, parts)) and sum(bool(activity_names(part)) for part in parts) <= 1
+        case Instances() | Loop():
+            return not activity_names(tree)

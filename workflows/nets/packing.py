@@ -1,0 +1,129 @@
+"""Markings in few machine words, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.nets.net import Places, WorkflowNet
+
+Words: TypeAlias = NDArray[np.uint64]  # (markings, words)
+
+FIELD_BITS = (2, 4, 8)  # widths of the field of a place; the highest bit of each is a guard
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A field of bits for each place, some fields to a word.
+
+    The highest bit of a field stays free: with it, one subtraction compares all fields of a word, and one addition that
+    sets it tells that a place holds more than ``most``.
+
+    Attributes:
+        places: How many.
+        bits: Width of a field, one of ``FIELD_BITS``.
+    """
+
+    places: int
+    bits: int
+
+    @property
+    def most(self) -> int:
+        """Most tokens that a field holds."""
+        return (1 << (self.bits - 1)) - 1
+
+    @property
+    def words(self) -> int:
+        """Words of one marking, one at least."""
+        return max(1, -(-self.places * self.bits // 64))
+
+    def fields(self, values: Iterable[tuple[int, int]]) -> Words:
+        """(words,): the value of each (place, value) in the field of its place."""
+        words = [0] * self.words
+        per_word = 64 // self.bits
+        for place, value in values:
+            words[place // per_word] |= value << (place % per_word) * self.bits
+        return np.array(words, np.uint64)
+
+    def pack(self, places: Places) -> Words:
+        """(words,): so many tokens as each place is named; at most ``most`` each, others are cut."""
+        return self.fields((place, min(places.count(place), self.most)) for place in set(places))
+
+    def guards(self) -> Words:
+        """(words,): the guard of each field."""
+        return self.fields((place, 1 << (self.bits - 1)) for place in range(self.places))
+
+    def mask(self, places: Places) -> Words:
+        """(words,): all bits of the fields of some places."""
+        return self.fields((place, (1 << self.bits) - 1) for place in set(places))
+
+    def tokens(self, marking: Words) -> dict[int, int]:
+        """The places of one marking that hold tokens, with how many."""
+        per_word, field = 64 // self.bits, (1 << self.bits) - 1
+        words = [int(word) for word in marking]
+        counts = (
+            (place, words[place // per_word] >> (place % per_word) * self.bits & field) for place in range(self.places)
+        )
+        return {place: count for place, count in counts if count}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedTransitions:
+    """What the transitions of a net do to packed markings; all arrays are (transitions, words).
+
+    Attributes:
+        guards: (words,), the guards of all fields.
+        inputs: Tokens taken.
+        outputs: Tokens added.
+        kept: The fields that are not emptied.
+        waits: The fields that must be empty.
+        can_fire: (transitions,), whether a transition's inputs fit the fields at all.
+    """
+
+    guards: Words
+    inputs: Words
+    outputs: Words
+    kept: Words
+    waits: Words
+    can_fire: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, net: WorkflowNet, packing: Packing) -> PackedTransitions:
+        """For the transitions of a net in their order."""
+        transitions, shape = net.transitions, (len(net.transitions), packing.words)
+        return cls(
+            guards=packing.guards(),
+            inputs=np.array([packing.pack(each.inputs) for each in transitions], np.uint64).reshape(shape),
+            outputs=np.array([packing.pack(each.outputs) for each in transitions], np.uint64).reshape(shape),
+            kept=~np.array([packing.mask(each.resets) for each in transitions], np.uint64).reshape(shape),
+            waits=np.array([packing.mask(each.waits) for each in transitions], np.uint64).reshape(shape),
+            can_fire=np.array([heaviest(each.inputs) <= packing.most for each in transitions], np.bool_),
+        )
+
+    def enabled(self, markings: Words) -> NDArray[np.bool_]:
+        """(markings, transitions): which transition may fire in which marking."""
+        is_enabled = np.broadcast_to(self.can_fire, (len(markings), len(self.can_fire))).copy()
+        for word, guard in enumerate(self.guards):
+            tokens = markings[:, word]
+            takes = np.flatnonzero(self.inputs[:, word])
+            if len(takes):
+                left = (tokens | guard)[:, None] - self.inputs[takes, word]
+                is_enabled[:, takes] &= left & guard == guard
+            waiting = np.flatnonzero(self.waits[:, word])
+            if len(waiting):
+                is_enabled[:, waiting] &= tokens[:, None] & self.waits[waiting, word] == 0
+        return is_enabled
+
+    def fire(self, markings: Words, transitions: NDArray[np.integer]) -> Words:
+        """The marking after each pair of a marking and an enabled transition; guards that are set tell of too many."""
+        after: Words = ((markings - self.inputs[transitions]) & self.kept[transitions]) + self.outputs[transitions]
+        return after
+
+
+def heaviest(places: Places) -> int:
+    """How often the place that is named most often is named."""
+    return max((places.count(place) for place in set(places)), default=0)

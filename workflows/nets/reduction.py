@@ -1,0 +1,476 @@
+"""Nets whose steps are process trees, made smaller as long as their traces stay the same.
+
+Source of the idea: S. J. van Zelst, S. J. J. Leemans, Translating workflow nets to process trees: an algorithmic
+approach (2020). A step takes its tokens, does a trace of its tree, and puts its tokens. Each rule replaces a few steps
+by one with a larger tree; where only one step is left, its tree is the language of the net. Beside places and
+transitions there are splits that put tokens in any non-empty set of their places, joins that wait as inclusive gateways
+do, and steps that end everything at once; and a net may end with no token instead of one in a sink.
+
+The rules for inclusive gateways need that no part of the net runs twice at once. A net that comes down to one step is
+such: undoing the rules from one token on, no place is ever filled twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from workflows.nets import normal_forms
+from workflows.tree import ProcessTree, Silent
+
+Tokens = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A transition with a tree.
+
+    Attributes:
+        inputs: Places it takes a token from each of.
+        outputs: Places it puts a token on each of.
+        tree: What it does in between.
+        is_open_join: It takes tokens from those of its inputs that have one, once no others can come.
+        is_open_split: It puts tokens on any of its outputs, one at least.
+        signal: Not empty: it ends more than itself, in a way that the caller knows.
+        splits: The element that splits, in words.
+    """
+
+    inputs: Tokens
+    outputs: Tokens
+    tree: ProcessTree = normal_forms.NOTHING
+    is_open_join: bool = False
+    is_open_split: bool = False
+    signal: str = ""
+    splits: str = ""
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it takes one token and puts one or none, and no more."""
+        return len(self.inputs) == 1 and len(self.outputs) <= 1 and not self.signal
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A way from a split to a join, or to an end: the place it begins at, its step if any, the place it ends at."""
+
+    begin: int
+    step: int | None
+    end: int | None
+    tree: ProcessTree
+
+
+class TreeNet:
+    """A net of steps, in which a trace begins with one token on ``source`` and ends with none, or one on ``sink``.
+
+    Attributes:
+        source: Nothing puts a token here.
+        steps: By number.
+        words: What each place is; gateways have their description, other places nothing.
+    """
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.steps: dict[int, Step] = {}
+        self._makers: list[set[int]] = []
+        self._takers: list[set[int]] = []
+        self._waiting: list[int] = []
+        self._is_waiting: set[int] = set()
+        self._count = 0
+        self.sink: int | None = None
+        self.source = self.place("")
+
+    def place(self, words: str) -> int:
+        """A new place."""
+        self.words.append(words)
+        self._makers.append(set())
+        self._takers.append(set())
+        return len(self.words) - 1
+
+    def add(self, step: Step) -> int:
+        """A new step; gives its number."""
+        self._count += 1
+        self._put(self._count, step)
+        return self._count
+
+    def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
+        """A new step from one place to another, or to an end."""
+        outputs = frozenset() if target is None else frozenset({target})
+        return self.add(Step(inputs=frozenset({source}), outputs=outputs, tree=tree))
+
+    def change(self, name: int, step: Step) -> None:
+        """Puts a step in place of another."""
+        self._put(name, step)
+
+    def tree(self) -> ProcessTree | None:
+        """The tree, if one step is left and it leads from source to sink, or to the end."""
+        if len(self.steps) != 1:
+            return None
+        (step,) = self.steps.values()
+        wanted = frozenset() if self.sink is None else frozenset({self.sink})
+        is_all = step.inputs == {self.source} and step.outputs == wanted and not step.signal
+        return step.tree if is_all else None
+
+    def is_single(self) -> bool:
+        """Whether there is never more than one token."""
+        return all(len(step.outputs) <= 1 for step in self.steps.values())
+
+    def reduce(self) -> None:
+        """Applies the rules as long as one fits."""
+        rules: tuple[Callable[[int], bool], ...] = (
+            self._choose,
+            self._spin,
+            self._pass_on,
+            self._pass_back,
+            self._chain,
+            self._loop,
+            self._vanish,
+            self._run_beside,
+            self._merge_inputs,
+            self._gather_splits,
+            self._share_split,
+            self._share_join,
+        )
+        while self._waiting:
+            place = self._waiting.pop()
+            self._is_waiting.discard(place)
+            if any(rule(place) for rule in rules):
+                self._wake((place,))
+
+    def _choose(self, place: int) -> bool:
+        """Steps between the same places: an exclusive choice."""
+        groups: dict[tuple[Tokens, Tokens, str], list[int]] = defaultdict(list)
+        for name in self._takers[place]:
+            step = self.steps[name]
+            if not step.is_open_split and not step.is_open_join:
+                groups[step.inputs, step.outputs, step.signal].append(name)
+        for names in groups.values():
+            if len(names) > 1:
+                names.sort()
+                first = self.steps[names[0]]
+                tree = normal_forms.choice((self.steps[name].tree for name in names), self.words[place])
+                self._remove(names[1:])
+                self._put(names[0], replace(first, tree=tree))
+                return True
+        return False
+
+    def _spin(self, place: int) -> bool:
+        """Steps from a place back to itself: any number of rounds, and on from another place."""
+        spinning = sorted(
+            name
+            for name in self._takers[place]
+            if self.steps[name].is_link and self.steps[name].outputs == self.steps[name].inputs
+        )
+        if not spinning or (len(spinning) == len(self._takers[place]) and place != self.sink):
+            return False
+        redo = normal_forms.choice((self.steps[name].tree for name in spinning), self.words[place])
+        self._remove(spinning)
+        if isinstance(redo, Silent):
+            return True
+        following = self.place(self.words[place])
+        if self.sink == place:
+            self.sink = following
+        for name in list(self._takers[place]):
+            step = self.steps[name]
+            self._put(name, replace(step, inputs=step.inputs - {place} | {following}))
+        self.link(place, following, normal_forms.loop(normal_forms.NOTHING, redo, self.words[place]))
+        return True
+
+    def _pass_on(self, place: int) -> bool:
+        """A place whose only way on is a silent link: its tokens are put where that leads."""
+        if place == self.source or len(self._takers[place]) != 1:
+            return False
+        (name,) = self._takers[place]
+        step = self.steps[name]
+        if not step.is_link or not step.outputs or not isinstance(step.tree, Silent) or step.outputs == step.inputs:
+            return False
+        (target,) = step.outputs
+        if any(target in self.steps[maker].outputs for maker in self._makers[place]):
+            return False
+        self._remove([name])
+        for maker in list(self._makers[place]):
+            before = self.steps[maker]
+            self._put(maker, replace(before, outputs=before.outputs - {place} | {target}))
+        self.words[target] = self.words[target] or self.words[place]
+        return True
+
+    def _pass_back(self, place: int) -> bool:
+        """A place that only a silent link fills: its takers take from where that begins."""
+        if place == self.sink or len(self._makers[place]) != 1 or not self._takers[place]:
+            return False
+        (name,) = self._makers[place]
+        step = self.steps[name]
+        if not step.is_link or not isinstance(step.tree, Silent) or step.outputs == step.inputs:
+            return False
+        if any(len(self.steps[taker].inputs) > 1 for taker in self._takers[place]) or step.inputs == {self.source}:
+            return False
+        (origin,) = step.inputs
+        self._remove([name])
+        for taker in list(self._takers[place]):
+            self._put(taker, replace(self.steps[taker], inputs=frozenset({origin})))
+        self.words[origin] = self.words[origin] or self.words[place]
+        return True
+
+    def _chain(self, place: int) -> bool:
+        """A place between two steps: a sequence."""
+        if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
+            return False
+        (first_name,), (second_name,) = self._makers[place], self._takers[place]
+        first, second = self.steps[first_name], self.steps[second_name]
+        if first_name == second_name or len(first.outputs) != 1 or len(second.inputs) != 1:
+            return False
+        tree = normal_forms.sequence((first.tree, second.tree))
+        self._remove([second_name])
+        self._put(first_name, replace(second, inputs=first.inputs, tree=tree, is_open_join=first.is_open_join))
+        return True
+
+    def _loop(self, place: int) -> bool:
+        """A place with one way on, to another with ways back: a loop."""
+        if len(self._takers[place]) != 1 or place == self.source:
+            return False
+        (name,) = self._takers[place]
+        body = self.steps[name]
+        if not body.is_link or not body.outputs or body.outputs == body.inputs:
+            return False
+        (end,) = body.outputs
+        if len(self._makers[end]) != 1:
+            return False
+        back = sorted(
+            taker
+            for taker in self._takers[end]
+            if self.steps[taker].is_link and self.steps[taker].outputs == body.inputs
+        )
+        if not back or (len(back) == len(self._takers[end]) and end != self.sink):
+            return False
+        redo = normal_forms.choice((self.steps[taker].tree for taker in back), self.words[end])
+        self._remove(back)
+        self._put(name, replace(body, tree=normal_forms.loop(body.tree, redo, self.words[end] or self.words[place])))
+        return True
+
+    def _vanish(self, place: int) -> bool:
+        """A place whose tokens can only go, silently."""
+        if place in {self.source, self.sink} or len(self._takers[place]) != 1:
+            return False
+        (name,) = self._takers[place]
+        step = self.steps[name]
+        if not step.is_link or step.outputs or not isinstance(step.tree, Silent):
+            return False
+        if any(self.steps[maker].is_open_split for maker in self._makers[place]):
+            return False
+        self._remove([name])
+        for maker in list(self._makers[place]):
+            before = self.steps[maker]
+            self._put(maker, replace(before, outputs=before.outputs - {place}))
+        return True
+
+    def _run_beside(self, place: int) -> bool:
+        """Branches from one split to one join, or to their own ends: parallel, or an inclusive choice."""
+        near = self._makers[place] | self._takers[place]
+        before = {other for name in self._makers[place] for other in self.steps[name].inputs}
+        for split in near.union(*(self._makers[other] for other in before)):
+            if len(self.steps[split].outputs) > 1 and self._run_branches(split):
+                return True
+        return False
+
+    def _run_branches(self, split: int) -> bool:
+        groups: dict[int | None, list[_Branch]] = defaultdict(list)
+        for place in sorted(self.steps[split].outputs):
+            found = self._branch_from(place)
+            if found is not None:
+                join, branch = found
+                groups[join].append(branch)
+        for join, branches in groups.items():
+            if len(branches) < 2 or join == split:
+                continue
+            before = self.steps[split]
+            is_open_join = join is not None and self.steps[join].is_open_join
+            if before.is_open_split and join is not None and not is_open_join:
+                continue
+            combine = normal_forms.inclusive if before.is_open_split else normal_forms.parallel
+            tree = combine((branch.tree for branch in branches), before.splits)
+            self._unite(split, join, branches, tree)
+            return True
+        return False
+
+    def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
+        """The branch that begins at an output of a split, and the join it leads to, if it is one link long at most."""
+        if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
+            return None
+        (name,) = self._takers[place]
+        step = self.steps[name]
+        if len(step.inputs) > 1:
+            return name, _Branch(place, None, place, normal_forms.NOTHING)
+        if not step.is_link:
+            return None
+        if not step.outputs:
+            return None, _Branch(place, name, None, step.tree)
+        (end,) = step.outputs
+        if len(self._makers[end]) != 1 or len(self._takers[end]) != 1 or end == self.sink:
+            return None
+        (join,) = self._takers[end]
+        return (join, _Branch(place, name, end, step.tree)) if len(self.steps[join].inputs) > 1 else None
+
+    def _unite(self, split: int, join: int | None, branches: list[_Branch], tree: ProcessTree) -> None:
+        """Puts one branch in place of several."""
+        before = self.steps[split]
+        begins: Tokens = frozenset(branch.begin for branch in branches)
+        begin = self.place("")
+        self._remove([branch.step for branch in branches if branch.step is not None])
+        outputs = before.outputs - begins | {begin}
+        self._put(split, replace(before, outputs=outputs, is_open_split=before.is_open_split and len(outputs) > 1))
+        if join is None:
+            self.link(begin, None, tree)
+            return
+        after = self.steps[join]
+        end = self.place("")
+        inputs = after.inputs - frozenset(branch.end for branch in branches if branch.end is not None) | {end}
+        self._put(join, replace(after, inputs=inputs, is_open_join=after.is_open_join and len(inputs) > 1))
+        self.link(begin, end, tree)
+
+    def _merge_inputs(self, place: int) -> bool:
+        """Of two inputs of an inclusive join that one choice fills, only one is filled: they can be one."""
+        for name in sorted(self._takers[place]):
+            if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or not self.steps[name].is_open_join:
+                return False
+            (maker,) = self._makers[place]
+            for other in sorted(self.steps[name].inputs - {place}):
+                if len(self._makers[other]) != 1 or len(self._takers[other]) != 1:
+                    continue
+                (other_maker,) = self._makers[other]
+                steps = self.steps[maker], self.steps[other_maker]
+                if maker == other_maker or steps[0].inputs != steps[1].inputs or not all(s.is_link for s in steps):
+                    continue
+                self._put(other_maker, replace(steps[1], outputs=frozenset({place})))
+                inputs = self.steps[name].inputs - {other}
+                self._put(name, replace(self.steps[name], inputs=inputs, is_open_join=len(inputs) > 1))
+                return True
+        return False
+
+    def _gather_splits(self, place: int) -> bool:
+        """Splits with one join, one for each choice of branches to do: an inclusive choice, or optional branches."""
+        before = {other for name in self._makers[place] for other in self.steps[name].inputs}
+        return any(self._gather_splits_of(other) for other in sorted(before | {place}))
+
+    def _gather_splits_of(self, place: int) -> bool:
+        families: dict[int, dict[int, Tokens]] = defaultdict(dict)
+        for name in self._takers[place]:
+            chosen = self._chosen_by(name)
+            if chosen is not None:
+                families[chosen[0]][name] = chosen[1]
+        for join, family in families.items():
+            begins = sorted(frozenset().union(*family.values()))
+            subsets = set(family.values())
+            if not begins or not subsets >= {frozenset({begin}) for begin in begins}:
+                continue
+            if not self._is_closed(join, family) or len(subsets) < 2 ** len(begins) - 1:
+                continue
+            trees = [self.steps[next(iter(self._takers[begin]))].tree for begin in begins]
+            if len(subsets) == 2 ** len(begins):
+                trees = [normal_forms.choice((tree, normal_forms.NOTHING)) for tree in trees]
+                tree = normal_forms.parallel(trees, self.words[place])
+            else:
+                tree = normal_forms.inclusive(trees, self.words[place])
+            self._remove([name for begin in begins for name in list(self._takers[begin])])
+            self._remove(family)
+            following = self.place("")
+            self._put(join, replace(self.steps[join], inputs=frozenset({following})))
+            self.link(place, following, tree)
+            return True
+        return False
+
+    def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
+        """The join that a silent split leads to, and the places of those branches to it that have something to do."""
+        step = self.steps[name]
+        if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
+            return None
+        ends: dict[int, int] = {}
+        for place in step.outputs:
+            if len(self._takers[place]) != 1:
+                return None
+            (taker,) = self._takers[place]
+            after = self.steps[taker]
+            is_branch = after.is_link and len(after.outputs) == 1
+            ends[next(iter(after.outputs)) if is_branch else place] = place
+        joins = {taker for end in ends for taker in self._takers[end]}
+        if len(joins) != 1:
+            return None
+        (join,) = joins
+        after = self.steps[join]
+        if after.is_open_join or len(ends) < len(step.outputs) or after.inputs != frozenset(ends):
+            return None
+        return join, frozenset(place for end, place in ends.items() if end != place)
+
+    def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
+        """Whether nothing but these splits, and their branches, fills the inputs of the join."""
+        branches: set[int] = set()
+        for begin in frozenset().union(*family.values()):
+            if not self._makers[begin] <= family.keys():
+                return False
+            branches |= self._takers[begin]
+        allowed = branches | family.keys()
+        inputs = self.steps[join].inputs
+        return all(self._makers[end] <= allowed and self._takers[end] == {join} for end in inputs)
+
+    def _share_split(self, place: int) -> bool:
+        """Several steps that all fill the same places, which nothing else fills: one split after them."""
+        makers = self._makers[place]
+        if len(makers) < 2 or any(self.steps[name].is_open_split for name in makers):
+            return False
+        shared = frozenset.intersection(*(self.steps[name].outputs for name in makers))
+        shared = frozenset(other for other in shared if self._makers[other] == makers and other != self.sink)
+        if len(shared) < 2:
+            return False
+        middle = self.place("")
+        for name in list(makers):
+            step = self.steps[name]
+            self._put(name, replace(step, outputs=step.outputs - shared | {middle}))
+        self.add(Step(inputs=frozenset({middle}), outputs=shared))
+        return True
+
+    def _share_join(self, place: int) -> bool:
+        """Several steps that all take from the same places, from which nothing else takes: one join before them."""
+        takers = self._takers[place]
+        if len(takers) < 2 or any(self.steps[name].is_open_join for name in takers) or place == self.sink:
+            return False
+        shared = frozenset.intersection(*(self.steps[name].inputs for name in takers))
+        shared = frozenset(other for other in shared if self._takers[other] == takers and other != self.sink)
+        if len(shared) < 2:
+            return False
+        middle = self.place(next((self.words[other] for other in sorted(shared) if self.words[other]), ""))
+        for name in list(takers):
+            step = self.steps[name]
+            self._put(name, replace(step, inputs=step.inputs - shared | {middle}))
+        self.add(Step(inputs=shared, outputs=frozenset({middle})))
+        return True
+
+    def _put(self, name: int, step: Step) -> None:
+        if name in self.steps:
+            self._unlink(name)
+        self.steps[name] = step
+        for place in step.inputs:
+            self._takers[place].add(name)
+        for place in step.outputs:
+            self._makers[place].add(name)
+        self._wake(step.inputs)
+        self._wake(step.outputs)
+
+    def _remove(self, names: Iterable[int]) -> None:
+        for name in names:
+            self._unlink(name)
+            del self.steps[name]
+
+    def _unlink(self, name: int) -> None:
+        step = self.steps[name]
+        for place in step.inputs:
+            self._takers[place].discard(name)
+        for place in step.outputs:
+            self._makers[place].discard(name)
+        self._wake(step.inputs)
+        self._wake(step.outputs)
+
+    def _wake(self, places: Iterable[int]) -> None:
+        """A place whose neighbourhood changed is looked at again, and so are those next to it."""
+        for place in places:
+            if place not in self._is_waiting:
+                self._is_waiting.add(place)
+                self._waiting.append(place)

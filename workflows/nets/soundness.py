@@ -1,0 +1,145 @@
+"""What is wrong with a net that completes all the same: ways that get stuck, events that never come.
+
+After W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based techniques, 2000.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workflows.errors import UnsoundWorkflow
+from workflows.nets.markings import Markings
+from workflows.nets.net import Places, Transition, WorkflowNet
+
+_MOST_NAMED = 5
+_MOST_EVENTS = 12
+_MOST_STUCK = 3
+
+
+def check(markings: Markings) -> tuple[str, ...]:
+    """Warnings about a net, in words that name its elements; none for a sound one.
+
+    Args:
+        markings: Of the net.
+
+    Raises:
+        UnsoundWorkflow: No trace completes.
+    """
+    check_completion(markings)
+    return (*_dead(markings), *_stuck(markings))
+
+
+def check_completion(markings: Markings) -> None:
+    """Refuse a net of which no trace completes.
+
+    Raises:
+        UnsoundWorkflow: The message says where traces get stuck.
+    """
+    if not markings.completes[0]:
+        where = "; ".join(_stuck(markings)) or "no step can be taken at all"
+        raise UnsoundWorkflow(f"no trace of the model completes: {where}")
+
+
+def _dead(markings: Markings) -> list[str]:
+    """The labelled transitions that no complete trace has."""
+    transitions = markings.net.transitions
+    lives = np.zeros(len(transitions), np.bool_)
+    lives[markings.transitions[markings.completes[markings.targets]]] = True
+    fires = np.zeros(len(transitions), np.bool_)
+    fires[markings.transitions] = True
+    dead = [
+        (transition, bool(fires[number]))
+        for number, transition in enumerate(transitions)
+        if transition.label is not None and not lives[number]
+    ]
+    others = {each.label for number, each in enumerate(transitions) if lives[number]}
+    return [
+        f"dead task: {_name(transition)} "
+        + ("occurs in no complete trace" if is_fired else "can never occur")
+        + ("" if transition.label in others else f", so no trace has the event {transition.label}")
+        for transition, is_fired in dead
+    ]
+
+
+def _stuck(markings: Markings) -> list[str]:
+    """Where the ways end from which no end can be reached, the shortest first; one for each set of waiting elements."""
+    is_lost = ~markings.completes
+    if not is_lost.any():
+        return []
+    has_steps = np.diff(markings.offsets) > 0
+    dead_ends = np.flatnonzero(is_lost & ~has_steps)
+    if not len(dead_ends):
+        first = int(np.flatnonzero(is_lost)[0])
+        where = _listed(_places(markings, first))
+        return [f"no end can be reached any more: steps go on for ever, tokens in {where} ({_after(markings, first)})"]
+    found: dict[str, str] = {}
+    for marking in dead_ends[:1000].tolist():
+        where = _dead_end(markings, marking)
+        found.setdefault(where, f"{where} ({_after(markings, marking)})")
+        if len(found) == _MOST_STUCK:
+            break
+    return list(found.values())
+
+
+def _dead_end(markings: Markings, marking: int) -> str:
+    """Why no step can be taken in a marking that is not final."""
+    tokens = markings.tokens(marking)
+    net = markings.net
+    held = _places(markings, marking)
+    for final in net.finals:
+        if final and all(tokens.get(place, 0) >= final.count(place) for place in final):
+            left = [net.places[place] for place, count in tokens.items() if count > final.count(place)]
+            return f"the end is reached while tokens are left in {_listed(left)}, so the trace is never complete"
+    if not tokens:
+        return "all tokens are gone before an end is reached"
+    waiting = [_missing(each, tokens, net) for each in net.transitions if not set(tokens).isdisjoint(each.inputs)]
+    if not waiting:
+        return f"deadlock: nothing takes the tokens in {_listed(held)}"
+    return f"deadlock: tokens in {_listed(held)}, where {_listed(list(dict.fromkeys(waiting)), 'and', '; ')}"
+
+
+def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
+    """What a transition that has a part of its tokens waits for."""
+    lacks = [
+        net.places[place] for place in _needed(transition.inputs) if tokens.get(place, 0) < _count(transition, place)
+    ]
+    blocked = [net.places[place] for place in _needed(transition.waits) if tokens.get(place, 0)]
+    reasons = []
+    if lacks:
+        reasons.append(f"a token in {_listed(lacks)}")
+    if blocked:
+        reasons.append(f"{_listed(blocked)} to be empty")
+    return f"{_name(transition)} waits for {' and for '.join(reasons)}"
+
+
+def _needed(places: Places) -> list[int]:
+    return sorted(set(places))
+
+
+def _count(transition: Transition, place: int) -> int:
+    return transition.inputs.count(place)
+
+
+def _after(markings: Markings, marking: int) -> str:
+    """A short sequence of events that leads to a marking, in words."""
+    transitions = markings.net.transitions
+    events = [label for number in markings.way_to(marking) if (label := transitions[number].label) is not None]
+    if not events:
+        return "at the very beginning"
+    shown = events if len(events) <= _MOST_EVENTS else ["...", *events[-_MOST_EVENTS:]]
+    return f"after {', '.join(shown)}"
+
+
+def _places(markings: Markings, marking: int) -> list[str]:
+    return [markings.net.places[place] for place in markings.tokens(marking)]
+
+
+def _name(transition: Transition) -> str:
+    return transition.element or (f"task {transition.label!r}" if transition.label else "a silent step")
+
+
+def _listed(names: list[str], word: str = "and", comma: str = ", ") -> str:
+    shown = names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
+    if len(shown) == 1:
+        return shown[0]
+    return f"{comma.join(shown[:-1])} {word} {shown[-1]}"

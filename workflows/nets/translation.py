@@ -1,0 +1,411 @@
+"""Flow graphs as nets.
+
+Flows are places; the flows to a node that takes one token whichever brings it are one place. Blocks are put in place:
+
+- A graph that always holds exactly one token passes it on.
+- Another that folds to a process tree stands as the net of that tree.
+- Any other is complete when a step that waits for all its places to be empty says so.
+
+An inclusive gateway with several incoming flows has one step for each set of filled flows, which waits for the places
+whose tokens may still come to the empty ones (BPMN 2.0, section 13.4.3). Exits that interrupt, and terminate ends,
+empty the places of their block or graph.
+
+A block that the same run enters again before it is complete shares its places with itself; graphs that hold two tokens
+on one flow can differ from their description in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from workflows.errors import ModelRefused
+from workflows.nets.assembly import Assembly
+from workflows.nets.folding import fold_graph
+from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
+from workflows.nets.net import Places, Transition, WorkflowNet
+from workflows.nets.normal_forms import is_short
+from workflows.nets.tree_nets import can_be_net, put_tree
+from workflows.nets.ways import Ways, find_exit, iterate_nodes
+
+MOST_JOINED = 8
+MOST_SPLIT = 10
+MOST_COPIES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """A net, and what it does not say exactly.
+
+    Attributes:
+        net: Has at least the complete traces of the graph; exactly these where there are no notices.
+        notices: (element id, what was read more loosely than it was drawn).
+    """
+
+    net: WorkflowNet
+    notices: tuple[tuple[str, str], ...] = ()
+
+
+def to_net(graph: FlowGraph) -> WorkflowNet:
+    """The net of ``translate``."""
+    return translate(graph).net
+
+
+def translate(graph: FlowGraph) -> Translation:
+    """A net with the traces of a graph; it is complete when no token is left.
+
+    Raises:
+        ModelRefused: See ``Ways``; an exit is thrown that no block around the node has; an inclusive gateway joins more
+            than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows; or the net grows too large.
+    """
+    translator = _Translator()
+    source = translator.assembly.place("the beginning")
+    begins = _Scope(translator, graph, _Way()).put()
+    for name, tokens in begins:
+        translator.assembly.silent((source,), tokens, name)
+    net = translator.assembly.finish((source,), ((),))
+    return Translation(net=net, notices=tuple(dict.fromkeys(translator.notices)))
+
+
+def is_single(graph: FlowGraph) -> bool:
+    """Whether a run of a graph always holds exactly one token, a running block counting as one."""
+    ways = Ways(graph)
+    splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
+    return not any(
+        (node.kind in splits and len(ways.out_of(node)) > 1)
+        or (node.block and any(not leaves.is_interrupting for leaves in node.block.exits))
+        for node in graph.nodes
+    )
+
+
+def is_single_throughout(graph: FlowGraph) -> bool:
+    """Whether the same holds of the blocks in it, each at one run at a time."""
+    return is_single(graph) and all(
+        is_single_throughout(node.block.graph) and not (node.block.repeat and node.block.repeat.is_parallel)
+        for node in graph.nodes
+        if node.block
+    )
+
+
+_Begins = list[tuple[str, Places]]  # ways to begin: the element in words, and the tokens it puts
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block that is being put in place.
+
+    Attributes:
+        node: Of the block.
+        exits: Where each exit puts a token.
+        throws: Taken places, tokens that the thrower puts itself, exit and thrower in words.
+    """
+
+    node: Node
+    exits: dict[str, Places]
+    throws: list[tuple[int, Places, Exit, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What a run is put between.
+
+    Attributes:
+        done: Tokens that the end of each of its tokens leaves behind.
+        frames: The blocks around it, outermost first.
+        running: A place that is filled while it runs, where its end is waited for.
+        after: Tokens that a terminate leaves, in that case.
+    """
+
+    done: Places = ()
+    frames: tuple[_Frame, ...] = ()
+    running: int | None = None
+    after: Places = ()
+
+    @property
+    def is_left_anywhere(self) -> bool:
+        """Whether a block around it can be left at any time, so that each place in it matters."""
+        blocks = [frame.node.block for frame in self.frames if frame.node.block]
+        return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
+
+
+class _Translator:
+    """Puts runs of blocks into one net."""
+
+    def __init__(self) -> None:
+        self.assembly = Assembly()
+        self.notices: list[tuple[str, str]] = []
+
+    def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, own: Places) -> None:
+        """Leaves a throw to the block that has its exit."""
+        found = find_exit(tuple(frame.node for frame in frames), node.throws)
+        if found is None:
+            raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
+        frame = next(frame for frame in frames if frame.node is found[0])
+        frame.throws.append((place, own, found[1], str(node)))
+
+    def repeated(self, node: Node, block: Block, way: _Way) -> _Begins:
+        """All runs of a block."""
+        repeat = block.repeat
+        if repeat is None:
+            return self.run(block.graph, way)
+        if repeat.is_parallel:
+            tree = fold_graph(block.graph)
+            if tree is None or not is_short(tree):
+                return self._at_once(node, block.graph, repeat, way)
+        return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
+
+    def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
+        """A number of runs that can be written out."""
+        if max(repeat.least, repeat.most or 0) <= MOST_COPIES:
+            return repeat
+        least = min(repeat.least, MOST_COPIES)
+        exact = f"{repeat.least} to {repeat.most}" if repeat.most is not None else f"{repeat.least} or more"
+        self.notices.append((node.id, f"read as {least} or more repetitions, not {exact}: more are not counted"))
+        return Repeat(least=least, most=None, is_parallel=repeat.is_parallel)
+
+    def run(self, graph: FlowGraph, way: _Way) -> _Begins:
+        """One run of a block's graph."""
+        if is_single(graph):
+            return _Scope(self, graph, way).put()
+        tree = None if way.is_left_anywhere else fold_graph(graph)
+        if tree is not None and can_be_net(tree):
+            name = graph.name or graph.id
+            begin, end = self.assembly.place(f"before {name!r}"), self.assembly.place(f"after {name!r}")
+            put_tree(self.assembly, tree, begin, end)
+            self.assembly.silent((end,), way.done, f"end of {name!r}")
+            return [("", (begin,))]
+        return self._guarded(graph, way)
+
+    def _guarded(self, graph: FlowGraph, way: _Way) -> _Begins:
+        name = graph.name or graph.id
+        running = self.assembly.place(f"while {name!r} runs", is_bookkeeping=True)
+        begins = _Scope(self, graph, _Way(frames=way.frames, running=running, after=way.done)).put()
+        waits = tuple(range(running + 1, len(self.assembly.places)))
+        self.assembly.step(Transition(inputs=(running,), outputs=way.done, waits=waits, element=f"end of {name!r}"))
+        return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
+
+    def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
+        """Copy after copy, the last first; where the number is open, the last may begin again."""
+        begins: _Begins = []
+        for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
+            gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
+            if count >= repeat.least:
+                self.assembly.silent((gate,), way.done, str(node))
+            following, begins = begins, self.run(graph, _Way((gate,), way.frames))
+            for _, tokens in following or (begins if repeat.most is None else []):
+                self.assembly.silent((gate,), tokens, str(node))
+        return [*begins, *([("", way.done)] if not repeat.least else [])]
+
+    def _at_once(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
+        if repeat.most is None or repeat.most > MOST_COPIES:
+            return self._anything(node, graph, repeat, way)
+        ends: list[int] = []
+        starts: list[int] = []
+        for count in range(1, repeat.most + 1):
+            start = self.assembly.place(f"before run {count} of {node}")
+            end = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
+            for name, tokens in self.run(graph, _Way((end,), way.frames)):
+                self.assembly.silent((start,), tokens, name)
+            if count > repeat.least:
+                self.assembly.silent((start,), (end,), str(node))
+            starts.append(start)
+            ends.append(end)
+        if not ends:
+            return [("", way.done)]
+        self.assembly.silent(ends, way.done, str(node))
+        return [("", tuple(starts))]
+
+    def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
+        """Any number of runs at once: a net cannot keep them apart. If there has to be one, it is put as it is."""
+        message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
+        self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
+        running = self.assembly.place(f"while {node} runs")
+        for inner in iterate_nodes(graph):
+            if inner.kind is NodeKind.ACTIVITY:
+                self.assembly.step(
+                    Transition(inputs=(running,), outputs=(running,), label=inner.label, element=str(inner))
+                )
+            elif inner.throws and find_exit(tuple(frame.node for frame in way.frames), inner.throws):
+                self.throw(way.frames, inner, running, (running,))
+        if not repeat.least:
+            self.assembly.silent((running,), way.done, str(node))
+            return [("", (running,))]
+        end = self.assembly.place(f"after run 1 of {node}", is_bookkeeping=True)
+        self.assembly.silent((running, end), way.done, str(node))
+        return [(name, (running, *tokens)) for name, tokens in self.run(graph, _Way((end,), way.frames))]
+
+
+class _Scope:
+    """One run of one graph.
+
+    Args:
+        translator: Puts the blocks.
+        graph: What runs.
+        way: What it is put between.
+    """
+
+    def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
+        self._translator = translator
+        self._assembly = translator.assembly
+        self._graph = graph
+        self._ways = Ways(graph)
+        self._done = way.done
+        self._frames = way.frames
+        self._after = way.done if way.running is None else way.after
+        self._first = len(self._assembly.places) if way.running is None else way.running
+        self._at: dict[str, int] = {}
+        self._positions: dict[int, tuple[Flow, ...]] = {}
+        for node in graph.nodes:
+            self._put_places(node)
+
+    def put(self) -> _Begins:
+        """Adds all steps, and tells how the run begins."""
+        for node in self._graph.nodes:
+            self._put_node(node)
+        for node in self._graph.nodes:
+            if not self._ways.into(node):
+                continue
+            if node.kind is NodeKind.INCLUSIVE:
+                self._put_inclusive(node)
+            elif node.kind is NodeKind.TERMINATE:
+                resets = () if is_single(self._graph) else range(self._first, len(self._assembly.places))
+                self._step(node, (self._at[node.id],), self._after, resets=resets)
+        return [(str(start), self._out(start)) for start in self._ways.starts] or [("", self._done)]
+
+    def _put_places(self, node: Node) -> None:
+        incoming = self._ways.into(node)
+        if node.kind in {NodeKind.PARALLEL, NodeKind.INCLUSIVE} and len(incoming) > 1:
+            for flow in incoming:
+                self._new_place(flow.id, f"flow {flow.id} to {node}", (flow,))
+            if node.kind is NodeKind.INCLUSIVE:
+                self._new_place(node.id, f"within {node}", self._ways.out_of(node))
+        else:
+            words = str(node) if node.kind is NodeKind.EXCLUSIVE else f"before {node}"
+            self._new_place(node.id, words, incoming[:1])
+
+    def _new_place(self, name: str, words: str, position: tuple[Flow, ...]) -> None:
+        self._at[name] = self._assembly.place(words)
+        self._positions[self._at[name]] = position
+
+    def _place_of(self, flow: Flow) -> int:
+        return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
+
+    def _out(self, node: Node, leaves: str | None = None) -> Places:
+        """The tokens that a node puts on its outgoing flows, or on those of an exit."""
+        flows = self._ways.out_of(node, leaves or "")
+        return tuple(map(self._place_of, flows)) or (self._done if leaves is None else ())
+
+    def _step(
+        self, node: Node, inputs: Places, outputs: Places, *, waits: Iterable[int] = (), resets: Iterable[int] = ()
+    ) -> None:
+        label = node.label if node.kind is NodeKind.ACTIVITY else None
+        self._assembly.step(
+            Transition(
+                inputs=inputs,
+                outputs=outputs,
+                label=label,
+                waits=tuple(waits),
+                resets=tuple(resets),
+                element=str(node),
+            )
+        )
+
+    def _put_node(self, node: Node) -> None:
+        if not self._ways.into(node):
+            return
+        match node.kind:
+            case NodeKind.START | NodeKind.INCLUSIVE | NodeKind.TERMINATE:
+                return
+            case NodeKind.EXCLUSIVE:
+                choices: list[Places] = [(self._place_of(flow),) for flow in self._ways.out_of(node)]
+                for tokens in choices or [self._done]:
+                    self._step(node, (self._at[node.id],), tokens)
+            case NodeKind.PARALLEL:
+                incoming = tuple(map(self._place_of, self._ways.into(node)))
+                self._step(node, incoming, self._out(node))
+            case NodeKind.THROW:
+                self._translator.throw(self._frames, node, self._at[node.id], self._out(node))
+            case NodeKind.BLOCK:
+                self._put_block(node)
+            case _:
+                self._step(node, (self._at[node.id],), self._out(node))
+
+    def _put_inclusive(self, node: Node) -> None:
+        incoming, outgoing = self._ways.into(node), self._ways.out_of(node)
+        for flows, most, does in ((incoming, MOST_JOINED, "joins"), (outgoing, MOST_SPLIT, "splits into")):
+            if len(flows) > most:
+                raise ModelRefused([(node.id, f"{does} {len(flows)} flows; an inclusive gateway can have {most}")])
+        choices = [tuple(map(self._place_of, chosen)) for chosen in _subsets(outgoing)] or [self._done]
+        if len(incoming) == 1:
+            for chosen in choices:
+                self._step(node, (self._place_of(incoming[0]),), chosen)
+            return
+        for chosen in choices:
+            self._step(node, (self._at[node.id],), chosen)
+        heading = self._ways.heading_for(node)
+        nowhere: frozenset[str] = frozenset()
+        arrivals = {
+            place: nowhere.union(*(heading.get(flow.id, nowhere) for flow in flows))
+            for place, flows in self._positions.items()
+        }
+        for filled in _subsets(incoming):
+            names = {flow.id for flow in filled}
+            waits = [place for place, reached in arrivals.items() if reached and not reached & names]
+            self._step(node, tuple(map(self._place_of, filled)), (self._at[node.id],), waits=waits)
+
+    def _put_block(self, node: Node) -> None:
+        assert node.block is not None
+        first = len(self._assembly.places)
+        exits = {leaves.id: self._out(node, leaves.id) for leaves in node.block.exits}
+        own = _Frame(node, exits)
+        done = self._out(node)
+        offered = [leaves for leaves in node.block.exits if not leaves.is_interrupting and not leaves.is_thrown]
+        chances: dict[str, int] = {}
+        if offered:
+            finished = self._assembly.place(f"after {node}", is_bookkeeping=True)
+            done = (finished,)
+            for leaves in offered:
+                chances[leaves.id] = self._assembly.place(f"exit {leaves.name!r} of {node}", is_bookkeeping=True)
+            self._step(node, (finished,), self._out(node), resets=chances.values())
+        begins = self._translator.repeated(node, node.block, _Way(done, (*self._frames, own)))
+        for name, tokens in begins:
+            put = self._out(node) if tokens == done else (*tokens, *chances.values())
+            self._assembly.silent((self._at[node.id],), put, name or str(node))
+        places = range(first, len(self._assembly.places))
+        for place in places:
+            self._positions.setdefault(place, self._ways.all_out_of(node))
+        if offered:
+            self._positions[finished] = self._ways.out_of(node)
+            for place in chances.values():
+                self._positions[place] = ()
+        self._put_exits(node.block, own, places, chances)
+
+    def _put_exits(self, block: Block, own: _Frame, places: range, chances: dict[str, int]) -> None:
+        """Every token of the block is one with which it can be left."""
+        is_plain = is_single_throughout(block.graph) and not chances
+        is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
+        emptied = () if is_plain else tuple(places)
+        for place, outputs, leaves, element in own.throws:
+            if leaves.is_interrupting:
+                step = Transition(inputs=(place,), outputs=own.exits[leaves.id], resets=emptied, element=element)
+            else:
+                step = Transition(inputs=(place,), outputs=(*outputs, *own.exits[leaves.id]), element=element)
+            self._assembly.step(step)
+        tokens = [place for place in places if place not in self._assembly.bookkeeping]
+        for leaves in block.exits:
+            element = f"exit {leaves.name!r} of {own.node}"
+            for place in tokens if not leaves.is_thrown else ():
+                outputs = own.exits[leaves.id]
+                if leaves.is_interrupting:
+                    step = Transition(inputs=(place,), outputs=outputs, resets=emptied, element=element)
+                else:
+                    inputs = place, chances[leaves.id]
+                    step = Transition(inputs=inputs, outputs=(place, *outputs), element=element)
+                self._assembly.step(step)
+
+
+def _subsets(flows: tuple[Flow, ...]) -> Iterator[tuple[Flow, ...]]:
+    """All but the empty one."""
+    for size in range(1, len(flows) + 1):
+        yield from combinations(flows, size)

@@ -1,0 +1,122 @@
+"""Who comes after whom in a flow graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from workflows.errors import ModelRefused
+from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
+
+
+class Ways:
+    """The nodes and flows of one graph, ready to be looked up. Blocks are not entered.
+
+    Args:
+        graph: What is meant.
+
+    Raises:
+        ModelRefused: A flow leads from or to a node that is not in the graph, or a node other than a gateway, or an
+            exit, has several flows.
+    """
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self.nodes = {node.id: node for node in graph.nodes}
+        self._outgoing: dict[tuple[str, str], list[Flow]] = defaultdict(list)
+        self._incoming: dict[str, list[Flow]] = defaultdict(list)
+        for flow in graph.flows:
+            self._outgoing[flow.source, flow.exit].append(flow)
+            self._incoming[flow.target].append(flow)
+        problems = [
+            (flow.id, f"leads from {flow.source!r} to {flow.target!r}; both have to be nodes of graph {graph.id!r}")
+            for flow in graph.flows
+            if flow.source not in self.nodes or flow.target not in self.nodes
+        ]
+        problems += [
+            (source, f"{len(flows)} flows leave {leaves or 'it'}; one at most can, a gateway says what several mean")
+            for (source, leaves), flows in self._outgoing.items()
+            if len(flows) > 1 and source in self.nodes and self.nodes[source].kind not in GATEWAYS
+        ]
+        if problems:
+            raise ModelRefused(problems)
+
+    @property
+    def starts(self) -> tuple[Node, ...]:
+        """Where the graph can begin."""
+        return tuple(node for node in self.nodes.values() if node.kind is NodeKind.START)
+
+    def into(self, node: Node) -> tuple[Flow, ...]:
+        """The flows that lead to a node."""
+        return tuple(self._incoming.get(node.id, ()))
+
+    def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
+        """The flows by which a node goes on, or by which a block is left at exit ``leaves``."""
+        return tuple(self._outgoing.get((node.id, leaves), ()))
+
+    def all_out_of(self, node: Node) -> tuple[Flow, ...]:
+        """The flows by which a node goes on, those of its exits among them."""
+        exits = node.block.exits if node.block else ()
+        return self.out_of(node) + tuple(flow for leaves in exits for flow in self.out_of(node, leaves.id))
+
+    def reached(self) -> tuple[Node, ...]:
+        """The nodes to which a way leads from some start, in the order of the graph; starts are not among them."""
+        seen: set[str] = set()
+        waiting = [flow.target for start in self.starts for flow in self.out_of(start)]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting.extend(flow.target for flow in self.all_out_of(self.nodes[name]))
+        return tuple(node for node in self.nodes.values() if node.id in seen)
+
+    def arrivals(self, flows: tuple[Flow, ...], gateway: Node) -> frozenset[str]:
+        """Ids of the gateway's incoming flows to which a token on one of these flows has a way around the gateway."""
+        reached: set[str] = set()
+        seen: set[str] = set()
+        waiting = list(flows)
+        while waiting:
+            flow = waiting.pop()
+            if flow.id in seen:
+                continue
+            seen.add(flow.id)
+            if flow.target == gateway.id:
+                reached.add(flow.id)
+            else:
+                waiting.extend(self.all_out_of(self.nodes[flow.target]))
+        return frozenset(reached)
+
+    def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
+        """By flow: what ``arrivals`` says of a token on it. Flows without any are left out."""
+        heading: dict[str, set[str]] = defaultdict(set)
+        for incoming in self.into(gateway):
+            waiting = [incoming]
+            while waiting:
+                flow = waiting.pop()
+                if incoming.id in heading[flow.id]:
+                    continue
+                heading[flow.id].add(incoming.id)
+                if flow.source != gateway.id:
+                    waiting.extend(self._incoming.get(flow.source, ()))
+        return {flow: frozenset(reached) for flow, reached in heading.items()}
+
+
+def iterate_nodes(graph: FlowGraph) -> Iterator[Node]:
+    """All nodes of a graph and of the blocks in it."""
+    for node in graph.nodes:
+        yield node
+        if node.block:
+            yield from iterate_nodes(node.block.graph)
+
+
+def thrown_in(graph: FlowGraph) -> frozenset[str]:
+    """Ids of the exits that nodes of a graph, or of blocks in it, throw."""
+    return frozenset(node.throws for node in iterate_nodes(graph) if node.kind is NodeKind.THROW)
+
+
+def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
+    """The nearest of some nested blocks, outermost first, that has an exit, and the exit."""
+    for node in reversed(blocks):
+        for leaves in node.block.exits if node.block else ():
+            if leaves.id == exit_id:
+                return node, leaves
+    return None

@@ -1,0 +1,99 @@
+"""What is to be laid out: boxes of known size and arrows between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workflows.diagram import Diagram, Shape
+from workflows.pictures.labels import label_below
+from workflows.pictures.text import wrapped
+
+TEXT_SIZE = 12.0
+LINE_HEIGHT = 15.0
+
+_TASK_WIDTH = 110.0
+_WIDEST_TASK = 170.0
+_TASK_LINES = 4
+_MARGIN = 16.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A shape without a place.
+
+    Attributes:
+        element: Id of the model's element.
+        kind: As in ``workflows.diagram``.
+        label: Its text.
+        width: As drawn.
+        height: As drawn.
+        event: The event type that the element emits.
+        inner: The drawing inside of it, from its own origin.
+        ports: Ids and names of what sits on its right edge.
+    """
+
+    element: str
+    kind: str
+    label: str
+    width: float
+    height: float
+    event: str | None = None
+    inner: Diagram | None = None
+    ports: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A flow between two boxes, by index; ``port`` is the one that it leaves by, counted from 1, 0 for none."""
+
+    element: str
+    source: int
+    target: int
+    label: str = ""
+    is_dashed: bool = False
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """All that is laid out together."""
+
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+
+def task_box(element: str, label: str, *, kind: str = "task", event: str | None = None) -> Box:
+    """A box for a text, wider and higher where the text is long."""
+    width = _TASK_WIDTH
+    while width < _WIDEST_TASK and len(wrapped(label, width - _MARGIN, TEXT_SIZE, 99)) > 2:
+        width += 20.0
+    lines = len(wrapped(label, width - _MARGIN, TEXT_SIZE, _TASK_LINES))
+    return Box(
+        element=element, kind=kind, label=label, width=width, height=max(54.0, lines * LINE_HEIGHT + 18.0), event=event
+    )
+
+
+def small_box(element: str, kind: str, label: str = "") -> Box:
+    """A gateway, an event or a place; its text stands outside."""
+    size = _SIZES.get(kind, (36.0, 36.0))
+    return Box(element=element, kind=kind, label=label, width=size[0], height=size[1])
+
+
+def room_of(box: Box) -> tuple[float, float]:
+    """How much wider than a box, and how much further down, its text goes that stands below it."""
+    shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
+    label = label_below(shape)
+    if label is None:
+        return 0.0, 0.0
+    held = label.rectangle
+    return max(0.0, held.right - held.left - box.width), held.bottom - box.height
+
+
+_SIZES = {
+    "exclusive": (42.0, 42.0),
+    "parallel": (42.0, 42.0),
+    "inclusive": (42.0, 42.0),
+    "event-based": (42.0, 42.0),
+    "silent": (12.0, 44.0),
+    "boundary": (26.0, 26.0),
+}

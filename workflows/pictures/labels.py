@@ -1,0 +1,162 @@
+"""Texts that stand outside of their shapes: where nothing else is, below if that is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from workflows.diagram import Diagram, Point, Shape
+from workflows.pictures.text import LINE_STEP, is_whole, width_of, wrapped
+
+LABEL_SIZE = 11.0
+SMALLEST_TEXT = 8.0
+"""Of a text that stands inside of its shape."""
+
+GATEWAYS = frozenset({"exclusive", "parallel", "inclusive", "event-based", "complex"})
+EVENTS = frozenset({"start", "end", "terminate", "intermediate", "boundary"})
+PLACES = frozenset({"place", "marked-place", "final-place"})
+AREAS = frozenset({"pool", "lane", "subprocess", "group"})
+
+_OUTSIDE = GATEWAYS | EVENTS | PLACES | {"silent", "data"}
+_SMALL = 60.0
+"""Narrower transitions have their name outside, where it would be cut inside."""
+_WIDEST, _WIDEST_OF_SMALL, _MOST_LINES = 110.0, 72.0, 4
+_STEP = LABEL_SIZE * LINE_STEP
+_SPACE, _SPACE_OF_SMALL = 4.0, 10.0
+_LARGEST = 400
+"""Most labels that look for a free place; in larger drawings all stand below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rectangle:
+    """Upper left and lower right corner."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Rectangle) -> bool:
+        """Whether one lies over the other; to touch is not enough."""
+        is_beside = self.right <= other.left or other.right <= self.left
+        return not (is_beside or self.bottom <= other.top or other.bottom <= self.top)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """A text with its place.
+
+    Attributes:
+        lines: From top to bottom.
+        at: The middle of its height, and of its width or its left end, as ``anchor`` says.
+        anchor: ``middle``, ``start`` or ``end``.
+    """
+
+    lines: tuple[str, ...]
+    at: Point
+    anchor: str = "middle"
+
+    @property
+    def rectangle(self) -> Rectangle:
+        """What it covers."""
+        width = max(width_of(line, LABEL_SIZE) for line in self.lines)
+        left = self.at[0] - {"middle": width / 2, "start": 0.0, "end": width}[self.anchor]
+        half = len(self.lines) * _STEP / 2
+        return Rectangle(left=left, top=self.at[1] - half, right=left + width, bottom=self.at[1] + half)
+
+
+def label_below(shape: Shape) -> Label | None:
+    """The label of a shape below it; None if its text stands inside, or there is none."""
+    return next(_places(shape), None)
+
+
+def outside_labels(diagram: Diagram) -> dict[int, Label]:
+    """By index of shapes, the labels that stand outside."""
+    below = {index: label for index, shape in enumerate(diagram.shapes) if (label := label_below(shape)) is not None}
+    if len(below) > _LARGEST:
+        return below
+    shapes = [_covered(shape) for shape in diagram.shapes if shape.kind not in AREAS]
+    headings = [_heading(shape) for shape in diagram.shapes if shape.kind in ("subprocess", "group")]
+    taken = [*shapes, *headings, *_lines(diagram)]
+    chosen: dict[int, Label] = {}
+    for index in below:
+        label = _free(list(_places(diagram.shapes[index])), taken)
+        chosen[index] = label
+        taken.append(label.rectangle)
+    return chosen
+
+
+def _free(places: Sequence[Label], taken: Sequence[Rectangle]) -> Label:
+    """The first place that is free, else the one that meets least."""
+    meetings = []
+    for label in places:
+        own = label.rectangle
+        meetings.append(sum(own.meets(other) for other in taken))
+        if not meetings[-1]:
+            return label
+    return places[meetings.index(min(meetings))]
+
+
+def _places(shape: Shape) -> Iterator[Label]:
+    """Where the label of a shape may stand, the best place first."""
+    is_small = shape.kind == "transition"  # and has an outline or a number around it, if it is highlighted
+    widest, space = (_WIDEST_OF_SMALL, _SPACE_OF_SMALL) if is_small else (max(_WIDEST, shape.width), _SPACE)
+    lines = tuple(wrapped(shape.label, widest, LABEL_SIZE, _MOST_LINES))
+    if not lines or not _stands_outside(shape):
+        return
+    half = len(lines) * _STEP / 2
+    middle = shape.x + shape.width / 2
+    above, below = shape.y - space - half, shape.y + shape.height + space + half
+    right, left = shape.x + shape.width + space, shape.x - space
+    yield Label(lines=lines, at=(middle, below))
+    yield Label(lines=lines, at=(middle, above))
+    for height in (below - space, above + space):
+        yield Label(lines=lines, at=(right - shape.width / 2 + space, height), anchor="start")
+        yield Label(lines=lines, at=(left + shape.width / 2 - space, height), anchor="end")
+    yield Label(lines=lines, at=(right, shape.y + shape.height / 2), anchor="start")
+
+
+def _stands_outside(shape: Shape) -> bool:
+    if shape.kind != "transition" or shape.width >= _SMALL:
+        return shape.kind in _OUTSIDE
+    return not is_whole(shape.label, shape.width - 10.0, shape.height - 6.0, SMALLEST_TEXT)
+
+
+def _covered(shape: Shape) -> Rectangle:
+    return Rectangle(left=shape.x, top=shape.y, right=shape.x + shape.width, bottom=shape.y + shape.height)
+
+
+def _heading(shape: Shape) -> Rectangle:
+    """Where the name of an area stands."""
+    middle, half = shape.x + shape.width / 2, min(shape.width, width_of(shape.label, LABEL_SIZE + 1.0)) / 2
+    return Rectangle(left=middle - half, top=shape.y + 6.0, right=middle + half, bottom=shape.y + 26.0)
+
+
+def _lines(diagram: Diagram) -> Iterator[Rectangle]:
+    """What the parts of all lines cover; of slanting ones more than that."""
+    for edge in diagram.edges:
+        for (x1, y1), (x2, y2) in pairwise(edge.points):
+            yield Rectangle(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))
+
+
+def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
+    """The least rectangle that holds all shapes, lines and labels; one of some size where there is nothing.
+
+    Args:
+        diagram: What is drawn.
+        labels: Those that stand outside of their shapes; None: all of them below.
+    """
+    if labels is None:
+        labels = [label for shape in diagram.shapes if (label := label_below(shape)) is not None]
+    held = [_covered(shape) for shape in diagram.shapes]
+    held.extend(_lines(diagram))
+    held.extend(label.rectangle for label in labels)
+    if not held:
+        return Rectangle(left=0.0, top=0.0, right=120.0, bottom=60.0)
+    return Rectangle(
+        left=min(one.left for one in held),
+        top=min(one.top for one in held),
+        right=max(one.right for one in held),
+        bottom=max(one.bottom for one in held),
+    )

@@ -1,0 +1,196 @@
+"""Which boxes stand above one another, and in which order.
+
+The method of layers (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
+structures, 1981): arrows that close a cycle are set aside, a box comes one layer after the last of those before it,
+long arrows get a place in every layer that they cross, and each layer is ordered by the barycentres of its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from workflows.pictures.draft import Arrow, Draft
+
+_SWEEPS = 12
+
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layered:
+    """Boxes and the places of long arrows, by layer.
+
+    Attributes:
+        layers: From left to right, each from top to bottom; numbers from ``len(boxes)`` on stand for long arrows.
+        layer_of: The layer of each number.
+        links: Pairs of numbers in neighbouring layers.
+        chains: For each arrow that goes forward, its numbers from source to target.
+        back: Arrows that go back, or to their own box.
+    """
+
+    layers: tuple[tuple[int, ...], ...]
+    layer_of: tuple[int, ...]
+    links: tuple[Link, ...]
+    chains: tuple[tuple[Arrow, tuple[int, ...]], ...]
+    back: tuple[Arrow, ...]
+
+
+def layered(draft: Draft, max_places: int) -> Layered:
+    """Give every box a layer and a place in it.
+
+    Args:
+        draft: What is laid out.
+        max_places: Most places for long arrows; those beyond go straight, over what is in their way.
+    """
+    forward, back = _without_cycles(draft)
+    layer_of = _longest_paths(len(draft.boxes), forward)
+    chains = []
+    for arrow in forward:
+        chain = [arrow.source]
+        crossed = range(layer_of[arrow.source] + 1, layer_of[arrow.target])
+        if len(layer_of) - len(draft.boxes) + len(crossed) <= max_places:
+            for layer in crossed:
+                chain.append(len(layer_of))
+                layer_of.append(layer)
+        chains.append((arrow, (*chain, arrow.target)))
+    links = [link for _, chain in chains for link in pairwise(chain)]
+    near = [(first, second) for first, second in links if layer_of[second] == layer_of[first] + 1]
+    return Layered(
+        layers=_ordered(layer_of, near),
+        layer_of=tuple(layer_of),
+        links=tuple(near),
+        chains=tuple(chains),
+        back=tuple(back),
+    )
+
+
+def _without_cycles(draft: Draft) -> tuple[list[Arrow], list[Arrow]]:
+    """The arrows that go forward and those that close a cycle of a walk in depth; boxes without entry come first."""
+    leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
+    entered = set()
+    for arrow in draft.arrows:
+        leaving[arrow.source].append(arrow)
+        if arrow.source != arrow.target:
+            entered.add(arrow.target)
+    forward, back = [], []
+    unvisited, open_, done = 0, 1, 2
+    state = [unvisited] * len(draft.boxes)
+    for root in sorted(range(len(draft.boxes)), key=lambda box: box in entered):
+        if state[root] != unvisited:
+            continue
+        state[root] = open_
+        walk = [(root, iter(leaving[root]))]
+        while walk:
+            for arrow in walk[-1][1]:
+                if state[arrow.target] == open_:
+                    back.append(arrow)
+                    continue
+                forward.append(arrow)
+                if state[arrow.target] == unvisited:
+                    state[arrow.target] = open_
+                    walk.append((arrow.target, iter(leaving[arrow.target])))
+                    break
+            else:
+                state[walk.pop()[0]] = done
+    return forward, back
+
+
+def _longest_paths(boxes: int, forward: Sequence[Arrow]) -> list[int]:
+    leaving: list[list[int]] = [[] for _ in range(boxes)]
+    missing = [0] * boxes
+    for arrow in forward:
+        leaving[arrow.source].append(arrow.target)
+        missing[arrow.target] += 1
+    layer_of = [0] * boxes
+    ready = [box for box in range(boxes) if not missing[box]]
+    for box in ready:
+        for target in leaving[box]:
+            layer_of[target] = max(layer_of[target], layer_of[box] + 1)
+            missing[target] -= 1
+            if not missing[target]:
+                ready.append(target)
+    return layer_of
+
+
+def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int, ...], ...]:
+    layers: list[list[int]] = [[] for _ in range(max(layer_of, default=-1) + 1)]
+    for number in _reading_order(layer_of, links):
+        layers[layer_of[number]].append(number)
+    before, after = _neighbours(len(layer_of), links)
+    best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
+    for sweep in range(_SWEEPS):
+        if not fewest:
+            break
+        if sweep % 2:
+            for layer, fixed in zip(layers[-2::-1], layers[:0:-1], strict=True):
+                _sort(layer, fixed, after)
+        else:
+            for layer, fixed in zip(layers[1:], layers, strict=False):
+                _sort(layer, fixed, before)
+        if (crossings := _crossings(layers, after)) < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
+    return tuple(map(tuple, best))
+
+
+def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
+    """Numbers as a walk in depth meets them, so that branches stay together."""
+    _, after = _neighbours(len(layer_of), links)
+    found: dict[int, None] = {}
+    for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
+        walk = [root]
+        while walk:
+            number = walk.pop()
+            if number not in found:
+                found[number] = None
+                walk.extend(reversed(after[number]))
+    return list(found)
+
+
+def _neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
+    before: list[list[int]] = [[] for _ in range(count)]
+    after: list[list[int]] = [[] for _ in range(count)]
+    for first, second in links:
+        after[first].append(second)
+        before[second].append(first)
+    return before, after
+
+
+def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
+    """Order a layer by the mean places of neighbours in the one beside it; what has none keeps its place."""
+    place = {number: index for index, number in enumerate(fixed)}
+    own = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
+
+    def barycentre(number: int) -> float:
+        places = [place[other] for other in neighbours[number]]
+        return sum(places) / len(places) if places else own[number]
+
+    layer.sort(key=barycentre)
+
+
+def _crossings(layers: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> int:
+    """The number of crossings of links between neighbouring layers."""
+    total = 0
+    for layer, following in pairwise(layers):
+        place = {number: index for index, number in enumerate(following)}
+        ends = [place[other] for number in layer for other in sorted(after[number], key=place.__getitem__)]
+        total += _inversions(ends, len(following))
+    return total
+
+
+def _inversions(ends: Sequence[int], width: int) -> int:
+    """Pairs of ends in falling order, by a tree of counts (P. Fenwick, 1994)."""
+    counts = [0] * (width + 1)
+    total = 0
+    for seen, end in enumerate(ends):
+        index, smaller = end + 1, 0
+        while index:
+            smaller += counts[index]
+            index -= index & -index
+        total += seen - smaller
+        index = end + 1
+        while index <= width:
+            counts[index] += 1
+            index += index & -index
+    return total

@@ -1,0 +1,99 @@
+"""Where the boxes of each layer stand: as near to the height of their neighbours as their order allows.
+
+The priority method (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
+structures, 1981): layer by layer, long arrows first and boxes with many arrows next, each takes the median height of
+its neighbours, and moves those of less priority that are in its way.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from workflows.pictures.draft import Draft, room_of
+from workflows.pictures.layers import Layered
+
+_SWEEPS = 9
+_BETWEEN_BOXES = 26.0
+_ARROW_SPACE = 9.0
+
+
+def heights(draft: Draft, layers: Layered) -> list[float]:
+    """The height of the middle of every box and every place of a long arrow, from 0."""
+    count = len(layers.layer_of)
+    above, below = extents(draft, count)
+    before: list[list[int]] = [[] for _ in range(count)]
+    after: list[list[int]] = [[] for _ in range(count)]
+    for first, second in layers.links:
+        after[first].append(second)
+        before[second].append(first)
+    middle = [0.0] * count
+    for layer in layers.layers:
+        for upper, lower in pairwise(layer):
+            middle[lower] = middle[upper] + below[upper] + above[lower]
+    for sweep in range(_SWEEPS):
+        near = after if sweep % 2 else before
+        for layer in layers.layers[:: -1 if sweep % 2 else 1]:
+            column = _Column(layer, middle, above, below)
+            for index in sorted(range(len(layer)), key=lambda index: -_priority(layer[index], near, len(draft.boxes))):
+                column.move(index, [middle[other] for other in near[layer[index]]])
+    top = min((middle[number] - above[number] for number in range(count)), default=0.0)
+    return [height - top for height in middle]
+
+
+def extents(draft: Draft, count: int) -> tuple[list[float], list[float]]:
+    """How far each number reaches above and below its middle, with its text and half of the space to the next."""
+    above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
+    for number, box in enumerate(draft.boxes):
+        above[number] = (box.height + _BETWEEN_BOXES) / 2
+        below[number] = above[number] + room_of(box)[1]
+    return above, below
+
+
+def _priority(number: int, near: Sequence[Sequence[int]], boxes: int) -> float:
+    return float("inf") if number >= boxes else len(near[number])
+
+
+class _Column:
+    """A layer while its members are moved; those that were moved stay where they are."""
+
+    def __init__(
+        self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]
+    ) -> None:
+        self._layer, self._middle = layer, middle
+        self._offsets = [0.0]
+        for upper, lower in pairwise(layer):
+            self._offsets.append(self._offsets[-1] + below[upper] + above[lower])
+        self._fixed: list[int] = []  # sorted
+
+    def move(self, index: int, wanted: Sequence[float]) -> None:
+        """Move a member to the median of some heights, as far as those that were moved before let it."""
+        if not wanted:
+            return
+        place = bisect(self._fixed, index)
+        height = median(wanted)
+        if place < len(self._fixed):
+            height = min(height, self._limit(self._fixed[place], index))
+        if place:
+            height = max(height, self._limit(self._fixed[place - 1], index))
+        self._fixed.insert(place, index)
+        self._middle[self._layer[index]] = height
+        for step in (-1, 1):
+            self._push(index, step)
+
+    def _limit(self, fixed: int, index: int) -> float:
+        """Where a member stands that is as near to another as it can be."""
+        return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
+
+    def _push(self, index: int, step: int) -> None:
+        """Move those out of the way that are too near, one after the other."""
+        at = index
+        while 0 <= at + step < len(self._layer):
+            limit = self._limit(at, at + step)
+            following = self._layer[at + step]
+            if step * (self._middle[following] - limit) >= 0:
+                return
+            self._middle[following] = limit
+            at += step

@@ -1,0 +1,105 @@
+"""How arrows run between layers: level out of a box, up or down in the channel beside its layer, level on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workflows.diagram import Point
+from workflows.pictures.draft import Arrow
+from workflows.pictures.layers import Layered
+
+_LEVEL = 0.5  # heights that differ by less are one
+_BETWEEN_LANES = 14.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """A piece of an arrow through one channel.
+
+    Attributes:
+        first: Number on its left.
+        second: Number on its right.
+        rise: Height on the left.
+        fall: Height on the right.
+        channel: Layer on its left.
+    """
+
+    first: int
+    second: int
+    rise: float
+    fall: float
+    channel: int
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it needs no track."""
+        return abs(self.rise - self.fall) < _LEVEL
+
+
+def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
+    """In which track, from the left, each hop of a channel goes up or down; those of one box share one.
+
+    Hops that go down come from the lowest first, those that go up from the highest: so they do not cross one another.
+    """
+    leaving: dict[int, int] = {}
+    for hop in hops:
+        leaving[hop.first] = leaving.get(hop.first, 0) + 1
+    groups: dict[tuple[bool, int], list[Hop]] = {}
+    for hop in (hop for hop in hops if not hop.is_level):
+        is_fan = leaving[hop.first] > 1
+        groups.setdefault((is_fan, hop.first if is_fan else hop.second), []).append(hop)
+    placed: list[tuple[float, float, int]] = []
+    tracks = {}
+    for group in sorted(groups.values(), key=_turn):
+        low = min(min(hop.rise, hop.fall) for hop in group)
+        high = max(max(hop.rise, hop.fall) for hop in group)
+        track = max((taken + 1 for bottom, top, taken in placed if bottom <= high and low <= top), default=0)
+        placed.append((low, high, track))
+        tracks.update(dict.fromkeys(group, track))
+    return tracks
+
+
+def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
+    rise = sum(hop.rise for hop in group) / len(group)
+    is_upward = sum(hop.fall - hop.rise for hop in group) < 0
+    return is_upward, rise if is_upward else -rise
+
+
+def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
+    """For each arrow that goes back, the height below all boxes in its way, and below shorter such arrows."""
+    lanes: dict[Arrow, float] = {}
+    taken: list[tuple[int, int, float]] = []
+    spans: Mapping[Arrow, tuple[int, int]] = {
+        arrow: (layers.layer_of[arrow.target], layers.layer_of[arrow.source]) for arrow in back
+    }
+    for arrow in sorted(back, key=lambda one: spans[one][1] - spans[one][0]):
+        first, last = spans[arrow]
+        height = max(bottoms[first : last + 1]) + _BETWEEN_LANES / 2
+        for other_first, other_last, other in sorted(taken, key=lambda one: one[2]):
+            if other_first <= last + 1 and first <= other_last + 1 and other > height - _BETWEEN_LANES:
+                height = max(height, other + _BETWEEN_LANES)
+        lanes[arrow] = height
+        taken.append((first, last, height))
+    return lanes
+
+
+def without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The same line without points that lie between their neighbours."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and abs(kept[-1][0] - point[0]) < _LEVEL and abs(kept[-1][1] - point[1]) < _LEVEL:
+            continue
+        if len(kept) > 1 and _is_between(kept[-2], kept[-1], point):
+            kept.pop()
+        kept.append(point)
+    return tuple(kept) if len(kept) > 1 else (points[0], points[-1])
+
+
+def _is_between(first: Point, middle: Point, last: Point) -> bool:
+    return any(
+        abs(first[axis] - middle[axis]) < _LEVEL
+        and abs(middle[axis] - last[axis]) < _LEVEL
+        and min(first[1 - axis], last[1 - axis]) <= middle[1 - axis] <= max(first[1 - axis], last[1 - axis])
+        for axis in (0, 1)
+    )

@@ -1,0 +1,66 @@
+"""SVG elements as text, each escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workflows.diagram import Point
+from workflows.pictures.palette import LIGHT, PREFIX
+from workflows.pictures.text import LINE_STEP, escaped
+
+Value = str | float
+
+
+def element(name: str, attributes: dict[str, Value], *children: str) -> str:
+    """An element with its attributes, and children that are SVG already."""
+    written = "".join(f' {key}="{escaped(_written(value))}"' for key, value in attributes.items())
+    return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
+
+
+def styled(name: str, role: str, attributes: dict[str, Value], *children: str) -> str:
+    """An element in the colours of a role."""
+    return element(name, {"class": f"{PREFIX}{role}", **LIGHT[role], **attributes}, *children)
+
+
+def rectangle(role: str, corner: Point, size: Point, *, radius: float = 0.0, width: float = 1.5) -> str:
+    """A box by its upper left corner."""
+    attributes: dict[str, Value] = {"x": corner[0], "y": corner[1], "width": size[0], "height": size[1]}
+    if radius:
+        attributes["rx"] = radius
+    return styled("rect", role, {**attributes, "stroke-width": width})
+
+
+def circle(role: str, middle: Point, radius: float, *, width: float = 1.5) -> str:
+    """A circle by its middle."""
+    return styled("circle", role, {"cx": middle[0], "cy": middle[1], "r": max(0.0, radius), "stroke-width": width})
+
+
+def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> str:
+    """A path."""
+    attributes: dict[str, Value] = {"d": commands, "stroke-width": width}
+    if dashes:
+        attributes["stroke-dasharray"] = dashes
+    return styled("path", role, {**attributes, "stroke-linejoin": "round", "stroke-linecap": "round"})
+
+
+def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, anchor: str = "middle") -> str:
+    """Lines of text around a middle; a ``halo`` keeps what is below them off the letters."""
+    step = size * LINE_STEP
+    top = middle[1] - (len(lines) - 1) * step / 2 + size * 0.35
+    attributes: dict[str, Value] = {"text-anchor": anchor, "font-size": size}
+    if role == "halo":
+        attributes.update({"stroke-width": 3, "paint-order": "stroke", "stroke-linejoin": "round"})
+    spans = (
+        element("tspan", {"x": middle[0], "y": top + number * step}, escaped(line)) for number, line in enumerate(lines)
+    )
+    return styled("text", role, attributes, *spans) if lines else ""
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth."""
+    written = f"{value:.1f}".removesuffix(".0")
+    return "0" if written == "-0" else written
+
+
+def _written(value: Value) -> str:
+    return value if isinstance(value, str) else number(value)

@@ -1,0 +1,77 @@
+"""Text in pictures: how wide it is, where it breaks, and which characters XML can hold."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAKS = re.compile(r"(?<=[\s\-_/.,:;+])|(?<=[a-z])(?=[A-Z])")
+_ESCAPES: Mapping[int, str] = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+_NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # parts of the font size
+_NARROW_LETTERS = frozenset("ijltfrI.,:;'|!()[] ")
+_WIDE_LETTERS = frozenset("mwMWQ@%&")
+
+LINE_STEP = 1.25
+"""From line to line, in font sizes."""
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+def escaped(text: str) -> str:
+    """A text as XML: characters that XML cannot hold are replaced, marks of XML are escaped."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
+
+
+def width_of(text: str, size: float) -> float:
+    """About how wide a line of text is in a font of ``size``; an estimate, as fonts differ."""
+    return size * sum(map(_part, text))
+
+
+def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
+    """Lines of a text that are about ``width`` wide at most; where there are too many, the last one ends in dots."""
+    lines: list[str] = []
+    for piece in filter(None, _BREAKS.split(" ".join(text.split()))):
+        if lines and width_of((lines[-1] + piece).rstrip(), size) <= width:
+            lines[-1] += piece
+        else:
+            lines.extend(_chopped(piece, width, size))
+        if len(lines) > most_lines:
+            return [*map(str.rstrip, lines[: most_lines - 1]), _shortened(lines[most_lines - 1], width, size)]
+    return [line.rstrip() for line in lines]
+
+
+def is_whole(text: str, width: float, height: float, size: float) -> bool:
+    """Whether a text has room without a cut, in it or in one of its words."""
+    pieces = _BREAKS.split(" ".join(text.split()))
+    if any(width_of(piece.rstrip(), size) > width for piece in pieces):
+        return False
+    return len(wrapped(text, width, size, len(pieces))) * size * LINE_STEP <= height
+
+
+def _chopped(piece: str, width: float, size: float) -> list[str]:
+    """A piece that has no place to break, cut where the line is full."""
+    lines = [""]
+    for letter in piece:
+        if lines[-1] and letter != " " and width_of(lines[-1] + letter, size) > width:
+            lines.append("")
+        lines[-1] += letter
+    return lines
+
+
+def _shortened(line: str, width: float, size: float) -> str:
+    line = line.rstrip()
+    while line and width_of(line + ELLIPSIS, size) > width:
+        line = line[:-1]
+    return line.rstrip() + ELLIPSIS
+
+
+def _part(letter: str) -> float:
+    if letter in _NARROW_LETTERS:
+        return _NARROW
+    if letter in _WIDE_LETTERS:
+        return _WIDE
+    if unicodedata.east_asian_width(letter) in "WF":
+        return _DOUBLE
+    return 0.0 if unicodedata.combining(letter) else (_CAPITAL if letter.isupper() else _USUAL)

@@ -1,0 +1,95 @@
+"""All and only the constraints of a block-structured model, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import Clause, ConstraintSet, Exclusive, Prior, Require
+from workflows.relations.extraction import Extraction, Method
+from workflows.relations.families import GroupFamilies
+from workflows.relations.outline import Outline
+from workflows.relations.provenance import tree_origins
+from workflows.relations.table import RelationTable, too_many_triples
+from workflows.tree import ProcessTree
+
+MAX_TYPES = 160  # for clauses over three types; their number grows with the third power
+
+_ALL = 7
+
+
+def extraction_of_tree(tree: ProcessTree) -> Extraction:
+    """What holds on every trace of a tree, whatever labels it repeats; all of it, and nothing else.
+
+    Orders are found between leaves and carried over to their names. What occurs with what is found for all sets of up
+    to three names; with more than ``MAX_TYPES`` names only up to two, and a warning says so.
+    """
+    outline = Outline.of(tree)
+    table = relations_of_outline(outline)
+    if len(table.events) > MAX_TYPES:
+        warnings: tuple[str, ...] = (too_many_triples(len(table.events), MAX_TYPES),)
+    else:
+        warnings = ()
+        table = table.with_long_clauses(_long_clauses(outline, table.events))
+    return table.to_extraction(Method.COMPOSITIONAL, warnings, tree_origins(outline, table))
+
+
+def derive_constraints(tree: ProcessTree) -> ConstraintSet:
+    """The constraints over pairs of event types and the end events of a tree, ordered by the activities' places in it.
+
+    Orders first, then exclusions, then requirements; clauses that are no pairs are left out.
+    """
+    table = relations_of_outline(Outline.of(tree))
+    priors = (Prior(*pair) for pair in table.priors)
+    exclusives = (Exclusive(*pair) for pair in table.exclusives)
+    requires = (Require(*pair) for pair in table.requires)
+    return ConstraintSet(constraints=(*priors, *exclusives, *requires), end_events=frozenset(table.ends))
+
+
+def relations_of_outline(outline: Outline) -> RelationTable:
+    """What happens between any two event types of a tree; they are ordered by first place."""
+    events = tuple(dict.fromkeys(outline.labels))
+    count = len(events)
+    places = {name: place for place, name in enumerate(events)}
+    owners = np.zeros((len(outline.labels), count), np.float32)
+    owners[np.arange(len(outline.labels)), [places[name] for name in outline.labels]] = 1
+    follows = (owners.T @ outline.orders().astype(np.float32) @ owners) > 0
+    lacks = np.zeros((count, count), np.bool_)
+    pairs = GroupFamilies(outline, events, 2)
+    first, second = pairs.members.T
+    lacks[first, second] = _has(pairs, 1)
+    lacks[second, first] = _has(pairs, 2)
+    return RelationTable(
+        events=events,
+        follows=follows,
+        meets=follows | follows.T | np.eye(count, dtype=np.bool_),
+        lacks=lacks,
+        optional=_has(GroupFamilies(outline, events, 1), 0),
+    )
+
+
+def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
+    """For each group whether some trace shows exactly this subset of it."""
+    holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
+    return holds
+
+
+def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
+    """Over three types, none of which follows from a shorter one.
+
+    Three that never meet, though any two do. Two that require the third, though they meet, and neither does alone.
+    """
+    triples = GroupFamilies(outline, events, 3)
+    apart = ~_has(triples, _ALL)
+    for member in range(3):
+        apart &= _has(triples, _ALL - (1 << member))
+    for group in triples.members[apart].tolist():
+        yield Clause(frozenset(events[place] for place in group), None)
+    for head in range(3):
+        one, other = (member for member in range(3) if member != head)
+        holds = _has(triples, _ALL) & _has(triples, 1 << one) & _has(triples, 1 << other)
+        holds &= ~_has(triples, _ALL - (1 << head))
+        for group in triples.members[holds].tolist():
+            yield Clause(frozenset({events[group[one]], events[group[other]]}), events[group[head]])

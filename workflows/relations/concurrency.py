@@ -1,0 +1,113 @@
+"""Which places of a net may hold tokens at the same time, and which steps may be taken beside each other.
+
+The least concurrency relation of A. Kovalyov and J. Esparza (A polynomial algorithm to compute the concurrency relation
+of free-choice signal transition graphs, 1996): for any net it has every pair that is marked together in some reachable
+marking, and maybe others. Sets of places are integers, bit ``p`` for the place ``p``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from workflows.nets.net import Places, Transition
+
+
+def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
+    """For each place the set of places that may hold a token beside one of its own; itself, where it may hold two.
+
+    What places are emptied by, and what waits for empty places, is left aside; without both more could only happen.
+
+    Args:
+        places: Their number.
+        initial: The marking in the beginning.
+        transitions: The steps; those that cannot happen may be left out.
+    """
+    return _Concurrency(places, initial, transitions).beside
+
+
+class _Concurrency:
+    def __init__(self, places: int, initial: Places, transitions: Sequence[Transition]) -> None:
+        self._transitions = transitions
+        self._marked = 0
+        self.beside = [0] * places
+        self._readers: list[list[int]] = [[] for _ in range(places)]
+        for number, transition in enumerate(transitions):
+            for place in set(transition.inputs):
+                self._readers[place].append(number)
+        self._waiting = deque(range(len(transitions)))
+        self._is_waiting = [True] * len(transitions)
+        self._put_together(initial)
+        while self._waiting:
+            number = self._waiting.popleft()
+            self._is_waiting[number] = False
+            self._fire(transitions[number])
+
+    def _fire(self, transition: Transition) -> None:
+        """What may be beside all that a step takes may be beside all that it adds."""
+        if not self._can_happen(transition):
+            return
+        others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)
+        self._put_together(transition.outputs)
+        for place in set(transition.outputs):
+            self._put_beside(place, others)
+
+    def _can_happen(self, transition: Transition) -> bool:
+        amounts = Counter(transition.inputs)
+        inputs = bits_of(amounts)
+        if inputs & ~self._marked:
+            return False
+        return all(
+            inputs & ~(1 << place) & ~self.beside[place] == 0 and (amount == 1 or self.beside[place] >> place & 1)
+            for place, amount in amounts.items()
+        )
+
+    def _put_together(self, places: Places) -> None:
+        """Tokens in several places at once."""
+        amounts = Counter(places)
+        everything = bits_of(amounts)
+        for place, amount in amounts.items():
+            if not self._marked >> place & 1:
+                self._marked |= 1 << place
+                self._wake(place)
+            self._put_beside(place, everything if amount > 1 else everything & ~(1 << place))
+
+    def _put_beside(self, place: int, others: int) -> None:
+        new = others & ~self.beside[place]
+        if not new:
+            return
+        self.beside[place] |= new
+        self._wake(place)
+        for other in members(new):
+            if not self.beside[other] >> place & 1:
+                self.beside[other] |= 1 << place
+                self._wake(other)
+
+    def _wake(self, place: int) -> None:
+        for number in self._readers[place]:
+            if not self._is_waiting[number]:
+                self._is_waiting[number] = True
+                self._waiting.append(number)
+
+
+def common(beside: Sequence[int], places: Places, everything: int) -> int:
+    """The places that may hold a token beside each of several; all, where those are none."""
+    for place in set(places):
+        everything &= beside[place]
+    return everything
+
+
+def bits_of(numbers: Iterable[int]) -> int:
+    """A set as an integer."""
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
+
+
+def members(bits: int) -> Iterator[int]:
+    """The numbers in a set, ascending."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

@@ -1,0 +1,205 @@
+"""A small part of the constraints of a model from which all others follow.
+
+It is found by leaving constraints out one by one, wherever the rest, with the end events, says the same. What follows
+is decided as for any constraint set: occurrence by Horn clauses; an order of two types if no trace can hold them the
+other way round, that is if every type that must be there with them leads from the first to the second by the orders
+that are left (orders are not transitive by themselves: the type between has to occur).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from constraints import Clause, Constraint, Exclusive, Prior, Require
+from workflows.relations.concurrency import bits_of
+from workflows.relations.extraction import Extraction
+
+
+def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
+    """Constraints from which, with the end events, all of an extraction follow; hardly one of them can be left out.
+
+    Returns:
+        Orders, exclusions, requirements, clauses, each kind in the order of the extraction.
+    """
+    occurrence = _Occurrence(extraction)
+    kept = frozenset(occurrence.kept())
+    return (
+        *(Prior(*pair) for pair in _orders(extraction, occurrence)),
+        *(part for part in extraction.constraints if part in kept),
+    )
+
+
+class _Occurrence:
+    """Horn clauses over types by their places; sets of types are integers."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        self._parts: list[Constraint] = [part for part in extraction.constraints if not isinstance(part, Prior)]
+        self._names = extraction.events
+        self.places = {name: place for place, name in enumerate(extraction.events)}
+        ends = frozenset(extraction.end)
+        always = self.bits(part.names[0] for part in self._parts if isinstance(part, Clause) and not part.body)
+        self.always = always
+        self.requires = [0] * len(self.places)
+        self.excludes = [0] * len(self.places)
+        self._kept: dict[Constraint, None] = {}
+        self.rules: list[tuple[int, int]] = []
+        self._bans: list[int] = []
+        self._reduce_requires(extraction)
+        self._reduce_rules()
+        self._reduce_rings()
+        self._reduce_exclusives(extraction, ends)
+        self._reduce_bans()
+
+    def kept(self) -> Iterator[Constraint]:
+        """What cannot be left out."""
+        yield from self._kept
+
+    def bits(self, names: Iterable[str]) -> int:
+        """A set of types."""
+        return bits_of(self.places[name] for name in names)
+
+    def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
+        """All types that occur where some do."""
+        closed, waiting = self.always | types, self.always | types
+        while waiting:
+            while waiting:
+                lowest = waiting & -waiting
+                new = self.requires[lowest.bit_length() - 1] & ~closed
+                closed |= new
+                waiting = (waiting ^ lowest) | new
+            for rule in self.rules:
+                if rule[0] & ~closed == 0 and rule[1] & ~closed and rule is not without:
+                    closed |= rule[1]
+                    waiting |= rule[1]
+        return closed
+
+    def is_impossible(self, types: int, without: int = 0) -> bool:
+        """Whether no trace has all of some types, which are closed."""
+        rest = types
+        while rest:
+            lowest = rest & -rest
+            if self.excludes[lowest.bit_length() - 1] & types:
+                return True
+            rest ^= lowest
+        return any(ban & ~types == 0 and ban != without for ban in self._bans)
+
+    def _reduce_requires(self, extraction: Extraction) -> None:
+        """What always occurs is kept as such; types that occur together form a ring, and rings lead to the nearest."""
+        for part in self._parts:
+            if isinstance(part, Clause) and not part.body:
+                self._kept[part] = None
+        rings = self._rings(extraction)
+        for needed, ring in rings.items():
+            for place, following in zip(ring, ring[1:] + ring[:1], strict=True):
+                self._require(place, following)
+            below = [other for other in rings if other != needed and not other & ~needed]
+            for other in below:
+                if not any(between != other and not other & ~between for between in below):
+                    self._require(ring[0], rings[other][0])
+
+    def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
+        """Types that need the same types, themselves included, by these; those that always occur aside."""
+        needs = [1 << place for place in range(len(self.places))]
+        for one, other in extraction.require:
+            needs[self.places[one]] |= 1 << self.places[other]
+        rings: dict[int, list[int]] = {}
+        for name in _by_order(extraction):
+            place = self.places[name]
+            if not self.always >> place & 1:
+                rings.setdefault(needs[place] & ~self.always, []).append(place)
+        return rings
+
+    def _require(self, one: int, other: int) -> None:
+        if one != other:
+            self.requires[one] |= 1 << other
+            self._kept[Require(self._names[one], self._names[other])] = None
+
+    def _reduce_rules(self) -> None:
+        listed = [part for part in self._parts if isinstance(part, Clause) and part.body and part.head is not None]
+        self.rules = [(self.bits(part.body), 1 << self.places[part.names[-1]]) for part in listed]
+        for part, rule in zip(listed, tuple(self.rules), strict=True):
+            if self.closure(rule[0], without=rule) & rule[1]:
+                self.rules.remove(rule)
+            else:
+                self._kept[part] = None
+
+    def _reduce_rings(self) -> None:
+        """Longer clauses may say what a requirement says, by way of others."""
+        requirements = [part for part in self._kept if isinstance(part, Require)] if self.rules else []
+        for part in requirements:
+            one, bit = self.places[part.trigger], 1 << self.places[part.required]
+            self.requires[one] ^= bit
+            if self.closure(1 << one) & bit:
+                del self._kept[part]
+            else:
+                self.requires[one] |= bit
+
+    def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
+        """Two ends exclude each other without being told."""
+        pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
+        for one, other in extraction.exclusive:
+            self._exclude(one, other)
+        size = [row.bit_count() for row in self.requires]
+        for one, other in sorted(pairs, key=lambda pair: -size[self.places[pair[0]]] - size[self.places[pair[1]]]):
+            self._exclude(one, other)
+            if not self.is_impossible(self.closure(self.bits((one, other)))):
+                self._exclude(one, other)
+                self._kept[Exclusive(one, other)] = None
+
+    def _exclude(self, one: str, other: str) -> None:
+        """Adds an exclusion, or takes it away."""
+        self.excludes[self.places[one]] ^= 1 << self.places[other]
+        self.excludes[self.places[other]] ^= 1 << self.places[one]
+
+    def _reduce_bans(self) -> None:
+        listed = [part for part in self._parts if isinstance(part, Clause) and part.head is None]
+        self._bans = [self.bits(part.body) for part in listed]
+        for part, ban in zip(listed, tuple(self._bans), strict=True):
+            if self.is_impossible(self.closure(ban), without=ban):
+                self._bans.remove(ban)
+            else:
+                self._kept[part] = None
+
+
+def _by_order(extraction: Extraction) -> list[str]:
+    """The event types, those first that come before many others."""
+    before = Counter(one for one, _ in extraction.prior)
+    return sorted(extraction.events, key=lambda name: -before[name])
+
+
+def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
+    """Those that neither exclusion nor end events say, nor a row of others through types that must occur."""
+    places = occurrence.places
+    ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
+    listed = [
+        (one, other)
+        for one, other in extraction.prior
+        if other not in ends and (one, other) not in apart and (other, one) not in apart
+    ]
+    after = [0] * len(places)
+    for one, other in listed:
+        after[places[one]] |= 1 << places[other]
+    whole = occurrence.bits(ends)
+    distance = [row.bit_count() for row in after]
+    kept = []
+    for one, other in sorted(listed, key=lambda pair: distance[places[pair[1]]] - distance[places[pair[0]]]):
+        first, last = places[one], 1 << places[other]
+        after[first] ^= last
+        there = occurrence.closure(1 << first | last)
+        if one == other or not _leads(after, first, last, there & ~whole):
+            after[first] |= last
+            kept.append((one, other))
+    return sorted(kept)
+
+
+def _leads(after: list[int], first: int, last: int, through: int) -> bool:
+    """Whether a row of orders leads from a type to another, through some types only."""
+    reached, waiting = 0, after[first] & through
+    while waiting:
+        if waiting & last:
+            return True
+        lowest = waiting & -waiting
+        reached |= lowest
+        waiting = (waiting | after[lowest.bit_length() - 1] & through) & ~reached
+    return False

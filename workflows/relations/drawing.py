@@ -1,0 +1,189 @@
+"""Where constraints come from in a model that is not made of blocks: the ways in its drawing.
+
+What is said is true of the drawing: a gateway at which two tasks part, a task that every way passes. Where ways alone
+do not show why something holds, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+
+from constraints import Clause, Constraint, Exclusive, Prior, Require
+from workflows.nets.graph import Block, FlowGraph, NodeKind
+from workflows.nets.net import WorkflowNet
+from workflows.relations.extraction import Extraction
+from workflows.relations.provenance import Origins
+
+
+class Drawing:
+    """Nodes with the ways between them; there may be more ways than tokens take, never fewer."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._labels: dict[str, list[int]] = {}
+        self._after: list[list[int]] = []
+        self._before: list[list[int]] = []
+        self._begins: list[int] = []
+
+    @classmethod
+    def of_graph(cls, graph: FlowGraph) -> Drawing:
+        """A flow graph with all blocks in it laid open."""
+        drawing = cls()
+        drawing._begins = _Opening(drawing).open(graph, None)
+        return drawing
+
+    @classmethod
+    def of_net(cls, net: WorkflowNet) -> Drawing:
+        """A net; what empties a place, or waits for it, is left aside."""
+        drawing = cls()
+        places = [drawing.add(words) for words in net.places]
+        for transition in net.transitions:
+            number = drawing.add(transition.element, transition.label)
+            for place in set(transition.inputs):
+                drawing.link(places[place], number)
+            for place in set(transition.outputs):
+                drawing.link(number, places[place])
+            if not transition.inputs:
+                drawing._begins.append(number)
+        drawing._begins.extend(places[place] for place in set(net.initial))
+        return drawing
+
+    def add(self, words: str, label: str | None = None) -> int:
+        """A node by its number."""
+        number = len(self._words)
+        self._words.append(words)
+        self._after.append([])
+        self._before.append([])
+        if label is not None:
+            self._labels.setdefault(label, []).append(number)
+        return number
+
+    def link(self, one: int, other: int) -> None:
+        """A way from one node to another."""
+        self._after[one].append(other)
+        self._before[other].append(one)
+
+    def explain(self, constraint: Constraint) -> str:
+        """Why a constraint holds, as far as ways show it; else empty."""
+        if not all(name in self._labels for name in constraint.names):
+            return ""
+        match constraint:
+            case Prior(earlier, later):
+                return self._order(earlier, later)
+            case Exclusive(first, second):
+                return self._parting(first, second)
+            case Require(trigger, required):
+                return self._requirement(trigger, required)
+            case Clause(body, head) if not body and head is not None:
+                return self._certainty(head)
+            case Clause():
+                return ""
+
+    def _order(self, earlier: str, later: str) -> str:
+        if self._leads(later, earlier):
+            return ""
+        if earlier == later:
+            return f"no way leads from {earlier} back to {earlier}" if len(self._labels[earlier]) == 1 else ""
+        if self._leads(earlier, later):
+            return f"a way leads from {earlier} to {later}, and none back"
+        return self._parting(earlier, later)
+
+    def _parting(self, first: str, second: str) -> str:
+        """The nearest node from which ways lead to both."""
+        if self._leads(first, second) or self._leads(second, first):
+            return ""
+        one = self._distances(self._labels[first], self._before)
+        other = self._distances(self._labels[second], self._before)
+        forks = [node for node in one if node in other and len(self._after[node]) > 1 and self._words[node]]
+        nearest = min(forks, key=lambda node: one[node] + other[node], default=None)
+        return f"the ways to {first} and {second} part at {self._words[nearest]}" if nearest is not None else ""
+
+    def _requirement(self, trigger: str, required: str) -> str:
+        avoided = frozenset(self._labels[required])
+        if not self._reached(self._begins, self._after, avoided).intersection(self._labels[trigger]):
+            return f"every way to {trigger} passes {required}"
+        ahead = self._reached(self._labels[trigger], self._after, avoided)
+        return "" if self._ends(ahead) else f"every way on from {trigger} passes {required}"
+
+    def _certainty(self, name: str) -> str:
+        reached = self._reached(self._begins, self._after, frozenset(self._labels[name]))
+        return "" if self._ends(reached) else f"every way through the model passes {name}"
+
+    def _ends(self, nodes: Iterable[int]) -> bool:
+        return any(not self._after[node] for node in nodes)
+
+    def _leads(self, first: str, second: str) -> bool:
+        begins = [node for place in self._labels[first] for node in self._after[place]]
+        return not self._reached(begins, self._after, frozenset()).isdisjoint(self._labels[second])
+
+    def _reached(self, begins: Iterable[int], edges: list[list[int]], avoided: Collection[int]) -> set[int]:
+        return set(self._distances([node for node in begins if node not in avoided], edges, avoided))
+
+    def _distances(
+        self, begins: Iterable[int], edges: list[list[int]], avoided: Collection[int] = ()
+    ) -> dict[int, int]:
+        found = dict.fromkeys(begins, 0)
+        waiting = deque(found)
+        while waiting:
+            node = waiting.popleft()
+            for other in edges[node]:
+                if other not in found and other not in avoided:
+                    found[other] = found[node] + 1
+                    waiting.append(other)
+        return found
+
+
+class _Opening:
+    """Puts the nodes of a graph, and of all blocks in it, into a drawing."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._drawing = drawing
+        self._inside: list[list[int]] = []
+
+    def open(self, graph: FlowGraph, done: int | None) -> list[int]:
+        """Adds a graph, whose last nodes lead to ``done``; returns its starts."""
+        entries: dict[str, int] = {}
+        leaves: dict[tuple[str, str], list[int]] = {}
+        for node in graph.nodes:
+            entries[node.id] = number = self._drawing.add(str(node), node.label)
+            for around in self._inside:
+                around.append(number)
+            leaves[node.id, ""] = [number]
+            if node.block is not None:
+                leaves.update(self._open_block(node.id, number, node.block))
+        for flow in graph.flows:
+            for number in leaves.get((flow.source, flow.exit), []):
+                self._drawing.link(number, entries[flow.target])
+        sources = {flow.source for flow in graph.flows if not flow.exit}
+        for node in graph.nodes:
+            if done is not None and node.id not in sources:
+                for number in leaves[node.id, ""]:
+                    self._drawing.link(number, done)
+        return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
+
+    def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
+        """Adds the graph of a block; returns the nodes from which each of its exits leaves."""
+        done = self._drawing.add("")
+        inside = [entry]
+        self._inside.append(inside)
+        for start in self.open(block.graph, done):
+            self._drawing.link(entry, start)
+        self._inside.pop()
+        if block.repeat is not None:
+            self._drawing.link(done, entry)
+            if not block.repeat.least:
+                self._drawing.link(entry, done)
+        return {(identity, ""): [done], **{(identity, exit_way.id): inside for exit_way in block.exits}}
+
+
+def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
+    """Origins from a drawing that is made when the first is asked for."""
+    made: list[Drawing] = []
+
+    def explain(constraint: Constraint) -> str:
+        if not made:
+            made.append(draw())
+        return made[0].explain(constraint)
+
+    return Origins(lambda: iter(extraction.constraints), explain)

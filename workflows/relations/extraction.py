@@ -1,0 +1,73 @@
+"""The constraints that a model keeps, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from constraints import Clause, Constraint, Exclusive, Prior, Require
+
+Pair: TypeAlias = tuple[str, str]
+
+
+class Method(StrEnum):
+    """How relations between event types were found."""
+
+    COMPOSITIONAL = "compositional"  # block by block: all and only those that hold
+    AUTOMATON = "automaton"  # from the automaton of the language: all and only those that hold
+    STRUCTURAL = "structural"  # from the way the net is drawn: only those that hold, not all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What holds on every complete trace of a model.
+
+    Attributes:
+        events: The event types that occur in some complete trace, sorted.
+        prior: (A, B) where no B is ever followed by an A, sorted; (A, A) where A occurs at most once. Pairs that never
+            occur together are there both ways.
+        exclusive: (A, B), A before B in the alphabet, where no trace has both; sorted.
+        require: (A, B), two different types, where every trace with an A has a B; sorted.
+        horn: The clauses that say more than pairs do, none of which follows from a shorter one: what always occurs
+            (empty body), two types that together require a third, three that never meet. Sorted by body and head.
+        end: The types that nothing ever follows, sorted.
+        method: How they were found.
+        warnings: What one should know, in words: dead tasks, deadlocks, what was left out.
+        origins: Where constraints come from, in words that name elements of the model; what is not there comes from the
+            model as a whole.
+    """
+
+    events: tuple[str, ...]
+    prior: tuple[Pair, ...]
+    exclusive: tuple[Pair, ...]
+    require: tuple[Pair, ...]
+    horn: tuple[Clause, ...]
+    end: tuple[str, ...]
+    method: Method
+    warnings: tuple[str, ...] = ()
+    origins: Mapping[Constraint, str] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All of them, orders first, then occurrence."""
+        return (
+            *(Prior(*pair) for pair in self.prior),
+            *(Exclusive(*pair) for pair in self.exclusive),
+            *(Require(*pair) for pair in self.require),
+            *self.horn,
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """The JSON contract of ``forestall constraints --output json``; members are added to it, never changed."""
+        return {
+            "prior": [list(pair) for pair in self.prior],
+            "exclusive": [list(pair) for pair in self.exclusive],
+            "require": [list(pair) for pair in self.require],
+            "horn": [{"body": sorted(clause.body), "head": clause.head} for clause in self.horn],
+            "end": list(self.end),
+            "events": list(self.events),
+            "method": self.method.value,
+            "warnings": list(self.warnings),
+        }

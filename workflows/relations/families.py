@@ -1,0 +1,159 @@
+"""Which of a few event types occur together: for each small set of types the family of its subsets that some trace has.
+
+A *group* is a set of 1 to 3 event types. Its *family* says of each subset of the group whether some trace shows exactly
+this subset of it. A subset is a number, bit ``i`` for the member ``i``; a family is a number too, bit ``s`` for the
+subset ``s``. Blocks one after the other, or beside each other, unite their subsets in every way; alternatives unite
+their families; repetition closes a family under union. Families of all groups are computed at once, by tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.relations.outline import Block, Outline
+from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
+
+NOTHING_SHOWN = 1  # the family with the empty subset only
+
+Numbers = NDArray[np.intp]
+Families = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The families of a block for the groups, by ascending number, of which it shows some member."""
+
+    groups: Numbers
+    families: Families
+
+
+class GroupFamilies:
+    """The families of all groups of one size.
+
+    Attributes:
+        members: (groups, size), the members of each group as places in the list of types, ascending.
+        families: For each group its family over the whole tree.
+    """
+
+    def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
+        """Computes them.
+
+        Args:
+            outline: Of the tree.
+            labels: All its event types, in any order.
+            size: Members of each group, 1 to 3.
+        """
+        listed = list(combinations(range(len(labels)), size))
+        self.members: Numbers = np.array(listed, np.intp).reshape(len(listed), size)
+        self._size = size
+        self._leaves = self._of_labels(labels)
+        found = self._of_blocks(outline)
+        self.families: Families = np.full(len(listed), NOTHING_SHOWN, np.uint8)
+        self.families[found.groups] = found.families
+
+    def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _Found]:
+        """What an activity shows, by its name."""
+        groups: list[list[Numbers]] = [[] for _ in labels]
+        alone: list[list[Families]] = [[] for _ in labels]
+        for member, column in enumerate(self.members.T):
+            order = np.argsort(column, kind="stable")
+            bounds = np.searchsorted(column[order], np.arange(len(labels) + 1))
+            for label, (first, last) in enumerate(pairwise(bounds)):
+                groups[label].append(order[first:last])
+                alone[label].append(np.full(last - first, 1 << (1 << member), np.uint8))
+        found = {}
+        for label, name in enumerate(labels):
+            joined = np.concatenate(groups[label])
+            order = np.argsort(joined)
+            found[name] = _Found(joined[order], np.concatenate(alone[label])[order])
+        return found
+
+    def _of_blocks(self, outline: Outline) -> _Found:
+        """Bottom-up; the last block is the whole."""
+        waiting: dict[int, _Found] = {}
+        for place, block in enumerate(outline.blocks):
+            waiting[place] = self._of_block(block, [waiting.pop(part) for part in block.parts])
+        return waiting.popitem()[1]
+
+    def _of_block(self, block: Block, parts: list[_Found]) -> _Found:
+        match block.node:
+            case Activity(name):
+                return self._leaves[name]
+            case Silent():
+                return _Found(np.empty(0, np.intp), np.empty(0, np.uint8))
+            case Sequence() | Parallel():
+                return self._together(parts)
+            case ExclusiveChoice():
+                return self._either(parts, is_inclusive=False)
+            case InclusiveChoice():
+                return self._either(parts, is_inclusive=True)
+            case Instances():
+                return self._repeated(parts[0], self._size)
+            case Loop(repetitions=count):
+                body, redo = parts
+                again = self._size if count is None else min(count - 1, self._size)
+                return self._looped(body, redo, again, is_open=count is None)
+
+    def _together(self, parts: Iterable[_Found]) -> _Found:
+        """All parts, whose choices are independent."""
+        whole, touched = self._blank()
+        for part in parts:
+            whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
+            touched[part.groups] += 1
+        groups = np.flatnonzero(touched)
+        return _Found(groups, whole[groups])
+
+    def _either(self, parts: list[_Found], *, is_inclusive: bool) -> _Found:
+        """One of the parts, or any of them and one at least."""
+        whole, touched = self._blank()
+        whole[:] = 0
+        for part in parts:
+            before, after = whole[part.groups], part.families
+            both = unions(self._size)[before, after] if is_inclusive else 0
+            whole[part.groups] = before | after | both
+            touched[part.groups] += 1
+        groups = np.flatnonzero(touched)
+        others = np.where(touched[groups] < len(parts), NOTHING_SHOWN, 0).astype(np.uint8)
+        return _Found(groups, whole[groups] | others)
+
+    def _repeated(self, part: _Found, most: int) -> _Found:
+        """One to ``most`` rounds; more than a group has members show nothing new."""
+        table, families = unions(self._size), part.families
+        for _ in range(most - 1):
+            families = part.families | table[families, part.families]
+        return _Found(part.groups, families)
+
+    def _looped(self, body: _Found, redo: _Found, again: int, *, is_open: bool) -> _Found:
+        """A body, then the redo part and the body again: that many times, or any number up to it."""
+        if not again:
+            return body
+        once = self._together([redo, body])
+        if is_open:
+            rounds = self._repeated(once, again)
+            rounds = _Found(rounds.groups, rounds.families | np.uint8(NOTHING_SHOWN))
+            return self._together([body, rounds])
+        return self._together([body, *[once] * again])
+
+    def _blank(self) -> tuple[Families, NDArray[np.int32]]:
+        count = len(self.members)
+        return np.full(count, NOTHING_SHOWN, np.uint8), np.zeros(count, np.int32)
+
+
+@cache
+def unions(size: int) -> Families:
+    """(families, families): the family of all unions of a subset of the one with a subset of the other."""
+    subsets = range(1 << size)
+    families = np.arange(1 << (1 << size))
+    table = np.zeros((len(families), len(families)), np.uint8)
+    for one in subsets:
+        for other in subsets:
+            has_both = ((families >> one) & 1)[:, None] & ((families >> other) & 1)[None, :]
+            table |= (has_both << (one | other)).astype(np.uint8)
+    table.flags.writeable = False
+    return table

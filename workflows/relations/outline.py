@@ -1,0 +1,150 @@
+"""A process tree laid flat: its blocks, parts before wholes, over leaves numbered from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.tree import (
+    Activity,
+    ExclusiveChoice,
+    InclusiveChoice,
+    Instances,
+    Loop,
+    Parallel,
+    ProcessTree,
+    Sequence,
+    Silent,
+)
+
+NO_BLOCK = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A node of a tree.
+
+    Attributes:
+        node: What it does.
+        parts: Its parts by their place in the outline, from left to right; of a loop the body, then the redo part.
+        parent: The place of the block that it is a part of; ``NO_BLOCK`` for the whole tree.
+        first: The number of its first leaf.
+        last: One more than the number of its last leaf.
+    """
+
+    node: ProcessTree
+    parts: tuple[int, ...]
+    parent: int
+    first: int
+    last: int
+
+    @property
+    def leaves(self) -> slice:
+        """Its leaves, all in a row."""
+        return slice(self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """All blocks of a tree.
+
+    Attributes:
+        blocks: Every part before the block that it is in; the whole tree is last.
+        labels: For each leaf the name of its activity.
+        leaf_blocks: For each leaf its place among the blocks.
+    """
+
+    blocks: tuple[Block, ...]
+    labels: tuple[str, ...]
+    leaf_blocks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tree: ProcessTree) -> Outline:
+        """The outline of a tree of any depth."""
+        blocks: list[Block] = []
+        labels: list[str] = []
+        leaf_blocks: list[int] = []
+        waiting: list[tuple[ProcessTree, int | None]] = [(tree, None)]
+        finished: list[int] = []
+        while waiting:
+            node, first = waiting.pop()
+            if first is None:
+                waiting.append((node, len(labels)))
+                waiting.extend((part, None) for part in reversed(parts_of(node)))
+                if isinstance(node, Activity):
+                    leaf_blocks.append(NO_BLOCK)
+                    labels.append(node.name)
+                continue
+            count = len(parts_of(node))
+            parts = tuple(finished[len(finished) - count :])
+            del finished[len(finished) - count :]
+            if isinstance(node, Activity):
+                first = len(labels) - 1
+                leaf_blocks[first] = len(blocks)
+            finished.append(len(blocks))
+            blocks.append(Block(node=node, parts=parts, parent=NO_BLOCK, first=first, last=len(labels)))
+        return cls(blocks=_with_parents(blocks), labels=tuple(labels), leaf_blocks=tuple(leaf_blocks))
+
+    def ancestors(self, leaf: int) -> Iterator[int]:
+        """The blocks around a leaf, the leaf itself first, the whole tree last."""
+        place = self.leaf_blocks[leaf]
+        while place != NO_BLOCK:
+            yield place
+            place = self.blocks[place].parent
+
+    def orders(self) -> NDArray[np.bool_]:
+        """(leaves, leaves): whether in some trace the one comes, and later the other.
+
+        It is exact as choices in different blocks are independent, and every leaf occurs in some trace.
+        """
+        follows = np.zeros((len(self.labels), len(self.labels)), np.bool_)
+        for block in self.blocks:
+            match block.node:
+                case Sequence():
+                    self._in_turn(block, follows)
+                case Parallel() | InclusiveChoice():
+                    self._in_turn(block, follows)
+                    self._in_turn(block, follows.T)
+                case Instances():
+                    follows[block.leaves, block.leaves] = True
+                case Loop(repetitions=count) if count != 1:
+                    redo = self.blocks[block.parts[1]].leaves
+                    once = follows[redo, redo].copy()
+                    follows[block.leaves, block.leaves] = True
+                    if count == 2:
+                        follows[redo, redo] = once
+        return follows
+
+    def _in_turn(self, block: Block, follows: NDArray[np.bool_]) -> None:
+        for part in (self.blocks[place] for place in block.parts):
+            follows[block.first : part.first, part.leaves] = True
+
+
+def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
+    """The parts of a node, from left to right; of a loop the body, then the redo part."""
+    match node:
+        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
+            return parts
+        case Instances():
+            return (node.body,)
+        case Loop():
+            return node.body, node.redo
+        case Activity() | Silent():
+            return ()
+
+
+def _with_parents(blocks: list[Block]) -> tuple[Block, ...]:
+    parents = {part: place for place, block in enumerate(blocks) for part in block.parts}
+    return tuple(
+        Block(
+            node=block.node,
+            parts=block.parts,
+            parent=parents.get(place, NO_BLOCK),
+            first=block.first,
+            last=block.last,
+        )
+        for place, block in enumerate(blocks)
+    )

@@ -1,0 +1,191 @@
+"""Where the constraints of a tree come from: the blocks that make its activities alternatives, or put them in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations, islice, product
+
+from constraints import Clause, Constraint, Exclusive, Prior, Require
+from workflows.relations.outline import Block, Outline
+from workflows.relations.table import RelationTable
+from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
+
+MOST_NAMED = 3  # blocks that one text names
+_MOST_LOOKED_AT = 64  # pairs of places; a label that stands in many makes many
+
+
+class Origins(Mapping[Constraint, str]):
+    """Words for constraints, made when they are asked for."""
+
+    def __init__(self, constraints: Callable[[], Iterator[Constraint]], explain: Callable[[Constraint], str]) -> None:
+        """Of all constraints of a model, and of how to explain one of them; empty words are no origin."""
+        self._constraints = constraints
+        self._explain = explain
+
+    def __getitem__(self, constraint: Constraint) -> str:
+        words = self._explain(constraint)
+        if not words:
+            raise KeyError(constraint)
+        return words
+
+    def __iter__(self) -> Iterator[Constraint]:
+        return (constraint for constraint in self._constraints() if self._explain(constraint))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def tree_origins(outline: Outline, table: RelationTable) -> Origins:
+    """Origins of all that holds in a tree."""
+    explanation = _Explanation(outline)
+    return Origins(lambda: iterate_constraints(table), explanation.of)
+
+
+def iterate_constraints(table: RelationTable) -> Iterator[Constraint]:
+    """All constraints of a table."""
+    yield from (Prior(*pair) for pair in table.priors)
+    yield from (Exclusive(*pair) for pair in table.exclusives)
+    yield from (Require(*pair) for pair in table.requires)
+    yield from table.standing
+    yield from table.long_clauses
+
+
+class _Explanation:
+    """The blocks of one tree, asked for reasons."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._leaves: dict[str, list[int]] = {}
+        for leaf, label in enumerate(outline.labels):
+            self._leaves.setdefault(label, []).append(leaf)
+        self._certain: list[frozenset[str]] = []
+
+    def of(self, constraint: Constraint) -> str:
+        """Why a constraint holds; empty for one over types that the tree does not have."""
+        if not all(name in self._leaves for name in constraint.names):
+            return ""
+        match constraint:
+            case Prior(earlier, later) if earlier == later:
+                return self._at_most_once(earlier)
+            case Prior(earlier, later):
+                return self._meeting([earlier, later])
+            case Exclusive():
+                return self._meeting(list(constraint.names))
+            case Require(trigger, required):
+                return self._requirement(trigger, required)
+            case Clause(body, head) if not body and head is not None:
+                return self._certainty(head)
+            case Clause():
+                return self._meeting(list(constraint.names))
+
+    def _meeting(self, names: list[str]) -> str:
+        """The blocks in which the places of several types come together, each with what it does to them."""
+        pairs = (
+            pair for one, other in combinations(names, 2) for pair in product(self._leaves[one], self._leaves[other])
+        )
+        said = dict.fromkeys(self._between(*pair) for pair in islice(pairs, _MOST_LOOKED_AT))
+        return _listed(list(said))
+
+    def _between(self, one: int, other: int) -> str:
+        block = self._common(one, other)
+        first, second = self._outline.labels[min(one, other)], self._outline.labels[max(one, other)]
+        match block.node:
+            case Sequence():
+                return f"{first} comes before {second} in {described(block)}"
+            case ExclusiveChoice():
+                return f"{first} and {second} are alternatives of {described(block)}"
+            case _:
+                return f"{first} and {second} meet in {described(block)}"
+
+    def _common(self, one: int, other: int) -> Block:
+        """The smallest block around two leaves."""
+        for place in self._outline.ancestors(one):
+            block = self._outline.blocks[place]
+            if block.first <= other < block.last:
+                return block
+        raise ValueError("the whole tree has both")
+
+    def _at_most_once(self, name: str) -> str:
+        leaves = self._leaves[name]
+        if len(leaves) > 1:
+            return self._meeting_places(leaves)
+        around = [self._outline.blocks[place] for place in self._outline.ancestors(leaves[0])]
+        loops = [block for block in around if isinstance(block.node, Loop) and block.node.repetitions == 2]
+        return (
+            f"{name} comes once, between the two rounds of {described(loops[0])}" if loops else f"{name} is in no loop"
+        )
+
+    def _meeting_places(self, leaves: list[int]) -> str:
+        pairs = ((one, other) for place, one in enumerate(leaves) for other in leaves[place + 1 :])
+        blocks = dict.fromkeys(described(self._common(*pair)) for pair in islice(pairs, _MOST_LOOKED_AT))
+        return f"the places of {self._outline.labels[leaves[0]]} are alternatives of {_listed(list(blocks))}"
+
+    def _requirement(self, trigger: str, required: str) -> str:
+        said = dict.fromkeys(self._companion(leaf, required) for leaf in self._leaves[trigger][:_MOST_LOOKED_AT])
+        return _listed([words for words in said if words])
+
+    def _companion(self, leaf: int, required: str) -> str:
+        """The smallest block that has a leaf, and never goes without a type."""
+        for place in self._outline.ancestors(leaf):
+            if required in self._certain_of(place):
+                label, block = self._outline.labels[leaf], self._outline.blocks[place]
+                return f"no {label} without {required} in {described(block)}"
+        return ""
+
+    def _certainty(self, name: str) -> str:
+        """The smallest block that has all places of a type; whatever happens in it, the type occurs."""
+        leaves = self._leaves[name]
+        block = self._common(leaves[0], leaves[-1])
+        if isinstance(block.node, Activity):
+            return f"{name} is in no choice"
+        return f"every way through {described(block)} has {name}"
+
+    def _certain_of(self, place: int) -> frozenset[str]:
+        """The types that occur whenever a block does."""
+        if not self._certain:
+            for block in self._outline.blocks:
+                self._certain.append(self._certain_in(block))
+        return self._certain[place]
+
+    def _certain_in(self, block: Block) -> frozenset[str]:
+        parts = [self._certain[part] for part in block.parts]
+        match block.node:
+            case Activity(name):
+                return frozenset({name})
+            case ExclusiveChoice() | InclusiveChoice():
+                return frozenset.intersection(*parts)
+            case Loop(repetitions=count):
+                return parts[0] if count is None or count == 1 else parts[0] | parts[1]
+            case Silent():
+                return frozenset()
+            case Sequence() | Parallel() | Instances():
+                return frozenset().union(*parts)
+
+
+def described(block: Block) -> str:
+    """A block in words: the element that it was read from, else what it is and how it begins."""
+    node = block.node
+    if isinstance(node, Silent):
+        return "a silent step"
+    if node.origin:
+        return node.origin
+    match node:
+        case Activity(name):
+            return name
+        case Sequence():
+            return "a sequence"
+        case ExclusiveChoice():
+            return "an exclusive choice"
+        case InclusiveChoice():
+            return "an inclusive choice"
+        case Parallel():
+            return "a parallel block"
+        case Loop():
+            return "a loop"
+        case Instances():
+            return "a block of several instances"
+
+
+def _listed(said: list[str]) -> str:
+    more = len(said) - MOST_NAMED
+    return "; ".join(said[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,183 @@
+"""All and only the constraints of a language that is given as an automaton.
+
+Sets of event types spread over the states. Forward from the start: the types that some word to a state has, those that
+some word to it does without, and, for clauses over three types, the same for the words that have one type besides.
+Backward from the accepting states: the types that some word from a state to the end does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import NOWHERE, Clause, ProcessAutomaton
+from workflows.nets.adjacency import Numbers
+from workflows.relations.extraction import Extraction, Method
+from workflows.relations.spreading import Bits, Graph, spread
+from workflows.relations.table import Relation, RelationTable
+
+MAX_WORDS = 1 << 24  # of 64 bits, that clauses over three types may need
+
+_HAS = 0  # rows of a state's value: types that some word to it has
+_AVOIDS = 1  # types that some word to it does without
+_PAIRS = 2  # then a row for each type: others that some word to it with this one avoids, later ones that it has
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The edges of an automaton over the letters that it uses, sorted by source."""
+
+    events: tuple[str, ...]
+    source: Numbers
+    letter: Numbers
+    target: Numbers
+
+    @classmethod
+    def of(cls, automaton: ProcessAutomaton) -> _Edges:
+        source, letter = np.nonzero(automaton.table != NOWHERE)
+        used = np.unique(letter)
+        return cls(
+            tuple(automaton.letters[column] for column in used.tolist()),
+            source,
+            np.searchsorted(used, letter),
+            automaton.table[source, letter].astype(np.int64),
+        )
+
+
+def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
+    """What holds on every word of an automaton all of whose states are reached; all of it, and nothing else.
+
+    Clauses over three types need memory for each state and pair of types; where that is beyond ``MAX_WORDS`` they are
+    left out, and a warning says so. Letters that no word has are no events.
+    """
+    edges = _Edges.of(automaton)
+    words = max(1, (len(edges.events) + 63) // 64)
+    rows = _PAIRS + 2 * len(edges.events)
+    has_room = len(automaton) * rows * words <= MAX_WORDS
+    bits = _single_bits(len(edges.events), words)
+    forward = _forward(automaton, edges, bits, rows if has_room else _PAIRS)
+    backward = _backward(automaton, edges, bits)
+    table = _pair_relations(edges, forward, backward, bits)
+    if has_room:
+        return table.with_long_clauses(_long_clauses(edges, table, forward, backward)).to_extraction(Method.AUTOMATON)
+    warning = (
+        f"{len(automaton)} states and {len(edges.events)} event types: what holds of three types together was left "
+        "out, as it would take too much memory; orders, exclusions, requirements and ends are complete"
+    )
+    return table.to_extraction(Method.AUTOMATON, [warning])
+
+
+def _single_bits(count: int, words: int) -> Bits:
+    """For each type the set with only it."""
+    bits = np.zeros((count, words), np.uint64)
+    places = np.arange(count)
+    bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
+    return bits
+
+
+def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
+    """(states, rows, words)."""
+    count = len(edges.events)
+    values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
+    values[0, _AVOIDS] = _union(bits)
+    has_pairs = rows > _PAIRS
+
+    def carry(carried: Bits, some: Numbers) -> Bits:
+        letters, numbers = edges.letter[some], np.arange(len(some))
+        others = ~bits[letters]
+        if has_pairs:
+            carried[:, _PAIRS : _PAIRS + count] &= others[:, None]
+            carried[numbers, _PAIRS + letters] |= carried[:, _AVOIDS] & others
+            carried[numbers, _PAIRS + count + letters] |= carried[:, _HAS]
+        carried[:, _HAS] |= bits[letters]
+        carried[:, _AVOIDS] &= others
+        return carried
+
+    spread(Graph.of(len(automaton), edges.source, edges.target), values, np.zeros(1, np.int64), carry)
+    return values
+
+
+def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
+    """(states, words), the types that some word from a state to the end avoids."""
+    order = np.argsort(edges.target, kind="stable")
+    source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
+    values = np.zeros((len(automaton), bits.shape[1]), np.uint64)
+    values[automaton.accepting] = _union(bits)
+
+    def carry(carried: Bits, some: Numbers) -> Bits:
+        return carried & ~bits[letter[some]]
+
+    spread(Graph.of(len(automaton), target, source), values, np.flatnonzero(automaton.accepting), carry)
+    return values
+
+
+def _union(bits: Bits) -> Bits:
+    everything: Bits = np.bitwise_or.reduce(bits, axis=0)
+    return everything
+
+
+def _pair_relations(edges: _Edges, forward: Bits, backward: Bits, bits: Bits) -> RelationTable:
+    count = len(edges.events)
+    follows = np.zeros((count, count), np.bool_)
+    lacks = np.zeros((count, count), np.bool_)
+    for letter, source, target in _by_letter(edges):
+        follows[:, letter] = _unpacked(_union(forward[source, _HAS]), count)
+        avoided = _union(forward[source, _AVOIDS] & backward[target]) & ~bits[letter]
+        lacks[letter] = _unpacked(avoided, count)
+    return RelationTable(
+        events=edges.events,
+        follows=follows,
+        meets=follows | follows.T | np.eye(count, dtype=np.bool_),
+        lacks=lacks,
+        optional=_unpacked(backward[0], count),
+    )
+
+
+def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: Bits) -> Iterator[Clause]:
+    """Over three types, none of which follows from a shorter one."""
+    count = len(edges.events)
+    without = np.zeros((count, count, count), np.bool_)  # (A, B, C): some trace has A and B, and no C
+    together = np.zeros((count, count, count), np.bool_)
+    for letter, source, target in _by_letter(edges):
+        pairs = forward[source, _PAIRS : _PAIRS + count] & backward[target][:, None]
+        without[:, letter] |= _unpacked(_union(pairs), count)
+        together[letter] = _unpacked(_union(forward[source, _PAIRS + count :]), count)
+    # a word avoids what its own letter shows only up to there
+    places = np.arange(count)
+    without[:, places, places] = False
+    without |= without.transpose(1, 0, 2)
+    together = np.logical_or.reduce([together.transpose(axes) for axes in permutations(range(3))])
+    yield from _apart(table, together)
+    meets_other = table.meets & ~np.eye(count, dtype=np.bool_)
+    holds = ~without & meets_other[:, :, None] & table.lacks[:, None, :] & table.lacks[None, :, :]
+    for one, other, head in np.argwhere(holds).tolist():
+        if one < other:
+            yield Clause(frozenset({table.events[one], table.events[other]}), table.events[head])
+
+
+def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
+    """Three that never meet, though any two do."""
+    meets = table.meets & ~np.eye(len(table.events), dtype=np.bool_)
+    holds = ~together & meets[:, :, None] & meets[:, None, :] & meets[None, :, :]
+    for group in np.argwhere(holds).tolist():
+        if group == sorted(group):
+            yield Clause(frozenset(table.events[place] for place in group), None)
+
+
+def _by_letter(edges: _Edges) -> Iterator[tuple[int, Numbers, Numbers]]:
+    """Each letter with the sources and targets of its edges."""
+    order = np.argsort(edges.letter, kind="stable")
+    bounds = np.searchsorted(edges.letter[order], np.arange(len(edges.events) + 1))
+    for letter, (first, last) in enumerate(pairwise(bounds)):
+        some = order[first:last]
+        yield letter, edges.source[some], edges.target[some]
+
+
+def _unpacked(sets: Bits, count: int) -> NDArray[np.bool_]:
+    """The members of sets, one truth value each, on the last axis."""
+    as_bytes = np.ascontiguousarray(sets.astype("<u8")).view(np.uint8)
+    return np.unpackbits(as_bytes, axis=-1, count=count, bitorder="little").astype(np.bool_)

@@ -1,0 +1,158 @@
+"""Sets that spread along the edges of a graph until nothing changes, over many nodes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workflows.nets.adjacency import Numbers, edges_at
+
+Bits: TypeAlias = NDArray[np.uint64]  # the last axis holds sets, 64 members to a word
+Carry: TypeAlias = Callable[[Bits, Numbers], Bits]
+
+_AT_A_TIME = 1 << 22  # words of one step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Edges between nodes that are numbered from 0, sorted by source.
+
+    Attributes:
+        source: Node of each edge.
+        target: Node of each edge.
+        first: (nodes + 1,) number of each node's first edge.
+        level: For each node how many strongly connected components lie before its own at most.
+    """
+
+    source: Numbers
+    target: Numbers
+    first: Numbers
+    level: Numbers
+
+    @classmethod
+    def of(cls, nodes: int, source: Numbers, target: Numbers) -> Graph:
+        """The graph of some edges, whose sources ascend."""
+        first = np.searchsorted(source, np.arange(nodes + 1))
+        return cls(source=source, target=target, first=first, level=_levels(first.tolist(), target.tolist()))
+
+    def edges_from(self, nodes: Numbers) -> Numbers:
+        """The numbers of all edges that leave some nodes."""
+        return edges_at(self.first, nodes)[1]
+
+
+def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
+    """Unites into the value of every node what its edges carry from the values of others; changes ``values``.
+
+    Nodes of low level go first, so that where there are no cycles each goes once.
+
+    Args:
+        graph: Nodes and edges.
+        values: (nodes, ..) one or several sets for each node.
+        begin: The nodes whose edges carry something from the beginning; others do once their value has changed.
+        carry: From the values of the sources of some edges, and the edges, to what these carry. It may write into the
+            values that it is given.
+    """
+    waiting: dict[int, list[Numbers]] = {}
+    for level, nodes in _by_level(graph, begin):
+        waiting[level] = [nodes]
+    levels = list(waiting)
+    heapify(levels)
+    most = max(1, _AT_A_TIME // max(1, values[0].size))
+    while levels:
+        edges = graph.edges_from(np.unique(np.concatenate(waiting.pop(heappop(levels)))))
+        for begin_at in range(0, len(edges), most):
+            some = edges[begin_at : begin_at + most]
+            changed = _unite(values, graph.target[some], carry(values[graph.source[some]], some))
+            for level, nodes in _by_level(graph, changed):
+                if level not in waiting:
+                    waiting[level] = []
+                    heappush(levels, level)
+                waiting[level].append(nodes)
+
+
+def _unite(values: Bits, targets: Numbers, carried: Bits) -> Numbers:
+    """Adds what was carried; returns the nodes whose value has changed."""
+    order = np.argsort(targets, kind="stable")
+    nodes, starts = np.unique(targets[order], return_index=True)
+    before = values[nodes]
+    after = before | np.bitwise_or.reduceat(carried[order], starts, axis=0)
+    values[nodes] = after
+    changed: Numbers = nodes[(after != before).reshape(len(nodes), -1).any(axis=1)]
+    return changed
+
+
+def _by_level(graph: Graph, nodes: Numbers) -> Iterator[tuple[int, Numbers]]:
+    levels = graph.level[nodes]
+    order = np.argsort(levels, kind="stable")
+    bounds = np.flatnonzero(np.diff(levels[order])) + 1
+    for group in np.split(order, bounds):
+        if len(group):
+            yield int(levels[group[0]]), nodes[group]
+
+
+def _levels(first: list[int], target: list[int]) -> Numbers:
+    """By strongly connected components, which are found sinks first."""
+    component = components(first, target)
+    count = max(component, default=-1) + 1
+    members: list[list[int]] = [[] for _ in range(count)]
+    for node, number in enumerate(component):
+        members[number].append(node)
+    levels = [0] * count
+    for number in range(count - 1, -1, -1):
+        after = levels[number] + 1
+        for node in members[number]:
+            for edge in range(first[node], first[node + 1]):
+                other = component[target[edge]]
+                if other != number and levels[other] < after:
+                    levels[other] = after
+    return np.array(levels, np.int64)[np.array(component, np.int64)]
+
+
+def components(first: list[int], target: list[int]) -> list[int]:
+    """For each node the number of its strongly connected component; edges lead to the same or a lower number.
+
+    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
+
+    Args:
+        first: For each node its first edge; one more entry for the end of the last.
+        target: For each edge the node that it leads to.
+    """
+    nodes = len(first) - 1
+    component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
+    edge, stack, count, met_count = first[:-1].copy(), [], 0, 0
+    for root in range(nodes):
+        path = [root] if met[root] < 0 else []
+        while path:
+            node = path[-1]
+            if met[node] < 0:
+                met[node] = low[node] = met_count
+                met_count += 1
+                stack.append(node)
+            if edge[node] < first[node + 1]:
+                other = target[edge[node]]
+                if met[other] < 0:
+                    path.append(other)
+                    continue
+                if component[other] < 0:
+                    low[node] = min(low[node], low[other])
+                edge[node] += 1
+                continue
+            path.pop()
+            if low[node] == met[node]:
+                _close(stack, node, component, count)
+                count += 1
+    return component
+
+
+def _close(stack: list[int], node: int, component: list[int], number: int) -> None:
+    """Takes a finished component off the stack."""
+    while True:
+        other = stack.pop()
+        component[other] = number
+        if other == node:
+            return

@@ -1,0 +1,88 @@
+"""Constraints that hold in a net by the way it is drawn; sound for every net, but not all that hold.
+
+An event can come after another only if a token finds a way from the one to the other, or if both steps could be taken
+beside each other. A trace can do without an event type only if it can be completed by steps of other labels, as far as
+single places tell (``useful_steps``). Emptied places and waits for empty ones are left aside; that only allows more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workflows.errors import UnsoundWorkflow
+from workflows.nets.net import WorkflowNet
+from workflows.relations.concurrency import bits_of, common, concurrency
+from workflows.relations.extraction import Extraction, Method
+from workflows.relations.table import Relation, RelationTable
+from workflows.relations.useful_steps import useful, ways_ahead
+
+WARNING = "found from the structure of the net: all of these constraints hold, others may hold as well"
+
+
+def extraction_of_structure(net: WorkflowNet) -> Extraction:
+    """What holds on every complete trace of a net, in time that is polynomial in its size.
+
+    Raises:
+        UnsoundWorkflow: The structure shows already that no trace completes.
+    """
+    steps = useful(net, range(len(net.transitions)))
+    if steps is None:
+        raise UnsoundWorkflow("no trace of the model completes: no way leads from its beginning to an end")
+    by_label: dict[str, list[int]] = {}
+    for step in sorted(steps):
+        label = net.transitions[step].label
+        if label is not None:
+            by_label.setdefault(label, []).append(step)
+    events = tuple(sorted(by_label))
+    groups = [by_label[name] for name in events]
+    follows = _follows(net, sorted(steps), groups)
+    lacks, optional = _absences(net, steps, groups)
+    table = RelationTable(
+        events=events,
+        follows=follows,
+        meets=follows | follows.T | np.eye(len(events), dtype=np.bool_),
+        lacks=lacks,
+        optional=optional,
+    )
+    dead = sorted(net.labels.difference(events))
+    warnings = [f"{', '.join(dead)}: in no complete trace"] if dead else []
+    return table.to_extraction(Method.STRUCTURAL, [WARNING, *warnings])
+
+
+def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
+    """(A, B): as far as the structure tells, an A may come, and later a B."""
+    beside = _beside(net, steps)
+    ahead = ways_ahead(net, steps)
+    members = [bits_of(group) for group in groups]
+    follows = np.zeros((len(groups), len(groups)), np.bool_)
+    for number, group in enumerate(groups):
+        reached = 0
+        for step in group:
+            reached |= ahead[step] | beside[step]
+        follows[number] = [bool(reached & other) for other in members]
+    return follows
+
+
+def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
+    """For each step the steps, as bits, that may be taken beside it; itself, if it may be taken twice at once."""
+    transitions = [net.transitions[step] for step in steps]
+    places = concurrency(len(net.places), net.initial, transitions)
+    everything = (1 << len(net.places)) - 1
+    inputs = {step: bits_of(net.transitions[step].inputs) for step in steps}
+    found = {}
+    for step in steps:
+        free = common(places, net.transitions[step].inputs, everything)
+        found[step] = bits_of(other for other in steps if not inputs[other] & ~free)
+    return found
+
+
+def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
+    """(A, B): as far as the structure tells, an A may come without a B; and B: a trace may do without it."""
+    lacks = np.zeros((len(groups), len(groups)), np.bool_)
+    optional = np.zeros(len(groups), np.bool_)
+    for number, group in enumerate(groups):
+        rest = useful(net, steps.difference(group))
+        if rest is not None:
+            optional[number] = True
+            lacks[:, number] = [not rest.isdisjoint(other) for other in groups]
+    return lacks, optional

@@ -1,0 +1,100 @@
+"""Relations between event types as tables, and the constraints that they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import Clause, Constraint
+from workflows.relations.extraction import Extraction, Method, Pair
+
+Relation = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationTable:
+    """What happens between the event types of a model, all of which occur in some trace.
+
+    Attributes:
+        events: The types, in any order; the tables are by their places here.
+        follows: (A, B): in some trace an A comes, and later a B.
+        meets: (A, B): some trace has both; symmetric, and true on the diagonal.
+        lacks: (A, B): some trace has an A and no B; false on the diagonal.
+        optional: The types that some trace does without.
+        long_clauses: Those over three types, shorter ones aside.
+    """
+
+    events: tuple[str, ...]
+    follows: Relation
+    meets: Relation
+    lacks: Relation
+    optional: Relation
+    long_clauses: tuple[Clause, ...] = ()
+
+    @property
+    def priors(self) -> Iterator[Pair]:
+        """(A, B) where no B is ever followed by an A, in the order of the types."""
+        return self._pairs(~self.follows.T)
+
+    @property
+    def exclusives(self) -> Iterator[Pair]:
+        """Pairs that never meet, each once, in the order of the types."""
+        return self._pairs(np.triu(~self.meets, 1))
+
+    @property
+    def requires(self) -> Iterator[Pair]:
+        """(A, B), two different types, where no A is without a B, in the order of the types."""
+        return self._pairs(~self.lacks & ~np.eye(len(self.events), dtype=np.bool_))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The types that nothing ever follows."""
+        return tuple(name for name, row in zip(self.events, self.follows, strict=True) if not row.any())
+
+    @property
+    def standing(self) -> tuple[Clause, ...]:
+        """What always occurs, as clauses with an empty body."""
+        return tuple(
+            Clause(frozenset(), name)
+            for name, is_optional in zip(self.events, self.optional, strict=True)
+            if not is_optional
+        )
+
+    def _pairs(self, holds: Relation) -> Iterator[Pair]:
+        return ((self.events[one], self.events[other]) for one, other in np.argwhere(holds).tolist())
+
+    def to_extraction(
+        self, method: Method, warnings: Iterable[str] = (), origins: Mapping[Constraint, str] | None = None
+    ) -> Extraction:
+        """The same as constraints, sorted."""
+        return Extraction(
+            events=tuple(sorted(self.events)),
+            prior=tuple(sorted(self.priors)),
+            exclusive=tuple(sorted((min(pair), max(pair)) for pair in self.exclusives)),
+            require=tuple(sorted(self.requires)),
+            horn=tuple(sorted((*self.standing, *self.long_clauses), key=clause_order)),
+            end=tuple(sorted(self.ends)),
+            method=method,
+            warnings=tuple(warnings),
+            origins={} if origins is None else origins,
+        )
+
+    def with_long_clauses(self, clauses: Iterable[Clause]) -> RelationTable:
+        """The same with more to say."""
+        return replace(self, long_clauses=tuple(clauses))
+
+
+def clause_order(clause: Clause) -> tuple[list[str], bool, str]:
+    """Clauses by body, then by head; those without one first."""
+    return sorted(clause.body), clause.head is not None, clause.head or ""
+
+
+def too_many_triples(count: int, most: int) -> str:
+    """The warning that clauses over three event types were left out."""
+    return (
+        f"{count} event types: what holds of three of them together was left out, beyond {most}; "
+        "orders, exclusions, requirements and ends are complete"
+    )

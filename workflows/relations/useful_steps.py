@@ -1,0 +1,101 @@
+"""Which steps of a net can belong to a complete trace, as far as single places tell.
+
+In a complete trace every token that a step takes was there in the beginning or was added by another step, and every
+token that a step adds stays to the end or is taken, or swept away, by another. So steps that cannot get their tokens
+from such steps, or cannot get rid of them, belong to none. Whatever is found useless is so; the opposite may be wrong.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+
+from workflows.nets.net import Places, Transition, WorkflowNet
+from workflows.relations.concurrency import bits_of
+
+
+def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
+    """The steps that can belong to a complete trace with no steps but these; None if there can be no such trace.
+
+    Args:
+        net: Any net.
+        allowed: Transitions by number.
+    """
+    steps = frozenset(allowed)
+    endings = frozenset(place for final in net.finals for place in final)
+    while True:
+        fed, marked = _closure(net, steps, _inputs, _outputs, frozenset(net.initial))
+        drained, emptied = _closure(net, steps, _outputs, _taken, endings)
+        kept = fed & drained
+        can_end = any(marked.issuperset(final) for final in net.finals)
+        if not can_end or not emptied.issuperset(net.initial):
+            return None
+        if kept == steps:
+            return kept
+        steps = kept
+
+
+def _inputs(transition: Transition) -> Places:
+    return transition.inputs
+
+
+def _outputs(transition: Transition) -> Places:
+    return transition.outputs
+
+
+def _taken(transition: Transition) -> Places:
+    return transition.inputs + transition.resets
+
+
+def _closure(
+    net: WorkflowNet,
+    steps: frozenset[int],
+    needs: Callable[[Transition], Places],
+    gives: Callable[[Transition], Places],
+    begin: frozenset[int],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """The steps all of whose needs are given, by the beginning or by such steps, and the places that are given."""
+    missing = {step: set(needs(net.transitions[step])) for step in steps}
+    waiting_for: dict[int, list[int]] = {}
+    for step, places in missing.items():
+        for place in places:
+            waiting_for.setdefault(place, []).append(step)
+    given: set[int] = set()
+    found: set[int] = set()
+    new: deque[int] = deque(begin)
+    ready = [step for step, places in missing.items() if not places]
+    while ready or new:
+        for step in ready:
+            found.add(step)
+            new.extend(gives(net.transitions[step]))
+        ready = []
+        while new:
+            place = new.popleft()
+            if place in given:
+                continue
+            given.add(place)
+            for step in waiting_for.get(place, ()):
+                missing[step].discard(place)
+                if not missing[step]:
+                    ready.append(step)
+    return frozenset(found), frozenset(given)
+
+
+def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
+    """For each step the steps, as bits, that a token it adds can lead to by whichever way through these."""
+    readers: dict[int, list[int]] = {}
+    for step in steps:
+        for place in set(net.transitions[step].inputs):
+            readers.setdefault(place, []).append(step)
+    found: dict[int, int] = {}
+    for step in steps:
+        reached: set[int] = set()
+        waiting = [step]
+        while waiting:
+            for place in net.transitions[waiting.pop()].outputs:
+                for other in readers.get(place, ()):
+                    if other not in reached:
+                        reached.add(other)
+                        waiting.append(other)
+        found[step] = bits_of(reached)
+    return found

@@ -1,0 +1,22 @@
+"""Simulated traces and streams: what a workflow would emit, with time, attributes and noise."""
+
+from workflows.simulation.noise import Noise, NoiseCounts, NoiseSettings
+from workflows.simulation.playing import playable
+from workflows.simulation.sampling import sample_trace
+from workflows.simulation.settings import SimulationSettings
+from workflows.simulation.stream import simulate
+from workflows.simulation.timing import has_durations, sample_timed
+from workflows.simulation.walk import AutomatonWalk
+
+__all__ = [
+    "AutomatonWalk",
+    "Noise",
+    "NoiseCounts",
+    "NoiseSettings",
+    "SimulationSettings",
+    "has_durations",
+    "playable",
+    "sample_timed",
+    "sample_trace",
+    "simulate",
+]

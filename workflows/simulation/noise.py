@@ -1,0 +1,121 @@
+"""What goes wrong between a process and its log: events that are missing, swapped, duplicated or late."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from streams import Event
+from workflows.errors import InvalidWorkflow
+from workflows.simulation.step import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSettings:
+    """How often things go wrong, each a probability for every event.
+
+    Attributes:
+        missing: The event is not there.
+        swapped: The event and the next one of its trace change places; the last of a trace has none. Of two pairs that
+            overlap only the first is swapped.
+        duplicated: The event comes a second time as the next one of its trace, with the same attributes, a later time
+            and an id of its own.
+        late: The event arrives after newer ones of the stream, its time unchanged.
+        lateness_us: How long an event is held back: uniform up to this. One that nothing overtakes meanwhile does not
+            count as late, and none arrives after an event that is newer by more than this.
+    """
+
+    missing: float = 0.0
+    swapped: float = 0.0
+    duplicated: float = 0.0
+    late: float = 0.0
+    lateness_us: int = 300_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("missing", "swapped", "duplicated", "late"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InvalidWorkflow(f"noise: {name} must lie between 0 and 1, got {getattr(self, name)}")
+        if self.lateness_us < 1:
+            raise InvalidWorkflow(f"noise: lateness must be at least 1 microsecond, got {self.lateness_us}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCounts:
+    """How many events were disturbed, by kind; of two that were swapped one counts."""
+
+    missing: int = 0
+    swapped: int = 0
+    duplicated: int = 0
+    late: int = 0
+
+
+class Noise:
+    """Disturbs one simulated stream and counts what it did; the same seed does the same."""
+
+    def __init__(self, settings: NoiseSettings, seed: int) -> None:
+        self._settings = settings
+        self._rng = Random(f"noise {seed}")  # draws of its own, not those of the stream
+        self._missing = self._swapped = self._duplicated = self._late = 0
+
+    @property
+    def counts(self) -> NoiseCounts:
+        """What was done so far."""
+        return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
+
+    def disturb(self, trace: list[Step]) -> list[Step]:
+        """A trace with events missing, swapped and duplicated, in this order."""
+        return self._duplicate(self._swap(self._thin(trace)))
+
+    def delay(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Events, given in the order of time, as they arrive."""
+        held: list[tuple[int, int, Event]] = []
+        newest_us = -(2**63)
+        for number, event in enumerate(events):
+            while held and held[0][0] < event.time_us:
+                newest_us = self._arrive(held[0][2], newest_us)
+                yield heapq.heappop(held)[2]
+            if self._rng.random() < self._settings.late:
+                due_us = event.time_us + 1 + int(self._rng.random() * self._settings.lateness_us)
+                heapq.heappush(held, (due_us, number, event))
+                continue
+            newest_us = self._arrive(event, newest_us)
+            yield event
+        while held:
+            newest_us = self._arrive(held[0][2], newest_us)
+            yield heapq.heappop(held)[2]
+
+    def _arrive(self, event: Event, newest_us: int) -> int:
+        """Count an event that is older than one before it; the time of the newest event, this one included."""
+        self._late += event.time_us < newest_us
+        return max(newest_us, event.time_us)
+
+    def _thin(self, trace: list[Step]) -> list[Step]:
+        kept = [step for step in trace if self._rng.random() >= self._settings.missing]
+        self._missing += len(trace) - len(kept)
+        return kept
+
+    def _swap(self, trace: list[Step]) -> list[Step]:
+        """The activities change places, the times stay."""
+        place = 0
+        while place < len(trace) - 1:
+            if self._rng.random() < self._settings.swapped:
+                first, second = trace[place : place + 2]
+                trace[place : place + 2] = (
+                    Step(second.activity, first.offset_us),
+                    Step(first.activity, second.offset_us),
+                )
+                self._swapped += 1
+                place += 1
+            place += 1
+        return trace
+
+    def _duplicate(self, trace: list[Step]) -> list[Step]:
+        steps: list[Step] = []
+        for step in trace:
+            steps.append(step)
+            if self._rng.random() < self._settings.duplicated:
+                steps.append(step._replace(is_copy=True))
+                self._duplicated += 1
+        return steps

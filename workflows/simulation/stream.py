@@ -1,0 +1,145 @@
+"""Many traces interleaved as one stream of events.
+
+Without durations each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
+once. With durations traces begin at random (a Poisson process), and each goes on in its own time. The same seed gives
+the same stream.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
+from typing import TypeAlias
+
+import numpy as np
+
+from constraints import ProcessAutomaton
+from streams import Event
+from workflows.attributes import Value
+from workflows.simulation.data import DataSource
+from workflows.simulation.noise import Noise
+from workflows.simulation.sampling import sample_trace
+from workflows.simulation.settings import SimulationSettings
+from workflows.simulation.step import Step
+from workflows.simulation.timing import has_durations, sample_timed
+from workflows.simulation.walk import AutomatonWalk
+from workflows.tree import ProcessTree
+
+
+@dataclass(slots=True)
+class _OpenTrace:
+    """A trace that has begun.
+
+    Attributes:
+        key: Of its events.
+        remaining: What is to come; the next step is the last.
+        emitted: How many events came.
+        data: The attributes of the last of them.
+    """
+
+    key: str
+    remaining: list[Step]
+    emitted: int = 0
+    data: dict[str, Value] = field(default_factory=dict)
+
+
+_Sampler: TypeAlias = Callable[[Random], list[Step]]  # draws the steps of one trace
+_Emission: TypeAlias = tuple[int, _OpenTrace, Step]
+
+_Due: TypeAlias = tuple[int, int, int, _OpenTrace]  # time of an open trace's next step, rank, beginning, trace
+
+
+def simulate(
+    source: ProcessTree | ProcessAutomaton, settings: SimulationSettings, seed: int, noise: Noise | None = None
+) -> Iterator[Event]:
+    """Events of ``settings.traces`` traces of a workflow, in the order of time; with noise, of arrival.
+
+    Traces without any event are passed over.
+    """
+    rng = Random(seed)
+    waiting = _begin_traces(_sampler(source, noise), settings, rng)
+    is_timed = not isinstance(source, ProcessAutomaton) and has_durations(source)
+    emissions = (_play_in_time if is_timed else _interleave)(waiting, settings, rng)
+    events = _fill(emissions, DataSource(np.random.default_rng(seed)))
+    return events if noise is None else noise.delay(events)
+
+
+def _sampler(source: ProcessTree | ProcessAutomaton, noise: Noise | None) -> _Sampler:
+    sample = _sampler_of(source)
+    return sample if noise is None else lambda rng: noise.disturb(sample(rng))
+
+
+def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
+    if isinstance(source, ProcessAutomaton):
+        walk = AutomatonWalk(source)
+        return lambda rng: list(map(Step, walk.sample_trace(rng)))
+    if has_durations(source):
+        return lambda rng: [Step(activity, offset_us) for offset_us, activity in sample_timed(source, rng)]
+    return lambda rng: list(map(Step, sample_trace(source, rng)))
+
+
+def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:
+    """The traces by their beginning; those without any event are passed over."""
+    for number in range(1, settings.traces + 1):
+        remaining = sample(rng)[::-1]
+        if remaining:
+            yield _OpenTrace(f"{settings.key_prefix}{number}", remaining)
+
+
+def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
+    """Time, trace and step of each event, where only the order counts."""
+    spread_us = 2 * settings.interval_us - 1
+    time_us = settings.start_us
+    open_traces = list(islice(waiting, settings.concurrent))
+    while open_traces:
+        place = int(rng.random() * len(open_traces))
+        trace = open_traces[place]
+        time_us += 1 + int(rng.random() * spread_us)
+        yield time_us, trace, trace.remaining.pop()
+        if trace.remaining:
+            continue
+        replacement = next(waiting, None)
+        if replacement is not None:
+            open_traces[place] = replacement
+        else:
+            open_traces[place] = open_traces[-1]
+            open_traces.pop()
+
+
+def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
+    """The same where activities have durations."""
+    due: list[_Due] = []
+    last_us = start_us = settings.start_us
+    for rank, trace in enumerate(waiting):
+        start_us += 1 + round(rng.expovariate(1.0 / settings.interval_us))
+        while due and (due[0][0] < start_us or len(due) >= settings.concurrent):
+            emission = _pop_next(due, last_us)
+            last_us = emission[0]
+            yield emission
+        start_us = max(start_us, last_us)
+        heapq.heappush(due, (start_us + trace.remaining[-1].offset_us, rank, start_us, trace))
+    while due:
+        emission = _pop_next(due, last_us)
+        last_us = emission[0]
+        yield emission
+
+
+def _pop_next(due: list[_Due], last_us: int) -> _Emission:
+    """The next event of all open traces, after the one before it; its trace waits for the event after it."""
+    time_us, rank, start_us, trace = heapq.heappop(due)
+    step = trace.remaining.pop()
+    if trace.remaining:
+        heapq.heappush(due, (start_us + trace.remaining[-1].offset_us, rank, start_us, trace))
+    return max(time_us, last_us + 1), trace, step
+
+
+def _fill(emissions: Iterator[_Emission], data: DataSource) -> Iterator[Event]:
+    for time_us, trace, step in emissions:
+        trace.emitted += 1
+        trace.data = trace.data if step.is_copy else data.next_for(step.activity)
+        yield Event(
+            id=f"{trace.key}:{trace.emitted}", type=step.activity.name, time_us=time_us, key=trace.key, data=trace.data
+        )

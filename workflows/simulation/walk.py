@@ -1,0 +1,62 @@
+"""Traces of a process automaton, by a random walk that always ends."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constraints import NOWHERE, ProcessAutomaton
+from workflows.tree import Activity
+
+_MOST_RANDOM_EVENTS = 100
+
+
+class AutomatonWalk:
+    """Draws traces: uniform over the events that are allowed, and stopping, where the trace may be complete.
+
+    After ``most_random_events`` events it takes a shortest way to the end, so that every walk ends.
+    """
+
+    def __init__(self, automaton: ProcessAutomaton, most_random_events: int = _MOST_RANDOM_EVENTS) -> None:
+        self._automaton = automaton
+        self._most_random_events = most_random_events
+        self._activities = tuple(Activity(name) for name in automaton.letters)
+        self._to_go = steps_to_go(automaton)
+
+    def sample_trace(self, rng: Random) -> list[Activity]:
+        """One complete trace."""
+        trace: list[Activity] = []
+        state = 0
+        while True:
+            codes = np.flatnonzero(self._automaton.table[state] != NOWHERE)
+            is_complete = bool(self._automaton.accepting[state])
+            if len(trace) >= self._most_random_events:
+                if is_complete:
+                    return trace
+                codes = codes[self._to_go[self._automaton.table[state, codes]] < self._to_go[state]]
+            choice = int(rng.random() * (len(codes) + is_complete))
+            if choice == len(codes):
+                return trace
+            code = int(codes[choice])
+            trace.append(self._activities[code])
+            state = int(self._automaton.table[state, code])
+
+
+def steps_to_go(automaton: ProcessAutomaton) -> NDArray[np.int32]:
+    """For each state the least number of events to an accepting one; breadth first, against the moves."""
+    states, letters = automaton.table.shape
+    targets = automaton.table.ravel()
+    moves = np.flatnonzero(targets != NOWHERE)
+    order = moves[np.argsort(targets[moves], kind="stable")]
+    sources = (order // letters).astype(np.int64) if letters else order
+    first = np.searchsorted(targets[order], np.arange(states + 1))
+    to_go = np.where(automaton.accepting, 0, -1).astype(np.int32)
+    layer, steps = np.flatnonzero(automaton.accepting), 0
+    while len(layer):
+        steps += 1
+        before = np.unique(np.concatenate([sources[first[state] : first[state + 1]] for state in layer]))
+        layer = before[to_go[before] < 0]
+        to_go[layer] = steps
+    return to_go
