@@ -15,6 +15,7 @@ from api.problems import PROBLEM_RESPONSES
 from api.routers import (
     alerts,
     analysis,
+    backtests,
     conformance,
     constraints,
     corrections,
@@ -24,10 +25,14 @@ from api.routers import (
     events,
     following,
     health,
+    metrics,
     patterns,
+    pipeline,
+    punctuations,
     schemas,
     streams,
     timeouts,
+    trace_ends,
     webhooks,
     workflows,
 )
@@ -48,6 +53,8 @@ _GUARDED = (
     patterns,
     schemas,
     events,
+    punctuations,
+    trace_ends,
     alerts,
     corrections,
     timeouts,
@@ -55,6 +62,8 @@ _GUARDED = (
     deviations,
     dead_letters,
     webhooks,
+    pipeline,
+    backtests,
 )
 
 
@@ -83,5 +92,6 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
     for resource in _GUARDED:
         guarded.include_router(resource.router)
     app.include_router(guarded, prefix="/v1")
+    app.include_router(metrics.router, dependencies=[Depends(require_key)], responses=PROBLEM_RESPONSES)
     app.include_router(health.router, prefix="/v1")
     return app

@@ -30,13 +30,23 @@ from starlette.routing import Match
 
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import PatternRefused
-from service import Conflict, LimitExceeded, NotFound, RegistryContended, RequestRefused, StoreUnavailable
+from service import (
+    Conflict,
+    LimitExceeded,
+    LogFull,
+    NotFound,
+    RegistryContended,
+    RequestRefused,
+    StoreFull,
+    StoreUnavailable,
+)
 from streams import DeclarationError, EventRejected, Fault, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
 
 MEDIA_TYPE = "application/problem+json"
 
 _RETRY_AFTER_S = 1
+_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE)
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _STANDARD = ("type", "title", "status", "detail", "code")
 
@@ -115,6 +125,8 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RequestRefused: HTTPStatus.BAD_REQUEST,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     # core
     PatternRefused: HTTPStatus.BAD_REQUEST,
     InvalidConstraints: HTTPStatus.BAD_REQUEST,
@@ -154,8 +166,8 @@ def problem(error: ForestallError) -> JSONResponse:
     headers = {}
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(_RETRY_AFTER_S)
+    if status in _LATER:
+        headers["Retry-After"] = str(error.details.get("retry_after_s", _RETRY_AFTER_S))
     return _document(status, error.code, error.message, error.details, headers)
 
 

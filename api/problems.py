@@ -30,6 +30,18 @@ def _response(description: str, status: int, code: str, detail: str) -> dict[str
     return {"description": description, "model": Problem, "content": {"application/problem+json": {"example": example}}}
 
 
+_FULL = (
+    "the log is full: 4,999,800 events wait to be matched and with this request it would be 5,000,300, of at most "
+    "5,000,000; nothing of the request was taken, send it again in 3 s, with the same Idempotency-Key if it had one; "
+    "where this lasts, give the pipeline more cores or raise FORESTALL_LIMITS__MAX_BACKLOG_EVENTS"
+)
+
+OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
+    429: _response(
+        "Too much waits to be matched: nothing was taken; send it again after Retry-After.", 429, "log-full", _FULL
+    ),
+    507: _response("Redis has no memory left.", 507, "store-full", "Redis has reached its maxmemory"),
+}
 PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     401: _response("The API key is missing or wrong.", 401, "unauthorized", "the API key is wrong"),
     422: _response("The request is not of this shape.", 422, "wrong-shape", "body.text: Field required"),

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Intake, Registration, Settings, Stores, WorkflowLibrary
+from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WorkflowLibrary
 from streams import Clock
 
 
@@ -19,7 +19,9 @@ class Services:
     stores: Stores
     registration: Registration
     workflows: WorkflowLibrary
+    backtests: BacktestLibrary
     intake: Intake
+    announcing: Announcing
     clock: Clock
 
     @classmethod
@@ -31,7 +33,9 @@ class Services:
             stores=stores,
             registration=registration,
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
+            backtests=BacktestLibrary(stores, settings, clock),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
+            announcing=Announcing(stores),
             clock=clock,
         )
 

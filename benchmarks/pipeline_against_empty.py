@@ -1,103 +1,149 @@
-"""The Spark pipeline against the same plan with an operator that looks at nothing.
+"""The Spark pipeline against the same plan with an operator that looks at nothing: a backfill.
 
 Both read the same log (a private Redis server), in the same session, from offset zero to its end, into fresh
-checkpoints, taking turns. So the ratio is what decoding, matching, guarding, explaining and storing state cost on top
-of Spark, source, shuffle and state store. The rows of the matching run are collected as the service would store them.
+checkpoints, taking turns. So the ratio is what decoding, matching, guarding, explaining and keeping state cost on top
+of Spark and the source. The rows of the matching run are collected as the service would store them; snapshots and
+handed over states are written to a folder.
+
+    scripts/bench pipeline_against_empty --events=4000000
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from argparse import ArgumentParser, Namespace
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
-from constraints import to_document
+import orjson
+from pyspark.sql import SparkSession
+
+from benchmarks.filled_log import FilledLog, filled_log, order_batches
 from pipeline import (
     EventLogOptions,
     JobOptions,
     OutputRow,
     RunningQuery,
     SessionOptions,
-    Sink,
     build_session,
     start_empty,
     start_query,
     warm_up,
 )
-from service.intake import Intake
-from service.registration import Registration
-from service.runtime import Stores, build_stores
-from service.stores import connect
-from service.testing import private_server, settings_for
-from streams import Event, StreamDeclaration, SystemClock, render_plain
-from workflows import OrderSettings
 
-ORDERS = 10_000
-ROUNDS = 3
-EVENTS_PER_REQUEST = 500
-SHARDS = 8
-ENTRIES = 256  # of a shard in one micro-batch: a backfill wants large ones
+STARTS = {"matching": start_query, "empty": start_empty}
+SPENT = ("load_s", "match_s", "keep_s")
 
-Start = Callable[..., RunningQuery]
+
+class Collector:
+    """A sink that keeps what it is given, and adds up what the shards say of their time."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
+        self.rows: list[OutputRow] = []
+
+    def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
+        for row in rows:
+            self.kinds[row.kind.value] += 1
+            if row.kind == "stats":
+                told = orjson.loads(row.body)
+                for name in SPENT:
+                    self.spent[name] += told[name]
+            else:
+                self.rows.append(row)
 
 
 def main() -> None:
-    """Print the ratio."""
-    events = orders(ORDERS, settings=OrderSettings(reject=0.0, cancel=0.1))
+    """Print the ratio and where the time went."""
+    wanted = _arguments()
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
-        with private_server(folder) as url, connect(url) as client:
-            settings = settings_for(url, shards=SHARDS)
-            stores = build_stores(client, url, settings)
-            _fill(stores, Registration(stores, settings, SystemClock()), events)
+        batches = order_batches(wanted.events, request=wanted.request)
+        with filled_log(folder, batches, shards=wanted.shards) as log:
             session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
             warm_up(session)
-            seconds: dict[str, list[float]] = {"matching": [], "empty": []}
-            starts: dict[str, Start] = {"matching": start_query, "empty": start_empty}
-            found: list[OutputRow] = []
-            for number in range(ROUNDS + 1):
-                for kind, start in starts.items():
-                    options = JobOptions(
-                        log=EventLogOptions(redis_url=url, shards=SHARDS, max_entries=ENTRIES),
-                        checkpoint=folder / f"{kind}-{number}",
-                        is_bounded=True,
-                    )
-                    rows: list[OutputRow] = []
-                    begin = time.perf_counter()
-                    start(session, options, collector(rows)).wait()
-                    seconds[kind] += [time.perf_counter() - begin] if number else []
-                    found = rows or found
-            session.stop()
-    kinds = Counter(str(row.kind) for row in found)
-    print(f"Q1, Q2, EP1 with constraints, {len(events):,} events of {ORDERS:,} orders, local[2], {SHARDS} shards")
-    print(f"  {kinds['alert']:,} alerts, {kinds['ending']:,} early endings, {ROUNDS} rounds after one to warm up")
-    for kind, times in seconds.items():
-        print(f"  {kind:10} {median(times):6.2f} s   {len(events) / median(times):10,.0f} events/s")
-    print(f"  throughput of the pipeline: {median(seconds['empty']) / median(seconds['matching']):.2f} x the empty one")
+            try:
+                _compare(session, log, folder, wanted)
+            finally:
+                session.stop()
 
 
-def collector(rows: list[OutputRow]) -> Sink:
-    """A sink that keeps what it is given."""
+def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namespace) -> None:
+    seconds: dict[str, list[float]] = {name: [] for name in STARTS}
+    print(
+        f"Q1, Q2, EP1 with constraints, {log.events:,} events in requests of {wanted.request:,}, local[2], "
+        f"{wanted.shards} shards; {wanted.rounds} rounds after a bounded one to warm up",
+        flush=True,
+    )
+    for number in range(wanted.rounds + 1):
+        for kind in STARTS:
+            collector = Collector()
+            took, batches = _run(session, log, folder / f"{kind}-{number}", kind, collector, wanted)
+            if number:
+                seconds[kind].append(took)
+                print(f"  {kind:10} {took:6.2f} s   {log.events / took:10,.0f} events/s", flush=True)
+            if number == wanted.rounds:
+                _tell(collector, batches)
+    ratio = median(seconds["empty"]) / median(seconds["matching"])
+    print(f"  throughput of the pipeline: {ratio:.2f} x the empty one")
 
-    def keep(batch: Sequence[OutputRow], _epoch_id: int) -> None:
-        rows.extend(batch)
 
-    return keep
+def _run(
+    session: SparkSession, log: FilledLog, folder: Path, kind: str, collector: Collector, wanted: Namespace
+) -> tuple[float, list[Mapping[str, Any]]]:
+    """Seconds of a run over the whole log, and what Spark tells of its last micro-batches."""
+    log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
+    options = JobOptions(
+        log=EventLogOptions(
+            redis_url=log.url,
+            shards=wanted.shards,
+            snapshots=str(folder / "snapshots"),
+            max_entries=wanted.entries,
+            max_bytes=wanted.bytes,
+            retain_entries=10**9,
+        ),
+        checkpoint=folder / "checkpoint",
+        handover=folder / "handover",
+        is_bounded=True,
+    )
+    begun = time.perf_counter()
+    query = STARTS[kind](session, options, collector)
+    query.wait()
+    return time.perf_counter() - begun, _progress(query)
 
 
-def _fill(stores: Stores, registration: Registration, events: Sequence[Event]) -> None:
-    constraint_set = order_constraints()
-    registration.declare_stream(StreamDeclaration(name="orders", end_events=tuple(sorted(constraint_set.end_events))))
-    registration.upload_constraints("orders", to_document(constraint_set))
-    for text in (Q1, Q2, EP1):
-        registration.register_pattern("orders", text)
-    intake = Intake(stores.log, stores.registry, settings_for("redis://unused").limits, SystemClock())
-    for begin in range(0, len(events), EVENTS_PER_REQUEST):
-        intake.ingest("orders", [render_plain(event) for event in events[begin : begin + EVENTS_PER_REQUEST]])
+def _progress(query: RunningQuery) -> list[Mapping[str, Any]]:
+    found: Any = query._query
+    listed = [one if isinstance(one, Mapping) else json.loads(one.json) for one in found.recentProgress]
+    return [one for one in listed if one["numInputRows"]]
+
+
+def _tell(collector: Collector, batches: list[Mapping[str, Any]]) -> None:
+    durations: Counter[str] = Counter()
+    for batch in batches:
+        durations.update(batch["durationMs"])
+    parts = ", ".join(f"{name} {ms / len(batches):,.0f}" for name, ms in durations.most_common())
+    print(f"    {len(batches)} micro-batches of ms: {parts}")
+    if collector.spent:
+        print("    in all workers: " + ", ".join(f"{name} {value:.2f}" for name, value in collector.spent.items()))
+        print("    rows: " + ", ".join(f"{count:,} {kind}" for kind, count in collector.kinds.most_common()))
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--request", type=int, default=10_000, help="events of a request")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--entries", type=int, default=64, help="of a shard in a micro-batch")
+    parser.add_argument("--bytes", type=int, default=4_000_000, help="of a shard in a micro-batch")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from nfa.arena import grown
 from nfa.automata.guard_view import GuardView
 from nfa.bit_program import as_mask, as_words, bit_layout, bit_program
 from nfa.bit_traces import BitArena, RowIndex
-from nfa.guards import BitGuard, EventClass, MonitorState, Seen
+from nfa.guards import TRACE_END, BitGuard, EventClass, MonitorState, Seen
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels.bit_tables import ENTERED, NIL, NOTED, BitLinks, BitNotes, BitProgram, BitTraces
 
@@ -138,7 +138,8 @@ class BitFallback:
             wider[:, : shown.shape[1]] = shown
             self._links = self._links._replace(shown=wider)
         for place, guard in enumerate(self._guards):
-            self._links.shown[place, number] = as_words(guard.shown(event_class), words)
+            is_event = event_class.type != TRACE_END
+            self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
         """Before a batch: forget the notes of the last one, have room for its rows and for so many trace numbers."""

@@ -8,17 +8,62 @@ from hashlib import blake2b
 import numpy as np
 import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.values import BOOLEAN, FLOAT, NULL, TEXT, Values
 from nfa.syntax import Path
 from streams import EventBatch
 
+_LEAST_SWEEP = 4_096
 
-def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> EventBatch:
+
+class FinerTraces:
+    """Which finer traces there are of each correlation key, so that all of them can end with it."""
+
+    def __init__(self) -> None:
+        self._pairs = np.zeros((0, 2), np.uint64)
+        self._sweep_at = _LEAST_SWEEP
+
+    @property
+    def pairs(self) -> NDArray[np.uint64]:
+        """(n, 2) hashed correlation key and hashed keys; some are of traces that have ended."""
+        return self._pairs
+
+    @property
+    def is_worth_sweeping(self) -> bool:
+        """Whether so many came that forgetting those of ended traces pays."""
+        return len(self._pairs) >= self._sweep_at
+
+    def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
+        """Events of these keys came."""
+        fresh = np.unique(np.column_stack([homes, keys]), axis=0)
+        is_known = np.isin(fresh[:, 1], self._pairs[:, 1])
+        if not is_known.all():
+            self._pairs = np.concatenate([self._pairs, fresh[~is_known]])
+
+    def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The hashed keys of all finer traces of some correlation keys, ascending."""
+        return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
+
+    def keep(self, keys: NDArray[np.uint64]) -> None:
+        """Forget all but some finer traces."""
+        self._pairs = self._pairs[np.isin(self._pairs[:, 1], keys)]
+        self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._pairs))
+
+    def load(self, pairs: NDArray[np.uint64]) -> None:
+        """Take what ``pairs`` gave."""
+        self._pairs = pairs
+        self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
+
+
+def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64]]:
     """The rows in which no key is null, in their order; their hashes are those of all keys together.
 
     Numbers are equal keys when they are equal as numbers; a number, a text and a boolean are always different.
+
+    Returns:
+        (rows, homes): The rows, and the hashes of their correlation keys.
     """
     every = np.arange(len(batch))
     found = BatchColumns(batch).read(every, list(keys))
@@ -35,7 +80,8 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> EventBatch:
     place = taken.schema.get_field_index("key_hash")
     field = taken.schema.field(place)
     attributes = {path: column.take(pa.array(rows)) for path, column in batch.attributes.items()}
-    return EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes)
+    finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes)
+    return finer, batch.key_hashes[rows]
 
 
 def _plain(column: Values, row: int) -> object:

@@ -19,7 +19,7 @@ from nfa.arena import grown
 from nfa.automata.guard_view import GuardView
 from nfa.bit_fallback import BitFallback
 from nfa.guard_rows import EVERY_TERM, KillLists, LiveRows, Row
-from nfa.guards import OTHER, EventClass, Guard, MonitorState, OnViolation, Prune
+from nfa.guards import OTHER, TRACE_END, EventClass, Guard, MonitorState, OnViolation, Prune
 from nfa.kernels.traces import (
     ALL_LIVE,
     BITS,
@@ -181,6 +181,9 @@ class GuardTables:
         if known is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
+        if self.event_class(column).type == TRACE_END:  # no guard is told: what is still owed is no deviation
+            self.tables.next[monitor, column] = monitor
+            return
         version, state = known
         following = self.guards[version].step(state, self.event_class(column))
         kill, after = NOTHING_ENDS, self._after(monitor, version, following)

@@ -24,6 +24,7 @@ Seen: TypeAlias = frozenset[str]
 Question: TypeAlias = Query | Atom
 
 OTHER = ""  # stands for every event type that no guard and no pattern names; no event has it
+TRACE_END = "\x00trace-end"  # stands for the end of a trace without an event; rows have it, no event does
 
 
 class Prune(StrEnum):

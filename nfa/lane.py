@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from nfa.event_classes import classes_of, monitors_named
 from nfa.event_store import EventStore, events_of_batch
+from nfa.finer_keys import FinerTraces
 from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
 from nfa.guard_tables import GuardLayout, GuardTables, Interned
-from nfa.guards import Guard
+from nfa.guards import TRACE_END, Guard
+from nfa.idle_traces import EndedTraces, IdleTraces
 from nfa.kernels.traces import NIL, UNGUARDED, Columns
 from nfa.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.registered import RegisteredPattern
@@ -22,6 +24,7 @@ from nfa.runs.engine import FoundRuns, RunEngine, RunOutput, Ties
 from nfa.runs.program import needs_trace_end
 from nfa.shadow import ShadowLedger
 from nfa.shared import Findings, SharedEngine
+from nfa.trace_ends import end_rows, with_ends
 from nfa.traces import TraceTable, Visits, is_deviant
 from streams import EventBatch
 
@@ -37,12 +40,14 @@ class LaneOptions:
         match_limit: Most matches told per trace, pattern and event.
         ties: Whether events of one time are ordered by the log or not at all.
         may_be_guarded: A guard may come: then traces are known from their first event on.
+        idle_timeout_us: How long a trace may be without an event before it ends; None: for ever.
     """
 
     end_events: frozenset[str]
     match_limit: int
     ties: Ties
     may_be_guarded: bool
+    idle_timeout_us: int | None = None
 
 
 _COUNTS = (
@@ -54,6 +59,7 @@ _COUNTS = (
     "corrections",
     "released",
     "shadow_lost",
+    "ends",
 )
 
 
@@ -80,6 +86,9 @@ class Lane:
         self.shared = SharedEngine()
         self.runs = RunEngine(ties=options.ties, match_limit=options.match_limit)
         self.events = EventStore()
+        timeout_us = options.idle_timeout_us
+        self.idle = None if timeout_us is None else IdleTraces(timeout_us)
+        self.finer = FinerTraces()
         self.sequence = 0
         self.counts = dict.fromkeys(_COUNTS, 0)
         self._room = _Room(0)
@@ -142,6 +151,7 @@ class Lane:
             tracks_all=self.options.may_be_guarded
             or self.guard_version is not None
             or any(needs_trace_end(automaton.pattern, automaton) for automaton in run_automata),
+            end_mark=codes[TRACE_END],
         )
         self._layout, self.patterns = layout, tuple(patterns)
         self._is_named = _is_named(layout)
@@ -156,10 +166,63 @@ class Lane:
         ]
         self.table.set_monitors(traces, np.array(monitors, np.int32))
 
-    def process(self, batch: EventBatch) -> LaneOutput:
-        """Match one batch; rows are taken in their order."""
+    def process(self, batch: EventBatch, homes: NDArray[np.uint64] | None = None) -> LaneOutput:
+        """Match one batch; rows are taken in their order.
+
+        Args:
+            batch: Its hashed keys are those of the lane.
+            homes: The hashed correlation keys, where the lane's are finer.
+        """
+        if homes is not None:
+            self._note_finer(homes, batch.key_hashes)
+        if self.idle is None or not len(batch):
+            return self._advance(batch)
+        ended = self.idle.advance(batch.key_hashes, batch.time_us, self._is_end_event(batch), self.table.newest_us)
+        return self._advance(*with_ends(batch, ended)) if len(ended) else self._advance(batch)
+
+    def end_traces(self, homes: NDArray[np.uint64], time_us: int | None) -> LaneOutput:
+        """End the traces of some correlation keys.
+
+        Args:
+            homes: Hashed correlation keys.
+            time_us: When they end; at the newest time if that is earlier, or None.
+        """
+        newest_us = self.table.newest_us
+        keys = np.unique(np.concatenate([homes, self.finer.of(homes)]))
+        if self.idle is not None:
+            self.idle.forget(keys)
+        when = newest_us if time_us is None else min(time_us, newest_us)
+        times = np.full(len(keys), when, np.int64)
+        return self._end(EndedTraces(rows=np.zeros(len(keys), np.int64), keys=keys, times_us=times))
+
+    def pass_time(self, watermark_us: int) -> list[LaneOutput]:
+        """Decide what is decided once every event before the watermark has been seen; it is remembered."""
+        found = []
+        if self.idle is not None and len(ended := self.idle.pass_time(watermark_us)):
+            found.append(self._end(ended))
+        self.table.pass_time(watermark_us)
+        return [*found, self._output_of_time(self.runs.pass_time(watermark_us, self._id_of))]
+
+    def _is_end_event(self, batch: EventBatch) -> NDArray[np.bool_]:
+        ends = np.array([name in self.options.end_events for name in [*batch.type_names, ""]])
+        found: NDArray[np.bool_] = ends[batch.type_codes]
+        return found
+
+    def _end(self, ended: EndedTraces) -> LaneOutput:
+        return self._advance(end_rows(ended), np.ones(len(ended), np.bool_))
+
+    def _note_finer(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
+        self.finer.note(homes, keys)
+        if self.finer.is_worth_sweeping:
+            self.finer.keep(np.concatenate([self.table.keys(), keys]))
+
+    def _advance(self, batch: EventBatch, is_end: NDArray[np.bool_] | None = None) -> LaneOutput:
+        """Match rows, some of which may be no events but end their trace."""
         first = self.sequence
         columns = self._columns(batch)
+        if is_end is not None:
+            columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
+            self.counts["ends"] += int(is_end.sum())
         visits = self.table.advance(columns, self.guards)
         found = self.shared.process(
             visits, columns, self.guards.tables, first_sequence=first, released=self.table.released
@@ -178,19 +241,20 @@ class Lane:
             self.table.forget_idle(held, int(self.guards.tables.start[0]))
         return output
 
-    def pass_time(self, watermark_us: int) -> LaneOutput:
-        """Decide what is decided once every event before the watermark has been seen."""
-        return self._output_of_time(self.runs.pass_time(watermark_us, self._id_of))
-
     def finish(self) -> LaneOutput:
         """End every trace: the input is finite and was all of it."""
         return self._output_of_time(self.runs.finish(self._id_of))
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether some pattern is decided by time that passes."""
+        return bool(self._layout.run_numbers)
 
     def stats(self) -> MatcherStats:
         """Counts so far."""
         shared, traces, counts = self.shared.stats, self.table.counters, self.counts
         return MatcherStats(
-            events=self.sequence,
+            events=self.sequence - counts["ends"],
             matches=shared.matches + counts["run_matches"],
             timeouts=counts["timeouts"],
             endings=shared.endings + counts["run_endings"],
@@ -225,7 +289,8 @@ class Lane:
     def _columns(self, batch: EventBatch) -> Columns:
         """The batch as kernels take it: writable arrays, in room that is kept: fresh memory costs more than that."""
         codes, other = self._layout.codes, len(self._layout.types)
-        lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
+        known = {**codes, TRACE_END: other}
+        lookup = np.array([known.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
         if rows > len(self._room.types):
             self._room = _Room(rows)
@@ -424,4 +489,5 @@ def _is_named(layout: Layout) -> NDArray[np.bool_]:
     named = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes
     named[[codes[name] for atom in atoms if not atom.is_any_type for name in atom.types]] = True
+    named[codes[TRACE_END]] = False
     return named

@@ -12,8 +12,8 @@ from nfa.automata.guard_view import GuardView
 from nfa.automata.pattern_automaton import PatternAutomaton, is_plain_next, is_shareable
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
-from nfa.guards import Guard
-from nfa.runs.program import atoms_to_test
+from nfa.guards import TRACE_END, Guard
+from nfa.runs.program import atoms_to_test, every_event
 from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
 from nfa.syntax import Atom
 from nfa.traces import Want
@@ -35,7 +35,7 @@ class Layout:
     Attributes:
         patterns: The index is the pattern's number in all tables.
         types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
-            every other type.
+            every other type. ``TRACE_END`` is always among them.
         predicates: The distinct unary conditions of steps and of what guards tell apart.
         state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
         negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
@@ -93,7 +93,7 @@ class Layout:
         found = []
         for transition in automaton.transitions:
             atom = automaton.atoms[transition.atom]
-            chosen = range(len(codes) + 1) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+            chosen = every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
             found += [
                 SharedTransition(
                     type_code=code,
@@ -137,7 +137,7 @@ def lay_out(
     negations = [len(pattern.view.negations) for pattern in patterns]
     return Layout(
         patterns=tuple(patterns),
-        types=tuple(sorted(named | extra_types | end_events)),
+        types=tuple(sorted(named | extra_types | end_events | {TRACE_END})),
         predicates=PredicateTable.of([*atoms, *steps]),
         state_range=state_range,
         negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+import numpy as np
+
 from nfa import snapshot
 from nfa.automata.query import Query
+from nfa.draining import Draining, first_row_past, without_later
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
@@ -15,7 +18,8 @@ from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
-from streams import EventBatch
+from nfa.traces import EARLIEST
+from streams import EventBatch, key_hash
 
 MATCH_LIMIT = 10_000
 
@@ -37,6 +41,7 @@ class Matcher:
             looks at finer traces: events of one correlation key that agree in those attributes too.
         may_be_guarded: Whether ``set_guard`` may be called; if it will not be, traces of which nothing is bound need
             not be known.
+        idle_timeout_us: A trace ends when time has come so far behind its newest event; None: it waits for ever.
     """
 
     def __init__(
@@ -47,14 +52,22 @@ class Matcher:
         ties: Ties = "log",
         key_paths: Collection[Path] = (),
         may_be_guarded: bool = True,
+        idle_timeout_us: int | None = None,
     ) -> None:
         if match_limit < 1:
             raise ValueError(f"match_limit is {match_limit}: at least 1")
+        if idle_timeout_us is not None and idle_timeout_us < 1:
+            raise ValueError(f"idle_timeout_us is {idle_timeout_us}: at least 1")
         self._options = LaneOptions(
-            end_events=frozenset(end_events), match_limit=match_limit, ties=ties, may_be_guarded=may_be_guarded
+            end_events=frozenset(end_events),
+            match_limit=match_limit,
+            ties=ties,
+            may_be_guarded=may_be_guarded,
+            idle_timeout_us=idle_timeout_us,
         )
         self._key_paths = frozenset({("key",), *key_paths})
         self._patterns: dict[str, RegisteredPattern] = {}
+        self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
         self._is_midway = False
@@ -64,7 +77,13 @@ class Matcher:
         """The registered patterns by name."""
         return MappingProxyType(self._patterns)
 
-    def add_pattern(self, text: str, *, version: int = 1, is_guarded: bool = True) -> Query:
+    @property
+    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+        """The patterns that run, by name and version: also versions on their way out."""
+        running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
+        return {(pattern.name, pattern.version): pattern for pattern in running}
+
+    def add_pattern(self, text: str, *, version: int = 1, is_guarded: bool = True, drains: bool = False) -> Query:
         """Register a pattern from here on; one of the same name is replaced and its partial matches go.
 
         Args:
@@ -72,12 +91,18 @@ class Matcher:
             version: Of the pattern.
             is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
                 knows is not to be.
+            drains: The one of the same name goes on for the partial matches that it has, until its WITHIN has passed or
+                there is another version. All that it finds counts in the stats and towards its limits, and only what
+                began before is told.
 
         Raises:
             PatternRefused: The text is refused.
         """
         pattern = registered(text, version, is_guarded=is_guarded)
-        self._patterns.pop(pattern.name, None)
+        self._draining.pop(pattern.name, None)
+        replaced = self._patterns.pop(pattern.name, None)
+        if drains and replaced is not None:
+            self._drain(replaced)
         self._patterns[pattern.name] = pattern
         self._is_stale = True
         return pattern.query
@@ -92,6 +117,7 @@ class Matcher:
             known = ", ".join(sorted(self._patterns)) or "none"
             raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {known}", name=name)
         del self._patterns[name]
+        self._draining.pop(name, None)
         self._is_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
@@ -133,28 +159,73 @@ class Matcher:
             RuntimeError: An earlier batch was interrupted, so that the state is half advanced; load saved state.
         """
         self._check_whole()
+        found: list[LaneOutput] = []
+        while (row := first_row_past(self._draining.values(), batch)) is not None:
+            found += self._process(batch.slice(0, row + 1))
+            self._forget_drained(int(batch.time_us[row]))
+            batch = batch.slice(row + 1)
+        if len(batch) or not found:
+            found += self._process(batch)
+        return MatchOutput(tuple(found))
+
+    def _process(self, batch: EventBatch) -> list[LaneOutput]:
         self._compile()
         self._is_midway = True
         found: list[LaneOutput] = []
         for keys, lane in self._lanes.items():
-            found.append(lane.process(batch if keys == _STREAM_KEY else rows_with_keys(batch, keys)))
+            found.append(lane.process(batch) if keys == _STREAM_KEY else lane.process(*rows_with_keys(batch, keys)))
         self._is_midway = False
-        return MatchOutput(tuple(found))
+        return self._told(found)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
         """Decide what is decided once every event before a time has been seen, such as a NOT at the end of a pattern.
 
-        ``process`` does so by itself up to the newest event.
+        ``process`` does so by itself up to the newest event. The time is remembered, as that of an event would be.
         """
         self._check_whole()
         self._compile()
-        return MatchOutput(tuple(lane.pass_time(watermark_us) for lane in self._lanes.values()))
+        self._is_midway = True
+        found = [output for lane in self._lanes.values() for output in lane.pass_time(watermark_us)]
+        self._is_midway = False
+        found = self._told(found)
+        self._forget_drained(watermark_us)
+        return MatchOutput(tuple(found))
+
+    def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
+        """End the traces of some correlation keys without an event; a later event of one opens a new trace.
+
+        What waits for the end of its trace is decided. No guard is told: what a trace still owes is no deviation, the
+        trace is just incomplete.
+
+        Args:
+            keys: Correlation keys; those without an open trace do not matter.
+            time_us: When they end: not after the newest time, which is also meant by None.
+        """
+        self._check_whole()
+        self._compile()
+        self._is_midway = True
+        homes = np.array(sorted({key_hash(key) for key in keys}), np.uint64)
+        found = [lane.end_traces(homes, time_us) for lane in self._lanes.values()]
+        self._is_midway = False
+        return MatchOutput(tuple(self._told(found)))
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether some pattern is decided by time that passes, so that it matters when it does."""
+        self._compile()
+        return any(lane.waits_for_time for lane in self._lanes.values())
+
+    @property
+    def newest_us(self) -> int | None:
+        """How far time has come; None before the first event."""
+        newest_us = self._main.table.newest_us
+        return None if newest_us == EARLIEST else newest_us
 
     def finish(self) -> MatchOutput:
         """End every trace: the input is finite, and that was all of it."""
         self._check_whole()
         self._compile()
-        return MatchOutput(tuple(lane.finish() for lane in self._lanes.values()))
+        return MatchOutput(tuple(self._told([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
         """The whole state as bytes; ``load`` continues from them as if nothing had happened.
@@ -171,8 +242,13 @@ class Matcher:
             ties=options.ties,
             key_paths=sorted(list(path) for path in self._key_paths),
             may_be_guarded=options.may_be_guarded,
+            idle_timeout_us=options.idle_timeout_us,
             patterns=[(one.name, one.version, one.text, one.is_guarded) for one in self._patterns.values()],
             lanes=[],
+            draining=[
+                (one.pattern.version, one.pattern.text, one.pattern.is_guarded, one.border, one.until_us)
+                for one in self._draining.values()
+            ],
         )
         return snapshot.dump(header, self._lanes)
 
@@ -194,10 +270,14 @@ class Matcher:
             ties=header.ties,
             key_paths=[tuple(path) for path in header.key_paths],
             may_be_guarded=header.may_be_guarded,
+            idle_timeout_us=header.idle_timeout_us,
         )
         try:
             for _, version, text, is_guarded in header.patterns:
                 matcher.add_pattern(text, version=version, is_guarded=is_guarded)
+            for version, text, is_guarded, border, until_us in header.draining:
+                pattern = registered(text, version, is_guarded=is_guarded)
+                matcher._draining[pattern.name] = Draining(pattern=pattern, border=border, until_us=until_us)
         except PatternRefused as error:
             raise StateFormatError(f"saved state holds a pattern that is refused now: {error.message}") from error
         matcher._is_stale = False
@@ -225,10 +305,33 @@ class Matcher:
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RegisteredPattern]]:
         found: dict[tuple[Path, ...], list[RegisteredPattern]] = {_STREAM_KEY: []}
-        for pattern in self._patterns.values():
-            keys = tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
-            found.setdefault(keys, []).append(pattern)
+        for pattern in [*self._patterns.values(), *(one.pattern for one in self._draining.values())]:
+            found.setdefault(self._lane_keys(pattern), []).append(pattern)
         return found
+
+    def _lane_keys(self, pattern: RegisteredPattern) -> tuple[Path, ...]:
+        return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
+
+    def _drain(self, pattern: RegisteredPattern) -> None:
+        """Let a replaced version go on for what it has, if it has seen anything."""
+        lane = self._lanes.get(self._lane_keys(pattern))
+        if lane is None or lane.table.newest_us == EARLIEST:
+            return
+        within_us = pattern.query.pattern.within_us
+        until_us = None if within_us is None else lane.table.newest_us + within_us
+        self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
+
+    def _told(self, found: list[LaneOutput]) -> list[LaneOutput]:
+        """Without what versions on their way out have begun since."""
+        borders = {one.pattern: one.border for one in self._draining.values()}
+        return [without_later(output, borders) for output in found] if borders else found
+
+    def _forget_drained(self, time_us: int) -> None:
+        """Time has come so far: give up versions of which nothing can come any more."""
+        for name, one in list(self._draining.items()):
+            if one.is_done(time_us):
+                del self._draining[name]
+                self._is_stale = True
 
     def _check_whole(self) -> None:
         if self._is_midway:

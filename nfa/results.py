@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import orjson
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.automata.query import PatternState
+from nfa.conditions.predicates import attributes_of
 from nfa.conditions.projection import project
 from nfa.event_store import StoredEvents, events_of_batch, joined
 from nfa.found import DECIDED_BY, DecidedBy, MatchTable
@@ -303,14 +303,15 @@ class LaneOutput:
     def values_of_corrections(self) -> Iterator[Correction]:
         """The corrections as values."""
         events = self._events_of(self.corrections)
-        for number, bound in self._bound(self.corrections):
+        told = self._events_at(self.corrections.rows)
+        for (number, bound), event in zip(self._bound(self.corrections), told, strict=True):
             pattern = self._pattern(self.corrections, number)
             key, bindings, _ = _binding(pattern, bound, events)
             yield Correction(
                 pattern=pattern.name,
                 version=pattern.version,
                 bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
-                **{**self._event(int(self.corrections.rows[number])), "key": key},
+                **{**event, "key": key},
             )
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
@@ -331,36 +332,39 @@ class LaneOutput:
 
     def values_of_endings(self) -> Iterator[Ending]:
         """The ended (trace, pattern) pairs as values."""
-        for row, number, before, after, state, event in self.ending_rows.tolist():
+        ended: dict[tuple[int, ...], PatternState] = {}
+        events = self._events_at(self.ending_rows[:, 0])
+        for (_, number, before, after, state, event), told in zip(self.ending_rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
             guard_version, known = self.monitors[before]
             following = self.monitors[after][1]
+            place = number, state, before, after
+            if place not in ended:
+                ended[place] = self._ended_state(pattern, state, self.guards[guard_version], known, following)
             yield Ending(
                 pattern=pattern.name,
                 version=pattern.version,
-                **self._event(row),
+                **told,
                 guard_version=guard_version,
                 before=known,
                 after=following,
                 event=self.classes[event],
-                state=self._ended_state(pattern, state, self.guards[guard_version], known, following),
+                state=ended[place],
             )
 
     def values_of_overflows(self) -> Iterator[Overflow]:
         """Where something was lost; several of one event and pattern add up."""
-        for row, number, dropped, runs in self.lost_rows.tolist():
+        events = self._events_at(self.lost_rows[:, 0])
+        for (_, number, dropped, runs), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
-            yield Overflow(
-                pattern=pattern.name, version=pattern.version, **self._event(row), dropped=dropped, runs=runs
-            )
+            yield Overflow(pattern=pattern.name, version=pattern.version, **event, dropped=dropped, runs=runs)
 
     def values_of_deviations(self) -> Iterator[Deviation]:
         """The deviating traces as values."""
-        for row, before, event, released in self.deviation_rows.tolist():
+        events = self._events_at(self.deviation_rows[:, 0])
+        for (_, before, event, released), told in zip(self.deviation_rows.tolist(), events, strict=True):
             version, known = self.monitors[before]
-            yield Deviation(
-                **self._event(row), guard_version=version, before=known, event=self.classes[event], released=released
-            )
+            yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
 
     def _ended_state(
         self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
@@ -391,20 +395,15 @@ class LaneOutput:
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
         return _Events(joined([old, new]))
 
-    def _event(self, row: int) -> dict[str, Any]:
-        if row == NIL:
-            return {"key": "", "event_id": "", "event_type": "", "time_us": 0}
-        columns = self.batch.columns
-        return {
-            "key": columns.column("key")[row].as_py(),
-            "event_id": columns.column("id")[row].as_py(),
-            "event_type": columns.column("type")[row].as_py(),
-            "time_us": int(self._times_us[row]),
-        }
-
-    @cached_property
-    def _times_us(self) -> NDArray[np.int64]:
-        return self.batch.time_us
+    def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+        """What is told of the event of each row; nothing where the passing of time did it."""
+        known = rows[rows != NIL]
+        columns = self.batch.columns.select(["key", "id", "type"]).take(pa.array(known))
+        texts = (column.to_pylist() for column in columns.columns)
+        found = zip(*texts, self.batch.time_us[known].tolist(), strict=True)
+        for row in rows.tolist():
+            key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(found)
+            yield {"key": key, "event_id": event_id, "event_type": event_type, "time_us": time_us}
 
 
 class _Events:
@@ -424,7 +423,7 @@ class _Events:
             type=self._columns.column("type")[row].as_py(),
             time_us=self.times_us[row],
             key=self.keys[row],
-            data=orjson.loads(data) if data else {},
+            data=attributes_of(data) if data else {},
         )
 
 
@@ -448,6 +447,11 @@ class MatchOutput:
     """Findings of one batch, or of time passing: of every correlation key that patterns use."""
 
     lanes: tuple[LaneOutput, ...]
+
+    @property
+    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+        """The patterns that findings may name, by name and version; of some the matcher has let go since."""
+        return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
     def n_matches(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -28,14 +28,17 @@ from nfa.lane import Lane
 from nfa.registered import RegisteredPattern
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
+from nfa.traces import checked
 
 MAGIC = b"FSTM"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+_READ_VERSIONS = (3, 4)  # the third knows nothing of idle timeouts and finer traces
 
 Arrays = dict[str, NDArray[Any]]
 SavedMonitor = tuple[int, list[str], list[str] | None, list[int]]
 """Guard version, and the parts of a ``MonitorState``."""
 
+_NO_PAIRS = np.zeros((0, 2), np.uint64)
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
 _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, struct.error)
@@ -65,6 +68,8 @@ class Header:
     may_be_guarded: bool
     patterns: list[tuple[str, int, str, bool]]
     lanes: list[LaneHeader]
+    idle_timeout_us: int | None = None
+    draining: list[tuple[int, str, bool, int, int | None]] = field(default_factory=list)
 
 
 def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
@@ -75,7 +80,10 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
         header.lanes.append(lane_header)
         arrays.update({f"{number}/{name}": array for name, array in found.items()})
     listing = [(name, array.dtype.str, list(array.shape)) for name, array in arrays.items()]
-    head = orjson.dumps({**asdict(header), "arrays": listing})
+    members = asdict(header)
+    if not header.draining:
+        del members["draining"]
+    head = orjson.dumps({**members, "arrays": listing})
     digest = blake2b(digest_size=16)
     parts: list[Any] = [_LENGTH.pack(len(head)), head]
     parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.values() if array.size]
@@ -97,8 +105,11 @@ def read(data: bytes) -> tuple[Header, Arrays]:
         raise StateFormatError(
             f"saved state begins with {magic!r} instead of {MAGIC!r}: these bytes are something else"
         )
-    if version != FORMAT_VERSION:
-        raise StateFormatError(f"saved state has format {version}; this release reads {FORMAT_VERSION}", found=version)
+    if version not in _READ_VERSIONS:
+        raise StateFormatError(
+            f"saved state has format {version}; this release reads {' and '.join(map(str, _READ_VERSIONS))}",
+            found=version,
+        )
     body = memoryview(data)[_PREFIX.size :]
     if digest != blake2b(body, digest_size=16).digest():
         raise StateFormatError("saved state is damaged: its checksum does not fit its content")
@@ -143,6 +154,9 @@ def _packed(keys: tuple[Path, ...], lane: Lane) -> tuple[Arrays, LaneHeader]:
     shadow, shadow_states = lane.shadow.dump_arrays(numbers)
     arrays: Arrays = {**traces, **shadow, **lane.shared.dump_arrays(numbers), **lane.runs.dump_arrays(numbers)}
     arrays["trace_monitor"], monitors, bit_monitors = _saved_monitors(lane, traces["trace_monitor"])
+    arrays["finer_pairs"] = lane.finer.pairs.reshape(-1)
+    if lane.idle is not None:
+        arrays.update(lane.idle.dump_arrays())
     events = lane.events.events
     arrays["event_sequences"], arrays["event_times_us"] = events.sequences, events.times_us
     for name in FIELDS:
@@ -204,6 +218,7 @@ def _unpack(
     needed = {version for version, _ in [*monitors, *under_bits, *watched]} | ({header.guard_version} - {None})
     if missing := sorted(str(version) for version in needed - guards.keys()):
         raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not at hand")
+    header.counts.setdefault("ends", 0)
     if header.sequence < 0 or header.counts.keys() != lane.counts.keys():
         raise StateFormatError("saved state: a counter is no count")
     lane.guards = GuardTables({version: guards[version] for version in needed if version is not None})
@@ -223,6 +238,9 @@ def _unpack(
     lane.loading = frozenset()
     lane.shared.load_arrays(arrays, traces=traces, sequences=header.sequence)
     lane.runs.load_arrays(arrays, traces=traces, sequences=header.sequence)
+    lane.finer.load(checked(arrays, "finer_pairs", np.uint64).reshape(-1, 2) if "finer_pairs" in arrays else _NO_PAIRS)
+    if lane.idle is not None:
+        lane.idle.load_arrays(arrays)
     lane.events = EventStore(_read_events(arrays))
     if not np.isin(lane.held_sequences(), lane.events.events.sequences).all():
         raise StateFormatError("saved state: bound events are not listed")

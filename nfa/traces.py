@@ -114,7 +114,15 @@ class TraceTable:
         self._visits = _visit_columns(0, is_simultaneous=is_simultaneous)
         self._closed = np.zeros(0, np.int32)
 
-    def configure(self, *, types: int, wants: Iterable[Want], end_types: Iterable[int], tracks_all: bool) -> None:
+    def configure(
+        self,
+        *,
+        types: int,
+        wants: Iterable[Want],
+        end_types: Iterable[int],
+        tracks_all: bool,
+        end_mark: int | None = None,
+    ) -> None:
         """Say which rows need their trace.
 
         Args:
@@ -123,9 +131,12 @@ class TraceTable:
             end_types: Codes of types that end a trace.
             tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
                 monitor), and where a guard may come later: a trace that showed something before is not guarded.
+            end_mark: Code of rows that are no events, but end their trace if it is open.
         """
         self._tracks_all = tracks_all
         self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all)
+        if end_mark is not None:
+            self._wants.of_type[end_mark] = kernel.ENDS
 
     @property
     def capacity(self) -> int:
@@ -150,6 +161,11 @@ class TraceTable:
     def newest_us(self) -> int:
         """Time of the newest event so far; the earliest int64 before the first."""
         return int(self._state.counters[kernel.NEWEST])
+
+    def pass_time(self, now_us: int) -> None:
+        """Time has come so far, whatever events say; from then on older events are out of order."""
+        counters = self._state.counters
+        counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
 
     @property
     def released(self) -> NDArray[np.int32]:
@@ -204,6 +220,10 @@ class TraceTable:
         guards.bits.arena.release(self._closed)
         self._release(self._closed)
         self._closed = np.zeros(0, np.int32)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the open traces, in any order."""
+        return self._open()[0]
 
     def numbers(self) -> NDArray[np.int32]:
         """Numbers of the open traces, ascending."""

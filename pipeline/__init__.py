@@ -6,9 +6,18 @@ point the rows are the same; a bad entry becomes a dead letter and never stops a
 the log or who keeps the rows.
 """
 
+from pipeline.backtest import BacktestOptions, BacktestResult, run_backtest
+from pipeline.cluster import ClusterOptions, await_machines, is_local
 from pipeline.entries import Entry, StoredEntry
 from pipeline.errors import (
+    BacktestFailed,
+    ClusterUnready,
+    FeedDamaged,
+    FeedFolderMissing,
     JavaMissing,
+    KafkaClientMissing,
+    KafkaGap,
+    KafkaUnreachable,
     LogDamaged,
     LogUnreachable,
     PipelineError,
@@ -16,21 +25,39 @@ from pipeline.errors import (
     SavedStateError,
     SourceOptionError,
 )
+from pipeline.history import History, history_files
 from pipeline.inline import run_inline
 from pipeline.job import JobOptions, RunningQuery, Sink, run_pipeline, start_empty, start_query
+from pipeline.progress import BatchProgress, BatchReport
 from pipeline.pulse import Heartbeat
 from pipeline.rows import OutputRow, RowKind, alert_id
 from pipeline.session import SessionOptions, build_session, check_java
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
+from pipeline.trial import ComparisonCounts, Likeness, TrialPlan, Variant, VariantCounts
 from pipeline.warmup import warm_up
 
 __all__ = [
+    "BacktestFailed",
+    "BacktestOptions",
+    "BacktestResult",
+    "BatchProgress",
+    "BatchReport",
+    "ClusterOptions",
+    "ClusterUnready",
+    "ComparisonCounts",
     "Entry",
     "EventLogOptions",
+    "FeedDamaged",
+    "FeedFolderMissing",
     "Heartbeat",
+    "History",
     "JavaMissing",
     "JobOptions",
+    "KafkaClientMissing",
+    "KafkaGap",
+    "KafkaUnreachable",
+    "Likeness",
     "LogDamaged",
     "LogUnreachable",
     "OutputRow",
@@ -44,9 +71,16 @@ __all__ = [
     "Sink",
     "SourceOptionError",
     "StoredEntry",
+    "TrialPlan",
+    "Variant",
+    "VariantCounts",
     "alert_id",
+    "await_machines",
     "build_session",
     "check_java",
+    "history_files",
+    "is_local",
+    "run_backtest",
     "run_inline",
     "run_pipeline",
     "start_empty",

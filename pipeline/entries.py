@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import orjson
+
+# The kind of what stands in the place of an entry that broke the matcher; the log itself has none.
+QUARANTINED = "quarantined"
+
 
 class Entry(Protocol):
     """``streams.LogEntry``, or an entry whose kind may be none that this release knows."""
@@ -29,6 +34,11 @@ class Entry(Protocol):
         """A batch or a control record."""
         ...
 
+    @property
+    def route(self) -> str:
+        """Of events: the further key whose traces they are for; empty for the stream's correlation key."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
@@ -38,3 +48,17 @@ class StoredEntry:
     kind: str
     stream: str
     body: bytes
+    route: str = ""
+
+
+def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
+    """What stands in the place of an entry that is set aside; a shard makes a dead letter of it."""
+    body = orjson.dumps({"kind": entry.kind, "size_bytes": len(entry.body), "reason": reason})
+    return StoredEntry(position=entry.position, kind=QUARANTINED, stream=entry.stream, route=entry.route, body=body)
+
+
+def quarantine_reason(body: bytes) -> str:
+    """The sentence for people in the body of such a note."""
+    told = orjson.loads(body)
+    what = f"the {told['kind']} entry of {told['size_bytes']} bytes"
+    return f"{what} was set aside, and is still in the log: {told['reason']}"

@@ -2,13 +2,22 @@
 
 PipelineError
 ├── JavaMissing            no Java 17 or newer for Spark
+├── ClusterUnready         no machine of a cluster came, or one lacks a package
 ├── LogUnreachable         Redis does not answer
 ├── LogDamaged             the log misses entries that have to be read
 ├── MatchLimitReached      more matches were completed at once than are told
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── SourceOptionError      an option of the event-log source is missing or malformed
+├── EventLate              an event came later than its stream allows
+├── EntryQuarantined       an entry broke the matcher and was set aside
 ├── SavedStateError        saved state of a shard is damaged or of an unknown version
-└── QueryFailed            the streaming query ended by an error
+├── QueryFailed            the streaming query ended by an error
+├── BacktestFailed         Spark gave up on a backtest
+├── FeedFolderMissing      the folder of a feed is no folder, or cannot be listed
+├── FeedDamaged            what a feed remembers of its input is gone or damaged
+├── KafkaClientMissing     the package confluent-kafka is not installed
+├── KafkaUnreachable       the brokers do not answer, or refuse
+└── KafkaGap               records that have to be read are gone from the topic
 """
 
 from __future__ import annotations
@@ -29,6 +38,14 @@ class JavaMissing(PipelineError):
 
     code: ClassVar[str] = "java-missing"
     fault: ClassVar[Fault] = "external"
+
+
+class ClusterUnready(PipelineError):
+    """No machine of a cluster came, or one lacks what the job needs."""
+
+    code: ClassVar[str] = "cluster-unready"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
 
 
 class LogUnreachable(PipelineError):
@@ -67,6 +84,19 @@ class SourceOptionError(PipelineError):
     fault: ClassVar[Fault] = "caller"
 
 
+class EventLate(PipelineError):
+    """An event came later than its stream allows."""
+
+    code: ClassVar[str] = "late-event"
+    fault: ClassVar[Fault] = "caller"
+
+
+class EntryQuarantined(PipelineError):
+    """An entry broke the matcher and was set aside; it stays in the log."""
+
+    code: ClassVar[str] = "quarantined"
+
+
 class SavedStateError(PipelineError):
     """Saved state of a shard is damaged or of a version that this release does not know."""
 
@@ -78,3 +108,45 @@ class QueryFailed(PipelineError):
 
     code: ClassVar[str] = "query-failed"
     is_retryable: ClassVar[bool] = True
+
+
+class BacktestFailed(PipelineError):
+    """Spark gave up on a backtest; the message says why."""
+
+    code: ClassVar[str] = "backtest-failed"
+
+
+class FeedFolderMissing(PipelineError):
+    """The folder of a feed is no folder, or cannot be listed."""
+
+    code: ClassVar[str] = "feed-folder"
+    fault: ClassVar[Fault] = "caller"
+
+
+class FeedDamaged(PipelineError):
+    """What a feed remembers of its input is gone or damaged."""
+
+    code: ClassVar[str] = "feed-damaged"
+    fault: ClassVar[Fault] = "external"
+
+
+class KafkaClientMissing(PipelineError):
+    """The package confluent-kafka is not installed."""
+
+    code: ClassVar[str] = "kafka-client"
+    fault: ClassVar[Fault] = "caller"
+
+
+class KafkaUnreachable(PipelineError):
+    """The brokers do not answer, or refuse what is asked of them."""
+
+    code: ClassVar[str] = "kafka-unreachable"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class KafkaGap(PipelineError):
+    """Records that have to be read are gone from the topic: reading on would leave them out."""
+
+    code: ClassVar[str] = "kafka-gap"
+    fault: ClassVar[Fault] = "external"

@@ -1,6 +1,6 @@
 """The streaming query: event log -> shards -> sink, with its checkpoint in the data folder.
 
-Exactly-once is argued in ``pipeline.stateful``.
+Exactly-once is argued in ``pipeline.step``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import QueryFailed
+from pipeline.held_shards import HeldOptions
+from pipeline.progress import BatchMeter, BatchReport
 from pipeline.pulse import Heartbeat, Pulse
 from pipeline.rows import OutputRow
 from pipeline.sources import EventLogOptions, EventLogSource
-from pipeline.stateful import from_table, ignore_shards, match_shards
+from pipeline.step import from_table, ignore_shards, match_shards
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -37,7 +39,9 @@ class JobOptions:
 
     Attributes:
         log: The input.
-        checkpoint: Folder of offsets, commits and states; belongs to one log with one number of shards.
+        checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
+        handover: Folder on each machine for states on their way between Spark's Python processes; None: they rebuild
+            them from snapshots and the log.
         trigger_interval_s: Least time between the starts of two micro-batches; 0 begins the next as soon as there is
             news.
         is_bounded: Stop after what the log holds at the start.
@@ -45,6 +49,7 @@ class JobOptions:
 
     log: EventLogOptions
     checkpoint: Path
+    handover: Path | None = None
     trigger_interval_s: float = 0.0
     is_bounded: bool = False
 
@@ -153,7 +158,11 @@ class RunningQuery:
 
 
 def start_query(
-    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None
+    session: SparkSession,
+    options: JobOptions,
+    sink: Sink,
+    heartbeat: Heartbeat = lambda: None,
+    report: BatchReport = lambda _: None,
 ) -> RunningQuery:
     """Start matching; returns at once.
 
@@ -164,11 +173,12 @@ def start_query(
             the micro-batch's number; must store rows by id, and everything before it returns.
         heartbeat: Called after each micro-batch and about once a second while there is no news; not while the log does
             not answer or a micro-batch is under way.
+        report: Told how each micro-batch went, once it is committed.
 
     Raises:
         QueryFailed: The query cannot start, for instance as the checkpoint belongs to another log.
     """
-    return _start(session, options, match_shards, sink, heartbeat)
+    return _start(session, options, match_shards, BatchMeter(sink, report), heartbeat)
 
 
 def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None) -> None:
@@ -184,24 +194,21 @@ def start_empty(
     session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None
 ) -> RunningQuery:
     """The same plan with an operator that looks at nothing: what Spark itself costs. Its checkpoint is its own."""
-    return _start(session, options, ignore_shards, sink, heartbeat)
+    return _start(session, options, ignore_shards, BatchMeter(sink, lambda _: None), heartbeat)
 
 
 def _start(
     session: SparkSession,
     options: JobOptions,
-    step: Callable[[DataFrame, int], DataFrame],
-    sink: Sink,
+    step: Callable[[DataFrame, HeldOptions], DataFrame],
+    meter: BatchMeter,
     heartbeat: Heartbeat,
 ) -> RunningQuery:
     session.dataSource.register(EventLogSource)
-    shards = options.log.shards
-    # One task per core; a checkpoint keeps the number that it began with.
-    partitions = min(shards, session.sparkContext.defaultParallelism)
-    session.conf.set("spark.sql.shuffle.partitions", partitions)
     entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
-    query = RunningQuery(session, Pulse(heartbeat))
-    query.start(step(entries, shards), options, sink)
+    query = RunningQuery(session, Pulse(heartbeat, meter.committed))
+    held = HeldOptions(log=options.log, handover=options.handover)
+    query.start(step(entries, held), options, meter)
     return query
 
 

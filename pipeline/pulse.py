@@ -23,10 +23,20 @@ class Pulse(StreamingQueryListener):
     """Beats after each micro-batch, and about once a second while there is no news.
 
     Spark calls it from the thread that runs the query, so it is silent while that thread waits for anything.
+
+    Args:
+        heartbeat: Called at each beat.
+        committed: Told Spark's JSON about each micro-batch.
     """
 
-    def __init__(self, heartbeat: Heartbeat) -> None:
+    def __init__(self, heartbeat: Heartbeat, committed: Callable[[str], None] | None = None) -> None:
         self._heartbeat = heartbeat
+        self._committed = committed
+
+    def tell(self, jprogress: Any) -> None:
+        """Pass on what Spark says of a micro-batch: one call to the JVM for the text."""
+        if self._committed is not None:
+            self._committed(str(jprogress.json()))
 
     @cached_property
     def _jlistener(self) -> Any:
@@ -47,13 +57,15 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Passes on that something happened, not what."""
+    """Passes on that something happened, and of a micro-batch its JSON."""
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
-        self.pylistener.onQueryProgress(jevent)
+        pulse: Any = self.pylistener
+        pulse.onQueryProgress(jevent)
+        pulse.tell(jevent.progress())
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         self.pylistener.onQueryIdle(jevent)

@@ -29,6 +29,7 @@ class RowKind(StrEnum):
     DEVIATION = "deviation"
     CORRECTION = "correction"
     DEAD_LETTER = "dead-letter"
+    STATS = "stats"  # for the driver only, see pipeline.measures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: An
         "shard": shard,
         "position": entry.position,
         "kind": entry.kind,
+        **({"route": entry.route} if entry.route else {}),
         "size_bytes": len(entry.body),
         "code": error.code,
         "reason": error.message,

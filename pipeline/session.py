@@ -11,12 +11,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from nfa import kernel_digest
+from pipeline.cluster import ClusterOptions, cluster_settings, is_local, starting_on
 from pipeline.errors import JavaMissing
 
 _LEAST_JAVA = 17
@@ -41,11 +42,17 @@ class SessionOptions:
     Attributes:
         data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``, compiled
             kernels to a folder in ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
-        master: Spark master; ``local[*]`` runs in this machine's own processes.
+        master: Spark master; ``local[*]`` runs in this machine's own processes, ``spark://HOST:PORT`` and others on a
+            cluster.
+        shares_kernels: Whether Spark's processes look for compiled kernels where this process does, beside the code,
+            rather than below the data folder; local masters only.
+        cluster: How driver and machines meet where the master is not local.
     """
 
     data_folder: Path
     master: str = "local[*]"
+    shares_kernels: bool = False
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
 
 
 def build_session(options: SessionOptions) -> SparkSession:
@@ -56,16 +63,18 @@ def build_session(options: SessionOptions) -> SparkSession:
 
     Raises:
         JavaMissing: No Java of version 17 or newer was found.
+        ClusterUnready: The master does not answer.
     """
     check_java()
     folder = (options.data_folder / "spark").resolve()
     for name in ("local", "warehouse"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
     builder = SparkSession.builder.appName("forestall").master(options.master)
     for name, value in _settings(options, folder).items():
         builder = builder.config(name, value)
-    with _own_interrupts():
+    with _own_interrupts(), starting_on(options.master):
         return builder.getOrCreate()
 
 
@@ -119,8 +128,13 @@ def java_version(text: str) -> int:
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
     """For Spark's Python processes: a shared kernel cache, and no imports from the folder that they run in."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
-    cache = os.environ.get("NUMBA_CACHE_DIR") or str((options.data_folder / "numba" / kernel_digest()).resolve())
-    Path(cache).mkdir(parents=True, exist_ok=True)
+    cache = os.environ.get("NUMBA_CACHE_DIR", "")
+    if not is_local(options.master):
+        return {"NUMBA_CACHE_DIR": cache or str(options.cluster.kernels), "PYTHONSAFEPATH": "1"}
+    if not cache and not options.shares_kernels:
+        cache = str((options.data_folder / "numba" / kernel_digest()).resolve())
+    if cache:
+        Path(cache).mkdir(parents=True, exist_ok=True)
     return {"NUMBA_CACHE_DIR": cache, "PYTHONSAFEPATH": "1"}
 
 
@@ -146,6 +160,6 @@ def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
         "spark.sql.streaming.metricsEnabled": "false",
     }
     settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
-    if options.master.startswith("local"):
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    return settings
+    if is_local(options.master):
+        return settings | {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return settings | cluster_settings(options.cluster, folder) | dict(options.cluster.settings)

@@ -7,30 +7,68 @@ and one that cannot be applied becomes a dead letter and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, TypeAlias
 
 import orjson
 
 from nfa import MatcherStats
 from pipeline.blob import pack, unpack
-from pipeline.entries import Entry
-from pipeline.errors import SavedStateError
+from pipeline.decoding import decode_batches
+from pipeline.entries import QUARANTINED, Entry, StoredEntry, quarantine_reason
+from pipeline.errors import EntryQuarantined, SavedStateError
+from pipeline.findings import Finding
 from pipeline.rows import OutputRow, dead_letter
-from pipeline.stream_state import Finding, StreamState
+from pipeline.stream_state import StreamState
 from streams import (
     ConstraintsOn,
+    ControlRecord,
     ControlRecordError,
+    EventBatch,
     ForestallError,
     PatternOff,
     PatternOn,
+    PatternPause,
+    Punctuation,
     RecordKind,
     StreamOn,
+    Tick,
+    TraceEnd,
     decode_control,
     position_order,
 )
 
 _BEGINNING = "0-0"
+_GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
+_MAIN = ""
+_Place: TypeAlias = tuple[str, str]
 _KINDS = frozenset(kind.value for kind in RecordKind)
+
+
+class _Group:
+    """Entries of one stream and route, one after the other in the log, that are matched together."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._size_bytes = 0
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether one more entry may be matched with those that are there."""
+        if not self._entries:
+            return True
+        last = self._entries[-1]
+        return self._size_bytes < _GROUP_BYTES and (last.stream, last.route) == (entry.stream, entry.route)
+
+    def add(self, entry: Entry) -> None:
+        """One more entry."""
+        self._entries.append(entry)
+        self._size_bytes += len(entry.body)
+
+    def taken(self) -> list[Entry]:
+        """All entries; the group is empty then."""
+        found, self._entries, self._size_bytes = self._entries, [], 0
+        return found
 
 
 class ShardState:
@@ -39,11 +77,12 @@ class ShardState:
     Args:
         shard: Its number.
         position: The last entry that was applied.
-        streams: States by stream name.
+        streams: States by stream name and route; that of the correlation key, which is there for every declared
+            stream, is empty.
     """
 
     def __init__(
-        self, shard: int, *, position: str = _BEGINNING, streams: Mapping[str, StreamState] | None = None
+        self, shard: int, *, position: str = _BEGINNING, streams: Mapping[_Place, StreamState] | None = None
     ) -> None:
         self._shard = shard
         self._position = position
@@ -61,8 +100,12 @@ class ShardState:
 
     @property
     def stats(self) -> Mapping[str, MatcherStats]:
-        """Counts by stream name."""
-        return {name: stream.stats for name, stream in self._streams.items()}
+        """Counts by stream name; those of a further key under ``<stream>@<key>``."""
+        return {_label(place): stream.stats for place, stream in self._streams.items()}
+
+    def measures(self) -> dict[str, Any]:
+        """Numbers of each stream, for whoever watches: plain JSON, named as ``stats``."""
+        return {_label(place): stream.measures() for place, stream in self._streams.items()}
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """What the entries cause, in order; entries at or before ``position`` are passed over.
@@ -71,20 +114,43 @@ class ShardState:
             entries: In the order of the shard's log.
         """
         rows: list[OutputRow] = []
+        group = _Group()
         reached = position_order(self._position)
         for entry in entries:
             order = position_order(entry.position)
             if order <= reached:
                 continue
-            rows.extend(self._apply_one(entry))
+            if entry.kind != RecordKind.EVENTS:
+                rows += self._matched(group)
+                rows += self._rows(entry, self._control_findings)
+            else:
+                if not group.takes(entry):
+                    rows += self._matched(group)
+                group.add(entry)
             self._position, reached = entry.position, order
+        return rows + self._matched(group)
+
+    def finish(self) -> list[OutputRow]:
+        """What follows from the end of a finite input: every trace ends, and all time has passed.
+
+        No entries may come afterwards.
+        """
+        rows: list[OutputRow] = []
+        for name, route in self._streams:
+            end = StoredEntry(position=self._position, kind="end-of-input", stream=name, body=b"", route=route)
+            rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(self._shard, entry)))
         return rows
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [stream.dump() for stream in self._streams.values()]
-        head = {"shard": self._shard, "position": self._position, "streams": [stream_head for stream_head, _ in saved]}
-        return pack(head, [matcher for _, matcher in saved])
+        head = {
+            "shard": self._shard,
+            "position": self._position,
+            "streams": [stream_head for stream_head, _ in saved],
+            "sections": [len(sections) for _, sections in saved],
+        }
+        return pack(head, [section for _, sections in saved for section in sections])
 
     @classmethod
     def load(cls, body: bytes) -> ShardState:
@@ -95,15 +161,38 @@ class ShardState:
         """
         head, sections = unpack(body)
         try:
+            sizes = head.get("sections", [1] * len(sections))
+            borders = list(accumulate(sizes, initial=0))
             streams = [
-                StreamState.load(saved, matcher) for saved, matcher in zip(head["streams"], sections, strict=True)
+                StreamState.load(saved, sections[first : first + size])
+                for saved, first, size in zip(head["streams"], borders, sizes, strict=False)
             ]
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
-        named = {stream.declaration.name: stream for stream in streams}
+        named = {(stream.declaration.name, stream.route): stream for stream in streams}
         return cls(head["shard"], position=head["position"], streams=named)
 
-    def _apply_one(self, entry: Entry) -> list[OutputRow]:
+    def _matched(self, group: _Group) -> list[OutputRow]:
+        """Match the events of a group, which is empty then; the rows have the position of its last entry.
+
+        Entries that hold no events that can be matched become dead letters.
+        """
+        entries = group.taken()
+        if not entries:
+            return []
+        try:
+            state = self._routed(entries[-1])
+        except ControlRecordError as error:
+            return [dead_letter(self._shard, entry, error) for entry in entries]
+        decoded = list(zip(entries, decode_batches([entry.body for entry in entries]), strict=True))
+        rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
+        good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
+        if good:
+            told, batches = [entry for entry, _ in good], [batch for _, batch in good]
+            rows += self._rows(told[-1], lambda _: state.process(self._shard, told, batches))
+        return rows
+
+    def _rows(self, entry: Entry, findings: Callable[[Entry], Iterable[Finding]]) -> list[OutputRow]:
         try:
             return [
                 OutputRow(
@@ -114,25 +203,24 @@ class ShardState:
                     position=entry.position,
                     shard=self._shard,
                 )
-                for kind, identity, body in self._findings(entry)
+                for kind, identity, body in findings(entry)
             ]
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
-    def _findings(self, entry: Entry) -> Iterator[Finding]:
+    def _control_findings(self, entry: Entry) -> Iterable[Finding]:
+        if entry.kind == QUARANTINED:
+            raise EntryQuarantined(quarantine_reason(entry.body))
         if entry.kind not in _KINDS:
             known = ", ".join(sorted(_KINDS))
             raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {known}")
-        kind = RecordKind(entry.kind)
-        if kind is RecordKind.EVENTS:
-            yield from self._declared(entry).process(self._shard, entry)
-        else:
-            self._safe_control(kind, entry)
+        return self._safe_control(RecordKind(entry.kind), entry)
 
-    def _safe_control(self, kind: RecordKind, entry: Entry) -> None:
+    def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Finding]:
         """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
         try:
-            self._control(kind, entry)
+            record = decode_control(kind, entry.body)
+            self._control(record, entry)
         except (ForestallError, MemoryError):
             raise
         # house: allow broad-except: one odd record must not stop its shard for good; it becomes a dead letter
@@ -140,27 +228,93 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
             ) from error
+        return self._of_time(record, entry)
 
-    def _control(self, kind: RecordKind, entry: Entry) -> None:
-        match decode_control(kind, entry.body):
+    def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Finding]:
+        """What follows from a record about time or the end of a trace. Time is that of all routes of a stream."""
+        main = self._declared(entry)
+        match record:
+            case Tick(time_us=time_us):
+                for state in self._states_of(entry.stream):
+                    yield from state.tick(self._shard, entry, time_us)
+            case TraceEnd(key=key, time_us=time_us):
+                yield from main.end_trace(self._shard, entry, key, time_us)
+            case Punctuation(before_us=before_us, key=key):
+                if before_us is not None:
+                    for state in self._states_of(entry.stream):
+                        yield from state.advance_time(self._shard, entry, before_us)
+                if key is not None:
+                    yield from main.end_trace(self._shard, entry, key, None)
+
+    def _control(self, record: ControlRecord, entry: Entry) -> None:
+        match record:
             case StreamOn(declaration):
                 if declaration.name != entry.stream:
                     raise ControlRecordError(
                         f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
                     )
-                if entry.stream in self._streams:
-                    self._streams[entry.stream].declare(declaration)
-                else:
-                    self._streams[entry.stream] = StreamState.declared(declaration)
-            case PatternOn() | PatternOff() as record:
-                self._declared(entry).switch_pattern(record)
+                self._streams.setdefault((entry.stream, _MAIN), StreamState.declared(declaration))
+                for state in self._states_of(entry.stream):
+                    state.declare(declaration)
+            case PatternOn() as record:
+                self._start_pattern(entry, record)
+            case PatternOff(name) | PatternPause(name):
+                self._stop_pattern(entry, name)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
 
+    def _start_pattern(self, entry: Entry, record: PatternOn) -> None:
+        """Start a pattern on its route; where it ran on another one it stops."""
+        place = entry.stream, record.route
+        declaration = self._declared(entry).declaration
+        state = self._streams.get(place) or StreamState.declared(declaration, record.route)
+        state.start_pattern(record)
+        self._streams[place] = state
+        for other in self._states_of(entry.stream):
+            if other is not state and other.runs(record.name):
+                other.stop_pattern(record.name)
+        self._forget_unused(entry.stream)
+
+    def _stop_pattern(self, entry: Entry, name: str) -> None:
+        """Stop a pattern on whatever route it runs.
+
+        Raises:
+            PatternError: No such pattern runs.
+        """
+        running = [state for state in self._states_of(entry.stream) if state.runs(name)]
+        for state in running or [self._declared(entry)]:
+            state.stop_pattern(name)
+        self._forget_unused(entry.stream)
+
+    def _forget_unused(self, stream: str) -> None:
+        """Give up routes that no pattern is on: no events will come for them."""
+        for place, state in list(self._streams.items()):
+            if place[0] == stream and place[1] and not state.has_patterns:
+                del self._streams[place]
+
+    def _states_of(self, stream: str) -> list[StreamState]:
+        return [state for (name, _), state in self._streams.items() if name == stream]
+
+    def _routed(self, entry: Entry) -> StreamState:
+        """The state that the events of an entry are for."""
+        self._declared(entry)
+        try:
+            return self._streams[entry.stream, entry.route]
+        except KeyError:
+            raise ControlRecordError(
+                f"{entry.kind} entry for the further key {entry.route!r}: no pattern of the stream {entry.stream!r} is "
+                "matched by it at this place of the log"
+            ) from None
+
     def _declared(self, entry: Entry) -> StreamState:
         try:
-            return self._streams[entry.stream]
+            return self._streams[entry.stream, _MAIN]
         except KeyError:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
+
+
+def _label(place: _Place) -> str:
+    stream, route = place
+    return f"{stream}@{route}" if route else stream

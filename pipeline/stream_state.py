@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
-from nfa import (
-    MATCH_LIMIT,
-    Correction,
-    Deviation,
-    Ending,
-    Match,
-    Matcher,
-    MatcherStats,
-    Overflow,
-    Pattern,
-    Query,
-    Timeout,
-    atoms_of,
-    describe_atom,
-    parse_pattern,
-)
+from nfa import Matcher, MatcherStats, MatchOutput, parse_pattern
 from pipeline.entries import Entry
-from pipeline.errors import MatchLimitReached, PipelineError, RunLimitReached
-from pipeline.rows import RowKind, alert_id, dead_letter_body, row_id
+from pipeline.findings import Finding, Teller, late_letter
 from pipeline.rules import Rules, rules_of
-from streams import (
-    EARLIEST_US,
-    LATEST_US,
-    BatchFormatError,
-    ConstraintsOn,
-    ControlRecordError,
-    EventBatch,
-    PatternOff,
-    PatternOn,
-    StreamDeclaration,
-    format_time,
-)
+from streams import ConstraintsOn, ControlRecordError, EventBatch, PatternOn, ReorderBuffer, StreamDeclaration
 
-_SCHEMA = EventBatch.from_events([]).columns.schema
-
-Finding = tuple[RowKind, str, dict[str, Any]]
+_EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
+_LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +35,38 @@ class StreamState:
         declaration: As the log said last.
         matcher: The state of the stream's traces.
         versions: Constraints by version: the newest, and those that open traces follow.
+        route: Name of the further key whose traces they are; empty for those of the correlation key.
     """
 
-    def __init__(self, declaration: StreamDeclaration, matcher: Matcher, versions: Mapping[int, _Version]) -> None:
+    def __init__(
+        self, declaration: StreamDeclaration, matcher: Matcher, versions: Mapping[int, _Version], *, route: str = ""
+    ) -> None:
         self._declaration = declaration
+        self._route = route
         self._matcher = matcher
         self._versions = dict(versions)
+        lateness_us = declaration.lateness_us
+        self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
+        self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @classmethod
-    def declared(cls, declaration: StreamDeclaration) -> StreamState:
-        """A new stream."""
-        matcher = Matcher(end_events=declaration.end_events, ties=declaration.ties, key_paths=declaration.key_paths)
+    def declared(cls, declaration: StreamDeclaration, route: str = "") -> StreamState:
+        """A new stream; with a route, the traces of a further key, which have no end and no constraints.
+
+        Raises:
+            DeclarationError: The stream does not declare that key.
+        """
+        if route:
+            paths = declaration.route_paths(route)
+            return cls(
+                declaration, Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=False), {}, route=route
+            )
+        matcher = Matcher(
+            end_events=declaration.end_events,
+            ties=declaration.ties,
+            key_paths=declaration.key_paths,
+            idle_timeout_us=declaration.idle_timeout_us,
+        )
         return cls(declaration, matcher, {})
 
     @property
@@ -82,21 +75,54 @@ class StreamState:
         return self._declaration
 
     @property
+    def route(self) -> str:
+        """Name of the further key whose traces they are; empty for those of the correlation key."""
+        return self._route
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether any pattern runs."""
+        return bool(self._matcher.patterns)
+
+    def runs(self, pattern: str) -> bool:
+        """Whether a pattern of that name runs."""
+        return pattern in self._matcher.patterns
+
+    @property
     def stats(self) -> MatcherStats:
         """Counts of the stream's matcher."""
         return self._matcher.stats
+
+    def measures(self) -> dict[str, Any]:
+        """Numbers for whoever watches, as plain JSON."""
+        stats = self._matcher.stats
+        return {"events": stats.events, "open_traces": stats.open_traces, "held": stats.held, **self.counts}
+
+    @property
+    def counts(self) -> dict[str, int | None]:
+        """Event time in numbers.
+
+        ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
+        and ``watermark_us``: how far time has come; None before the first event.
+        """
+        buffer = self._buffer
+        watermark_us = self._matcher.newest_us if buffer is None else buffer.watermark_us
+        waiting = 0 if buffer is None else len(buffer)
+        return {**self._counts, "waiting": waiting, "watermark_us": watermark_us}
 
     def declare(self, declaration: StreamDeclaration) -> None:
         """Take a later declaration of the same stream.
 
         Raises:
-            ControlRecordError: Its key, end events or ties differ: open traces would have to be re-read.
+            ControlRecordError: Its keys, end events, ties or event time differ: open traces would have to be re-read.
         """
         known = self._declaration
         changed = {
             "key": declaration.key != known.key,
+            "keys": declaration.keys != known.keys,
             "end_events": set(declaration.end_events) != set(known.end_events),
             "ties": declaration.ties != known.ties,
+            **{name: getattr(declaration, name) != getattr(known, name) for name in _EVENT_TIME},
         }
         for name, has_changed in changed.items():
             if has_changed:
@@ -106,23 +132,33 @@ class StreamState:
                 )
         self._declaration = declaration
 
-    def switch_pattern(self, record: PatternOn | PatternOff) -> None:
-        """Start or stop a pattern; a version that is running already goes on.
+    def start_pattern(self, record: PatternOn) -> None:
+        """Start a pattern; a version that is running already goes on.
 
         Raises:
-            PatternError: The text is refused, or no such pattern runs.
+            PatternError: The text is refused.
             ControlRecordError: The text names its pattern otherwise than the record does.
         """
-        if isinstance(record, PatternOff):
-            self._matcher.remove_pattern(record.name)
-            return
         running = self._matcher.patterns.get(record.name)
         if running is not None and (running.version, running.text) == (record.version, record.text):
             return
         named = parse_pattern(record.text).name
         if named != record.name:
             raise ControlRecordError(f"pattern-on record: pattern {record.name!r} calls itself {named!r} in its text")
-        self._matcher.add_pattern(record.text, version=record.version, is_guarded=record.is_guarded)
+        self._matcher.add_pattern(
+            record.text,
+            version=record.version,
+            is_guarded=record.is_guarded,
+            drains=record.start == "migrate",
+        )
+
+    def stop_pattern(self, name: str) -> None:
+        """Stop a pattern; its partial matches go.
+
+        Raises:
+            PatternError: No such pattern runs.
+        """
+        self._matcher.remove_pattern(name)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -141,41 +177,138 @@ class StreamState:
         self._matcher.set_guard(record.version, rules.monitor)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
-    def process(self, shard: int, entry: Entry) -> Iterator[Finding]:
-        """Match the encoded batch of an entry.
+    def process(self, shard: int, entries: Sequence[Entry], batches: Sequence[EventBatch]) -> Iterator[Finding]:
+        """Match decoded batches.
 
         Args:
-            shard: Where the entry is.
-            entry: Its body is the batch.
-
-        Raises:
-            BatchFormatError: The bytes are not a batch that can be matched; nothing has changed then.
+            shard: Where the entries are.
+            entries: In the order of the log.
+            batches: What each of them holds.
         """
-        output = self._matcher.process(decode_batch(entry.body))
-        yield from map(self._alert, output.matches())
-        yield from map(self._timeout, output.timeouts())
-        yield from map(self._ending, output.endings())
-        yield from map(self._deviation, output.deviations())
-        yield from map(self._correction, output.corrections())
-        for overflow in _summed(output.overflows()):
-            for loss in self._losses(overflow):
-                yield self._loss(shard, entry, overflow, loss)
+        if self._buffer is None:
+            for last, batch in self._in_order(batches):
+                yield from self._told(shard, entries[last], self._matcher.process(batch))
+            return
+        batch = EventBatch.joined(batches)
+        late = self._buffer.is_late(batch.time_us)
+        if late.any():
+            yield from self._with_late(shard, entries, batches, late)
+        else:
+            yield from self._released(shard, entries[-1], self._buffer.push(batch))
 
-    def dump(self) -> tuple[dict[str, Any], bytes]:
-        """The state as a JSON object and the matcher's bytes; constraints that nothing follows are left out."""
+    def tick(self, shard: int, entry: Entry, time_us: int) -> Iterator[Finding]:
+        """An event of a time was seen elsewhere, or would have been by now."""
+        if self._buffer is None:
+            yield from self.advance_time(shard, entry, time_us)
+        else:
+            yield from self._released(shard, entry, self._buffer.see(time_us))
+
+    def advance_time(self, shard: int, entry: Entry, watermark_us: int) -> Iterator[Finding]:
+        """No event before a time comes any more: those that wait for it are matched, and what it decides is told."""
+        if self._buffer is None:
+            yield from self._told(shard, entry, self._matcher.pass_time(watermark_us))
+        else:
+            yield from self._released(shard, entry, self._buffer.advance(watermark_us))
+
+    def end_trace(self, shard: int, entry: Entry, key: str, time_us: int | None) -> Iterator[Finding]:
+        """The trace of a key ends, at the newest time or at an earlier one.
+
+        Events of the key that still wait for older ones open another trace.
+        """
+        yield from self._told(shard, entry, self._matcher.end_traces([key], time_us))
+
+    def finish(self, shard: int, entry: Entry) -> Iterator[Finding]:
+        """End every trace: the input is finite, and that was all of it."""
+        if self._buffer is not None:
+            yield from self._released(shard, entry, self._buffer.drain())
+        yield from self._told(shard, entry, self._matcher.finish())
+
+    def _in_order(self, batches: Sequence[EventBatch]) -> Iterator[tuple[int, EventBatch]]:
+        """Batches to be matched one after the other, each with the number of the last one in it.
+
+        Time passes at the end of what is matched together. Where somebody waits for it, a batch with an event that is
+        older than one before the batch is not put together with what came before.
+        """
+        newest_us = self._matcher.newest_us
+        is_open = not self._matcher.waits_for_time
+        first = 0
+        for number, batch in enumerate(batches):
+            times_us = batch.time_us
+            if not len(times_us):
+                continue
+            if number > first and not (is_open or newest_us is None or times_us.min() >= newest_us):
+                yield number - 1, EventBatch.joined(batches[first:number])
+                first = number
+            newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))
+        yield len(batches) - 1, EventBatch.joined(batches[first:])
+
+    def _released(self, shard: int, entry: Entry, batch: EventBatch) -> Iterator[Finding]:
+        """Match events that need not wait any more, and let time come as far as the watermark."""
+        if len(batch):
+            yield from self._told(shard, entry, self._matcher.process(batch))
+        watermark_us = None if self._buffer is None else self._buffer.watermark_us
+        newest_us = self._matcher.newest_us
+        if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+            yield from self._told(shard, entry, self._matcher.pass_time(watermark_us))
+
+    def _with_late(
+        self, shard: int, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
+    ) -> Iterator[Finding]:
+        """Match batches with late events, and do with those what the stream says."""
+        buffer, policy = self._buffer, self._declaration.late
+        if buffer is None:
+            raise RuntimeError("no event of a stream without lateness is late")
+        batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
+        owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
+        self._counts[_LATE[policy]] += len(rows)
+        if policy != "process":
+            if policy == "dead_letter":
+                watermarks_us = buffer.watermarks_us(batch.time_us)
+                for row, owner in zip(rows.tolist(), owners[rows].tolist(), strict=True):
+                    yield late_letter(shard, entries[owner], batch.slice(row, 1), int(watermarks_us[row]))
+            yield from self._released(shard, entries[-1], buffer.push(batch.take(np.flatnonzero(~late))))
+            return
+        first = 0
+        for row in rows.tolist():
+            entry = entries[owners[row]]
+            yield from self._released(shard, entry, buffer.push(batch.slice(first, row - first)))
+            yield from self._told(shard, entry, self._matcher.process(batch.slice(row, 1)))
+            first = row + 1
+        yield from self._released(shard, entries[-1], buffer.push(batch.slice(first)))
+
+    def _told(self, shard: int, entry: Entry, output: MatchOutput) -> Iterator[Finding]:
+        teller = Teller(
+            stream=self._declaration.name,
+            patterns=output.versions,
+            rules={number: version.rules for number, version in self._versions.items()},
+        )
+        for kind, identity, body in teller.tell(output, shard, entry):
+            yield kind, identity, {**body, "route": self._route} if self._route else body
+
+    def dump(self) -> tuple[dict[str, Any], list[bytes]]:
+        """The state as a JSON object and sections: the matcher's bytes, and the events that wait, where some may.
+
+        Constraints that nothing follows are left out.
+        """
         in_use = self._matcher.guard_versions_in_use
         self._versions = {number: version for number, version in self._versions.items() if number in in_use}
-        head = {
+        sections = [self._matcher.dump()]
+        head: dict[str, Any] = {
             "declaration": self._declaration.to_json(),
             "constraints": [
                 {"version": number, "name": version.name, "document": version.document}
                 for number, version in sorted(self._versions.items())
             ],
+            **({"route": self._route} if self._route else {}),
+            "late": self._counts,
         }
-        return head, self._matcher.dump()
+        if self._buffer is not None:
+            head["order"], waiting = self._buffer.dump()
+            sections.append(waiting)
+        return head, sections
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], matcher: bytes) -> StreamState:
+    def load(cls, head: Mapping[str, Any], sections: Sequence[bytes]) -> StreamState:
         """The state that ``dump`` returned.
 
         Raises:
@@ -189,198 +322,8 @@ class StreamState:
             for saved in head["constraints"]
         }
         monitors = {number: version.rules.monitor for number, version in versions.items()}
-        return cls(declaration, Matcher.load(matcher, monitors), versions)
-
-    def _alert(self, match: Match) -> Finding:
-        name = self._declaration.name
-        identity = alert_id(name, match.pattern, match.version, match.key, match.bindings)
-        body = {
-            "type": RowKind.ALERT.value,
-            "id": identity,
-            "stream": name,
-            "pattern": match.pattern,
-            "version": match.version,
-            "key": match.key,
-            "start": format_time(match.start_us),
-            "end": format_time(match.end_us),
-            "detected_at": format_time(match.detected_us),
-            "bindings": match.bindings,
-            "returns": match.returns,
-            "why": _why(self._query(match.pattern).pattern, match.bindings),
-            **({} if match.decided_by is None else {"decided_by": match.decided_by}),
-            **({"deviating": True} if match.deviating else {}),
-            **({"would_be_lost": True} if match.would_be_lost else {}),
-        }
-        return RowKind.ALERT, identity, body
-
-    def _correction(self, correction: Correction) -> Finding:
-        name = self._declaration.name
-        bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
-        alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
-        identity = row_id(RowKind.CORRECTION, alert, correction.event_id)
-        body = {
-            "type": RowKind.CORRECTION.value,
-            "id": identity,
-            "stream": name,
-            "pattern": correction.pattern,
-            "version": correction.version,
-            "key": correction.key,
-            "alert": alert,
-            "bindings": bindings,
-            "event": correction.event_id,
-            "event_type": correction.event_type,
-            "time": format_time(correction.time_us),
-            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
-        }
-        return RowKind.CORRECTION, identity, body
-
-    def _timeout(self, timeout: Timeout) -> Finding:
-        name = self._declaration.name
-        bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
-        parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
-        identity = row_id(RowKind.TIMEOUT, *parts)
-        body = {
-            "id": identity,
-            "stream": name,
-            "pattern": timeout.pattern,
-            "version": timeout.version,
-            "key": timeout.key,
-            "start": format_time(timeout.start_us),
-            "due": format_time(timeout.due_us),
-            "bindings": bindings,
-            "missing": timeout.missing,
-        }
-        return RowKind.TIMEOUT, identity, body
-
-    def _ending(self, ending: Ending) -> Finding:
-        name = self._declaration.name
-        identity = row_id(RowKind.ENDING, name, ending.pattern, ending.version, ending.key, ending.event_id)
-        why = self._versions[ending.guard_version].rules.explain(self._query(ending.pattern), ending)
-        body = {
-            "id": identity,
-            "stream": name,
-            "pattern": ending.pattern,
-            "version": ending.version,
-            "key": ending.key,
-            "event": ending.event_id,
-            "event_type": ending.event_type,
-            "time": format_time(ending.time_us),
-            "form": why.form,
-            "constraints": [str(constraint) for constraint in why.constraints],
-            "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
-            "reason": why.text,
-        }
-        return RowKind.ENDING, identity, body
-
-    def _deviation(self, deviation: Deviation) -> Finding:
-        name = self._declaration.name
-        identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
-        why = self._versions[deviation.guard_version].rules.explain_deviation(deviation)
-        body = {
-            "type": RowKind.DEVIATION.value,
-            "id": identity,
-            "stream": name,
-            "key": deviation.key,
-            "event": deviation.event_id,
-            "event_type": deviation.event_type,
-            "time": format_time(deviation.time_us),
-            "version": deviation.guard_version,
-            "kind": why.kind,
-            "constraints": [str(part) for part in why.constraints],
-            "symbols": sorted(deviation.event.symbols),
-            "allowed": list(why.allowed),
-            "released": deviation.released,
-            "reason": why.text,
-        }
-        return RowKind.DEVIATION, identity, body
-
-    def _losses(self, overflow: Overflow) -> Iterator[PipelineError]:
-        """What was lost, in words: an alert that is not told has to be told of."""
-        pattern = self._query(overflow.pattern).pattern
-        what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
-        advice = "conditions or a window in the pattern make them fewer"
-        if overflow.dropped:
-            limit = MATCH_LIMIT if pattern.limit is None else pattern.limit
-            yield MatchLimitReached(
-                f"{overflow.dropped:,} matches of {what} were beyond the limit of {limit:,} per event and gave no "
-                f"alerts; {advice}"
-            )
-        if overflow.runs:
-            yield RunLimitReached(
-                f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
-                f"be missing; {advice}"
-            )
-
-    def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> Finding:
-        parts = (overflow.pattern, overflow.version, overflow.key, overflow.event_id, overflow.time_us)
-        is_of_runs = isinstance(error, RunLimitReached)
-        body = dead_letter_body(shard, entry, error, *parts, *([error.code] if is_of_runs else []))
-        return RowKind.DEAD_LETTER, body["id"], body
-
-    def _query(self, pattern: str) -> Query:
-        return self._matcher.patterns[pattern].query
-
-
-def decode_batch(body: bytes) -> EventBatch:
-    """An encoded batch, checked so far that no value in it can harm the matcher.
-
-    Raises:
-        BatchFormatError: It is damaged, of another version, or has other columns, nulls, a type twice in its
-            dictionary, invalid text, attributes that are no JSON or times that cannot be written.
-    """
-    batch = EventBatch.from_bytes(body)
-    columns = batch.columns
-    if not columns.schema.equals(_SCHEMA):
-        raise BatchFormatError(f"a batch has columns {columns.schema.names} of other types than {_SCHEMA.names}")
-    try:
-        columns.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise BatchFormatError(f"a batch holds invalid values: {error}") from error
-    if holes := [name for name in columns.schema.names if columns.column(name).null_count]:
-        raise BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
-    types = columns.column("type").dictionary
-    if types.null_count:
-        raise BatchFormatError("a batch has a null in the dictionary of its types")
-    if len(types.unique()) != len(types):
-        raise BatchFormatError("a batch has a type twice in the dictionary of its types")
-    times_us = batch.time_us
-    if strangers := times_us[(times_us < EARLIEST_US) | (times_us > LATEST_US)].tolist():
-        raise BatchFormatError(f"a batch holds the time {strangers[0]} us, which is outside the years 1 to 9999")
-    _check_attributes(columns.column("data"))
-    return batch
-
-
-def _check_attributes(column: pa.Array) -> None:
-    """Patterns read attributes here and there while they match; a failure there would leave the state half advanced."""
-    try:
-        for data in column.to_pylist():
-            orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise BatchFormatError(f"attributes of an event are not JSON: {error}") from error
-
-
-def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
-    """One per trace, event and pattern, in the order of their first."""
-    found: dict[Overflow, tuple[int, int]] = {}
-    for overflow in overflows:
-        place = replace(overflow, dropped=0, runs=0)
-        dropped, runs = found.get(place, (0, 0))
-        found[place] = dropped + overflow.dropped, runs + overflow.runs
-    return [replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in found.items()]
-
-
-def _place_of(overflow: Overflow) -> str:
-    if overflow.event_id:
-        return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
-    return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"
-
-
-def _why(pattern: Pattern, bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The bound events, each with its step; where alternatives share an alias, with the steps of all of them."""
-    steps: dict[str, dict[str, None]] = {}
-    for atom in atoms_of(pattern.event):
-        steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
-    return "; ".join(
-        f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {' or '.join(steps[alias])}"
-        for alias, ids in bindings.items()
-    )
+        state = cls(declaration, Matcher.load(sections[0], monitors), versions, route=head.get("route", ""))
+        state._counts.update(head.get("late", {}))
+        if state._buffer is not None:
+            state._buffer.load(head["order"], sections[1])
+        return state

@@ -22,6 +22,7 @@ _TRACES = (  # one ends, one outlives the window, one is open at the end
     (("A", 22), ("B", 23), ("X", 24)),
 )
 _CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
+_LAST_US, _LONG_US = 25_000_000, 3_600_000_000
 _SETTINGS = (Settings(), Settings(max_monitor_states=1))  # the second leaves nearly everything to bit tables
 
 
@@ -45,7 +46,7 @@ def exercise() -> int:
 
 
 def _run(guard: Monitor) -> int:
-    matcher = Matcher(end_events=("End",))
+    matcher = Matcher(end_events=("End",), idle_timeout_us=_LONG_US)
     for text in _PATTERNS:
         matcher.add_pattern(text)
     matcher.set_guard(1, guard)
@@ -58,6 +59,8 @@ def _run(guard: Monitor) -> int:
         for part in (events[:2], events[2:]):
             found += matcher.process(EventBatch.from_events(part)).n_matches
             matcher = Matcher.load(matcher.dump(), {1: guard})
+    found += matcher.pass_time(_LAST_US).n_matches
+    found += matcher.end_traces([str(number)], _LAST_US).n_matches
     return found + matcher.finish().n_matches
 
 

@@ -6,6 +6,9 @@ registry change together or not at all, every write of the pipeline may be repea
 delivered at least once to every webhook that wanted it when it was found. Nothing here knows FastAPI.
 """
 
+from service.announcing import Announcing
+from service.backlog import Backlog, Volume
+from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BatchTooLarge,
@@ -17,6 +20,7 @@ from service.errors import (
     InvalidWorkflowName,
     KeyMismatch,
     LimitExceeded,
+    LogFull,
     ModelTooLarge,
     NoServerBinary,
     NotFollowing,
@@ -28,6 +32,7 @@ from service.errors import (
     RequestRefused,
     ServiceError,
     SettingsInvalid,
+    StoreFull,
     StoreUnavailable,
     StreamExists,
     StreamMissing,
@@ -46,6 +51,8 @@ from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
 from service.joining import Derived
 from service.logs import configure_logs
+from service.metrics import METRICS_FORM, render_metrics
+from service.overview import PipelineOverview, StreamOverview, pipeline_overview
 from service.process import run_process
 from service.readiness import missing_parts
 from service.registration import Registration
@@ -56,7 +63,12 @@ from service.sink import AlertSink
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "METRICS_FORM",
     "AlertSink",
+    "Announcing",
+    "Backlog",
+    "BacktestDraft",
+    "BacktestLibrary",
     "BatchTooLarge",
     "Conflict",
     "ConstraintReport",
@@ -74,16 +86,20 @@ __all__ = [
     "KeyMismatch",
     "LimitExceeded",
     "Limits",
+    "LogFull",
     "Marks",
     "ModelTooLarge",
     "ModelUpload",
     "NoServerBinary",
     "NotFollowing",
     "NotFound",
+    "PatternChoice",
     "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
+    "PipelineOverview",
+    "Pruning",
     "RecordFormatError",
     "Registration",
     "RegistryContended",
@@ -93,10 +109,12 @@ __all__ = [
     "SetInspection",
     "Settings",
     "SettingsInvalid",
+    "StoreFull",
     "StoreUnavailable",
     "Stores",
     "StreamExists",
     "StreamMissing",
+    "StreamOverview",
     "UnknownAlert",
     "UnknownConstraints",
     "UnknownPatternName",
@@ -104,6 +122,7 @@ __all__ = [
     "UnknownTrace",
     "UnknownWebhook",
     "UnknownWorkflow",
+    "Volume",
     "WebhookRefused",
     "WebhookSettings",
     "WorkflowDifference",
@@ -117,6 +136,8 @@ __all__ = [
     "load_settings",
     "missing_parts",
     "open_stores",
+    "pipeline_overview",
+    "render_metrics",
     "run_process",
     "set_document",
 ]

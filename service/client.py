@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from service.errors import CallRefused, ServiceUnreachable
+from service.errors import CallRefused, ServiceOverloaded, ServiceUnreachable
 from streams import Event, render_cloudevent
 
+_LONGEST_PAUSE_S = 60
 _SOURCE = "forestall/replay"
 _BATCH_FORM = "application/cloudevents-batch+json"
 
 
 class ForestallClient:
-    """Calls a running service; transport errors and 503 are tried again for a while.
+    """Calls a running service; transport errors, 503 and 507 are tried again for a while, 429 when the service says so.
 
     Args:
         url: Where the API listens, without ``/v1``.
         api_key: Sent with every call, if given.
-        patience_s: How long a call is tried again.
+        patience_s: How long a call is tried again that gets no answer.
+        overload_patience_s: How long a call is tried again that the service puts off; it takes one as soon as it has
+            caught up a little.
     """
 
-    def __init__(self, url: str, api_key: str | None = None, *, patience_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, api_key: str | None = None, *, patience_s: float = 60.0, overload_patience_s: float = 1_800.0
+    ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._url = url
         self._http = httpx.Client(base_url=f"{url.rstrip('/')}/v1", headers=headers, timeout=30.0)
-        self._retrying = Retrying(
+        self._overload_patience_s = overload_patience_s
+        self._unanswered = Retrying(
             retry=retry_if_exception_type(ServiceUnreachable),
             stop=stop_after_delay(patience_s),
             wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
@@ -85,12 +92,28 @@ class ForestallClient:
                 return
             cursor = {"after": page["next"]}
 
+    def _retrying(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The answer to a call, however often it has to be made within the patience."""
+        deadline = time.monotonic() + self._overload_patience_s
+        while True:
+            try:
+                return self._unanswered(call, *arguments, **options)
+            except ServiceOverloaded as error:
+                pause_s = float(cast("int", error.details["retry_after_s"]))
+                if time.monotonic() + pause_s > deadline:
+                    raise
+                time.sleep(pause_s)
+
     def _call(self, method: str, path: str, **options: Any) -> Any:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
-        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise ServiceOverloaded(
+                f"{self._url} takes no more for now: {_detail(answer)}", retry_after_s=_retry_after_s(answer)
+            )
+        if answer.status_code in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE):
             raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
@@ -98,6 +121,12 @@ class ForestallClient:
                 status=answer.status_code,
             )
         return answer.json() if answer.content else None
+
+
+def _retry_after_s(answer: httpx.Response) -> int:
+    """Seconds of ``Retry-After``, within bounds; 1 where it is missing or a date."""
+    text = answer.headers.get("Retry-After", "")
+    return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else 1
 
 
 def _detail(answer: httpx.Response) -> str:

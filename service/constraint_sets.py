@@ -16,7 +16,8 @@ from constraints import (
 from nfa import Query, build_query, parse_pattern
 from service.errors import NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.joining import Derived, effective_set, workflow_mismatches
-from service.reports import ConstraintReport, constraint_warnings, finer_keys, mismatches
+from service.reports import ConstraintReport, constraint_warnings, mismatches
+from service.routing import has_whole_traces
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import ConstraintsDraft, Following, FollowMode, RegisteredConstraints
@@ -145,7 +146,7 @@ class ConstraintSets:
             for pattern in self._stores.registry.patterns(declaration.name)
             if pattern.is_guarded
         ]
-        return [build_query(pattern) for pattern in parsed if not finer_keys(pattern, declaration)]
+        return [build_query(pattern) for pattern in parsed if has_whole_traces(pattern, declaration)]
 
     def _known(self, stream: str) -> RegisteredConstraints | None:
         try:

@@ -1,8 +1,9 @@
 """A private Redis-compatible server for one data folder.
 
-It listens on loopback only, appends every write to a file that is synced every second, and outlives the process that
-started it: after a crash the next ``start`` finds it and goes on with it. Its port is kept over restarts, so that
-clients find it again.
+It listens on loopback only, and appends every write to a file that is synced before the write is answered. (Synced
+every second, a server that is killed while a sync is under way loses writes that it has answered: it puts off even
+handing them to the system.) It outlives the process that started it: after a crash the next ``start`` finds it and goes
+on with it. Its port is kept over restarts, so that clients find it again.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class EmbeddedServer:
             "port": str(port),
             "dir": str(self._folder),
             "appendonly": "yes",
-            "appendfsync": "everysec",
+            "appendfsync": "always",
             "save": "",
             "daemonize": "no",
             "logfile": str(log_file),

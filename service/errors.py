@@ -7,6 +7,8 @@ ServiceError                     service.errors
 ├── DataFolderUnusable           cannot be written, or is in use
 ├── PortInUse                    somebody else listens where the API is to listen
 ├── StoreUnavailable             Redis does not answer; try again
+│   └── StoreFull                Redis has no memory left
+├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
@@ -16,19 +18,25 @@ ServiceError                     service.errors
 │   ├── NotFollowing             the stream follows no workflow
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
+│   ├── UnknownBacktest          no backtest with that id
 │   └── UnknownWebhook           no webhook with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── MigrationRefused         partial matches cannot go on beside the next version
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── IdempotencyKeyReused     the key came before with another body
+│   ├── FeedMisplaced            a feed and the log do not agree on how far it is
+│   ├── FeedInUse                another process runs the feed, or its name is taken by another one
 │   └── RegistryContended        others keep changing the same record; try again
 ├── LimitExceeded
+│   ├── TooManyBacktests         as many wait as are allowed to
 │   ├── BatchTooLarge            too many events in one request
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
 │   ├── KeyMismatch              a pattern names another key than the stream's
+│   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
 │   ├── InvalidWorkflowName      not a name that a workflow can have
@@ -36,6 +44,7 @@ ServiceError                     service.errors
 │   ├── InvalidIdempotencyKey    empty or too long
 │   └── WebhookRefused           the address or the secret cannot be used
 ├── ServiceUnreachable           a running service does not answer its client; try again
+├── ServiceOverloaded            a running service takes no more events for now; try again later
 ├── CallRefused                  a running service refuses a call of its client
 ├── ServiceNotReady              a service was started and does not get ready
 ├── FileUnreadable               a file of a command cannot be read or written
@@ -99,6 +108,23 @@ class StoreUnavailable(ServiceError):
     is_retryable: ClassVar[bool] = True
 
 
+class StoreFull(StoreUnavailable):
+    """Redis has reached its ``maxmemory``; it takes no writes until something makes room."""
+
+    code: ClassVar[str] = "store-full"
+
+
+class LogFull(ServiceError):
+    """So much of the log waits to be matched that it takes no more events for now.
+
+    The details say what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
+    """
+
+    code: ClassVar[str] = "log-full"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
 class RecordFormatError(ServiceError):
     """A stored record is damaged or of a version that this release does not know."""
 
@@ -148,6 +174,12 @@ class UnknownTrace(NotFound):
     code: ClassVar[str] = "unknown-trace"
 
 
+class UnknownBacktest(NotFound):
+    """No backtest with that id."""
+
+    code: ClassVar[str] = "unknown-backtest"
+
+
 class UnknownAlert(NotFound):
     """No alert has that id."""
 
@@ -179,6 +211,12 @@ class PatternOnOtherStream(Conflict):
     code: ClassVar[str] = "pattern-on-other-stream"
 
 
+class MigrationRefused(Conflict):
+    """The version before cannot go on for its partial matches, as the next one is matched by another key."""
+
+    code: ClassVar[str] = "migration-refused"
+
+
 class WorkflowFollowed(Conflict):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
@@ -189,6 +227,18 @@ class IdempotencyKeyReused(Conflict):
     """An idempotency key came back with another body."""
 
     code: ClassVar[str] = "idempotency-key-reused"
+
+
+class FeedMisplaced(Conflict):
+    """A feed and the log do not agree on how far it is; going on would lose or double events."""
+
+    code: ClassVar[str] = "feed-misplaced"
+
+
+class FeedInUse(Conflict):
+    """Another process runs the feed, or its name belongs to a feed of something else."""
+
+    code: ClassVar[str] = "feed-in-use"
 
 
 class RegistryContended(Conflict):
@@ -267,6 +317,18 @@ class InvalidIdempotencyKey(RequestRefused):
     code: ClassVar[str] = "idempotency-key"
 
 
+class BacktestRefused(RequestRefused):
+    """A backtest names what cannot be matched in the past, or a file that it must not."""
+
+    code: ClassVar[str] = "backtest-refused"
+
+
+class TooManyBacktests(LimitExceeded):
+    """As many backtests wait as are allowed to."""
+
+    code: ClassVar[str] = "too-many-backtests"
+
+
 class WebhookRefused(RequestRefused):
     """A webhook's address or secret cannot be used."""
 
@@ -277,6 +339,14 @@ class ServiceUnreachable(ServiceError):
     """A running service does not answer its client, or cannot take the call now."""
 
     code: ClassVar[str] = "service-unreachable"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class ServiceOverloaded(ServiceError):
+    """A running service takes no more events for now (429); the detail ``retry_after_s`` says when to ask again."""
+
+    code: ClassVar[str] = "service-overloaded"
     fault: ClassVar[Fault] = "external"
     is_retryable: ClassVar[bool] = True
 

@@ -13,7 +13,7 @@ import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
 from service.settings import Limits
-from service.stores import DeadLetter, EventLog, Registry, Submission
+from service.stores import DeadLetter, EventLog, FeedStep, Registry, Submission
 from streams import (
     Clock,
     Event,
@@ -49,6 +49,32 @@ class RejectedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What stands for an event that a feed could not even read.
+
+    Attributes:
+        detail: Why.
+        text: What there was, for the dead letter.
+    """
+
+    detail: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedPart:
+    """What a feed says of a batch.
+
+    Attributes:
+        step: Where the feed is before and after it; taken once.
+        origins: Of each event, where it comes from: plain JSON for its dead letter.
+    """
+
+    step: FeedStep
+    origins: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReport:
     """What became of a request.
 
@@ -80,7 +106,13 @@ class Intake:
         self._clock = clock
 
     def ingest(
-        self, stream: str, objects: Sequence[object], *, shape: EventShape = "any", idempotency_key: str | None = None
+        self,
+        stream: str,
+        objects: Sequence[object],
+        *,
+        shape: EventShape = "any",
+        idempotency_key: str | None = None,
+        part: FeedPart | None = None,
     ) -> IntakeReport:
         """Take a batch of events; what the report says is safe in the log.
 
@@ -90,57 +122,88 @@ class Intake:
             shape: ``cloudevents``, or ``any``: an object with ``specversion`` is a CloudEvent, another is read by the
                 stream's mapping.
             idempotency_key: The client's name for this batch; the same batch is taken once.
+            part: The batch is the next one of a feed, whose objects may be ``Unreadable``.
 
         Raises:
             UnknownStream: The stream is not declared.
             BatchTooLarge: More events than one request may hold.
             InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
             IdempotencyKeyReused: The key came before, with another batch.
+            FeedMisplaced: The feed is not where its part begins.
+            LogFull: Too much waits to be matched; nothing was taken.
         """
-        _check_idempotency_key(idempotency_key)
-        limit = self._limits.max_batch_events
-        if len(objects) > limit:
-            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
+        self._check(objects, idempotency_key)
         declaration = self._registry.stream(stream)
-        parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
-        events = [event for _, event in parsed.events]
-        rejected = tuple(
-            RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
-        )
+        events, rejected = _sorted_out(objects, declaration, shape)
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         token = uuid.uuid4().hex
         receipt = self._log.append_events(
             Submission(
                 stream=stream,
                 batch=EventBatch.from_events(events),
-                dead_letters=[self._dead_letter(stream, token, one, objects[one.index]) for one in rejected],
+                dead_letters=self._dead_letters(stream, token, rejected, objects, part),
                 answer=_answer(len(events), rejected),
                 fingerprint=fingerprint,
                 token=token,
                 idempotency_key=idempotency_key,
+                keys={name: declaration.attribute_of(name) for name in declaration.keys},
+                step=None if part is None else part.step,
             )
         )
         if receipt.fingerprint != fingerprint:
-            raise IdempotencyKeyReused(
-                f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
-            )
+            raise _reused(idempotency_key)
         if receipt.earlier is not None:
-            return _report(receipt.earlier, is_duplicate=idempotency_key is not None)
+            return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
         return IntakeReport(accepted=len(events), rejected=rejected, is_duplicate=False)
 
-    def _dead_letter(self, stream: str, token: str, rejected: RejectedEvent, value: object) -> DeadLetter:
-        return DeadLetter.of(
-            id=f"{token}-{rejected.index}",
-            stream=stream,
-            code=rejected.code,
-            reason=rejected.detail,
-            index=rejected.index,
-            received_us=self._clock.now_us(),
-            event=_shown(value),
-        )
+    def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
+        _check_idempotency_key(idempotency_key)
+        limit = self._limits.max_batch_events
+        if len(objects) > limit:
+            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
+
+    def _dead_letters(
+        self,
+        stream: str,
+        token: str,
+        rejected: Sequence[RejectedEvent],
+        objects: Sequence[object],
+        part: FeedPart | None,
+    ) -> list[DeadLetter]:
+        return [
+            DeadLetter.of(
+                id=f"{token}-{one.index}",
+                stream=stream,
+                code=one.code,
+                reason=one.detail,
+                index=one.index,
+                received_us=self._clock.now_us(),
+                event=_shown(objects[one.index]),
+                **({} if part is None else {"origin": dict(part.origins[one.index])}),
+            )
+            for one in rejected
+        ]
+
+
+def _sorted_out(
+    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
+) -> tuple[list[Event], tuple[RejectedEvent, ...]]:
+    """The events of a batch, and what is none."""
+    parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
+    return [event for _, event in parsed.events], tuple(
+        RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
+    )
+
+
+def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
+    return IdempotencyKeyReused(
+        f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
+    )
 
 
 def _event(value: object, declaration: StreamDeclaration, shape: EventShape) -> Event:
+    if isinstance(value, Unreadable):
+        raise EventRejected(value.detail)
     _check_extent(value)
     is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
     return parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration)
@@ -189,7 +252,7 @@ def _writable(value: object, levels: int) -> object:
 
 
 def _shown(value: object) -> str:
-    text = _encoded(value).decode()
+    text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
 
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending, within_cap
 from nfa import (
     Correction,
@@ -26,7 +28,7 @@ from nfa import (
     build_query,
     match_order,
 )
-from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Ties, format_time
+from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Late, ReorderBuffer, Ties, format_time
 
 BATCH_ROWS = 20_000
 _GUARD_VERSION = 1
@@ -49,6 +51,10 @@ class MatchOptions:
             as far as the newest. Otherwise every trace ends, and time has passed.
         prune: What is done with partial matches that can no longer complete; None: what the constraint set says. The
             matches are the same on traces that keep the constraints.
+        lateness_us: How much older than the newest event an event may be that is put in its place by time. None: the
+            order in which they come counts.
+        late: What becomes of events that are later than that. Those that a stream would set aside are counted only.
+        idle_timeout_us: A trace ends so long after its newest event. None: never.
     """
 
     sections: Collection[Section] = USUAL_SECTIONS
@@ -56,6 +62,9 @@ class MatchOptions:
     ties: Ties = "log"
     is_open: bool = False
     prune: Prune | None = None
+    lateness_us: int | None = None
+    late: Late = "dead_letter"
+    idle_timeout_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +117,7 @@ class MatchReport:
         stats: Counts.
         with_returns: Names of the patterns that have RETURN.
         workflow: How a workflow was used, if one was given.
+        late: Number of late events; None where no event is ever late.
     """
 
     matches: tuple[Match, ...]
@@ -119,6 +129,7 @@ class MatchReport:
     stats: MatcherStats
     with_returns: frozenset[str]
     workflow: WorkflowUse | None = None
+    late: int | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
@@ -152,6 +163,7 @@ class MatchReport:
             ],
             "stats": asdict(self.stats),
             **({} if self.workflow is None else {"workflow": self.workflow.to_document()}),
+            **({} if self.late is None else {"late": self.late}),
         }
 
 
@@ -240,19 +252,28 @@ def match_events(
         ties=chosen.ties,
         key_paths=chosen.key_paths,
         may_be_guarded=used is not None,
+        idle_timeout_us=chosen.idle_timeout_us,
     )
     for pattern in patterns:
         matcher.add_pattern(pattern.text)
     if used is not None:
         matcher.set_guard(_GUARD_VERSION, Monitor(used, ties=chosen.ties))
     found = _Found(frozenset(chosen.sections))
+    order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
     for start in range(0, len(events), BATCH_ROWS):
-        found.take(matcher.process(EventBatch.from_events(events[start : start + BATCH_ROWS])))
+        batch = EventBatch.from_events(events[start : start + BATCH_ROWS])
+        if order is None:
+            found.take(matcher.process(batch))
+        else:
+            order.take(batch)
         if progress:
             progress(min(start + BATCH_ROWS, len(events)))
     if not chosen.is_open:
+        if order is not None:
+            order.release(order.buffer.drain())
         found.take(matcher.finish())
-    return found.report(matcher, used, chosen.ties)
+    report = found.report(matcher, used, chosen.ties)
+    return report if order is None else replace(report, late=order.late)
 
 
 def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:
@@ -260,6 +281,40 @@ def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: M
     if options.prune is not None:
         constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=options.prune))
     return within_cap(constraint_set, [build_query(pattern) for pattern in patterns])[0]
+
+
+@dataclass(slots=True)
+class _Order:
+    """Puts events into the order of their times as a shard of the pipeline does (``pipeline.stream_state``)."""
+
+    buffer: ReorderBuffer
+    matcher: Matcher
+    found: _Found
+    options: MatchOptions
+    late: int = 0
+
+    def take(self, batch: EventBatch) -> None:
+        """Let events come."""
+        is_late = self.buffer.is_late(batch.time_us)
+        rows = np.flatnonzero(is_late).tolist()
+        self.late += len(rows)
+        if self.options.late != "process":
+            self.release(self.buffer.push(batch.take(np.flatnonzero(~is_late)) if rows else batch))
+            return
+        first = 0
+        for row in rows:
+            self.release(self.buffer.push(batch.slice(first, row - first)))
+            self.found.take(self.matcher.process(batch.slice(row, 1)))
+            first = row + 1
+        self.release(self.buffer.push(batch.slice(first)))
+
+    def release(self, batch: EventBatch) -> None:
+        """Match events that need not wait any more, and let time come as far as the watermark."""
+        if len(batch):
+            self.found.take(self.matcher.process(batch))
+        watermark_us, newest_us = self.buffer.watermark_us, self.matcher.newest_us
+        if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+            self.found.take(self.matcher.pass_time(watermark_us))
 
 
 @dataclass(slots=True)

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import signal
 import sys
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import structlog
 
-from pipeline import EventLogOptions, JobOptions, SessionOptions, build_session, start_query, warm_up
+from pipeline import BatchProgress, EventLogOptions, JobOptions, await_machines, build_session, start_query, warm_up
+from service.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
+from service.errors import StoreUnavailable
 from service.process import run_process, signals_held
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.sink import AlertSink
+from service.timekeeper import Timekeeper
 from streams import SystemClock
 
 
@@ -35,23 +40,60 @@ def _match(settings: Settings, stores: Stores) -> None:
     stores.heartbeat.clear()
     with ExitStack() as ends:
         with signals_held():  # Spark's Java process would stay behind
-            session = build_session(SessionOptions(data_folder=settings.data_dir, master=settings.spark_master))
+            where = session_options(settings)
+            session = build_session(where)
             ends.callback(session.stop)
+        tasks = await_machines(session, where.cluster)
         warm_up(session)
         options = JobOptions(
             log=EventLogOptions(
                 redis_url=stores.url,
                 shards=stores.log.shards(),
+                max_entries=settings.batch.max_entries,
+                max_bytes=settings.batch.max_bytes,
                 retain_entries=settings.log_retention_entries,
+                tasks=tasks,
+                snapshots=snapshot_place(settings),
+                snapshot_bytes=snapshot_bytes(settings),
             ),
             checkpoint=settings.data_dir.resolve() / "checkpoint",
+            handover=handover_folder(settings, stores.log.identity()),
             trigger_interval_s=settings.trigger_interval_s,
         )
-        query = start_query(session, options, AlertSink(stores, clock), lambda: stores.heartbeat.beat(clock.now_us()))
+        stores.pipeline_status.begin(clock.now_us())
+        query = start_query(
+            session,
+            options,
+            AlertSink(stores, clock),
+            lambda: stores.heartbeat.beat(clock.now_us()),
+            lambda progress: _keep(stores, progress),
+        )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())
-        structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards)
+        ends.enter_context(_keeping_time(stores))
+        structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
         query.wait()
+
+
+@contextmanager
+def _keeping_time(stores: Stores) -> Iterator[None]:
+    """Let a timekeeper work while the block runs."""
+    stop = threading.Event()
+    thread = threading.Thread(target=Timekeeper(stores).run, args=(stop,), name="timekeeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _keep(stores: Stores, progress: BatchProgress) -> None:
+    """Keep how a micro-batch went; one that is not kept is missing in the totals of times, and nowhere else."""
+    try:
+        stores.pipeline_status.keep(progress.to_json())
+    except StoreUnavailable as error:
+        structlog.get_logger(__name__).warning("progress-not-kept", batch=progress.batch, error=error.message)
 
 
 if __name__ == "__main__":

@@ -14,22 +14,23 @@ from service.inspection import PatternInspection, SetInspection, inspect_pattern
 from service.reports import (
     ConstraintReport,
     PatternReport,
-    check_key,
-    finer_keys,
     has_trace_end,
     pattern_warnings,
     reasoned_query,
 )
+from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
     USUAL_KINDS,
     DeliveredKind,
+    PatternDraft,
     RegisteredConstraints,
+    RegisteredPattern,
     RegisteredWebhook,
 )
 from service.webhooks import check_secret, check_target
-from streams import Clock, StreamDeclaration
+from streams import Clock, Start, StreamDeclaration
 
 _SECRET_BYTES = 32
 
@@ -111,7 +112,9 @@ class Registration:
             self.constraint_sets.guarded_queries(declaration), parse_constraints(record.document).constraint_set
         )
 
-    def register_pattern(self, stream: str, text: str, *, is_guarded: bool = True) -> PatternReport:
+    def register_pattern(
+        self, stream: str, text: str, *, is_guarded: bool = True, start: Start = "fresh"
+    ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
         Args:
@@ -119,22 +122,27 @@ class Registration:
             text: In the pattern language.
             is_guarded: Whether the stream's constraints end its partial matches early; without, it may look for what
                 breaks them.
+            start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes
+                on for what began before this place of the log (``migrate``).
 
         Raises:
             PatternTooLong: The text is longer than the limit.
             UnknownStream: The stream is not declared.
             PatternRefused: The text cannot be read, or waits for an end of trace that the stream does not have; the
                 message names line, column and what is expected.
-            KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
+            KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
             UnsatisfiablePattern: No trace that keeps the stream's constraints can match it; the details hold a minimal
                 clash.
             PatternOnOtherStream: The name is taken on another stream.
+            MigrationRefused: The version that is to go on for a while is matched by another key.
         """
         self._check_length(text)
         declaration = self._stores.registry.stream(stream)
-        return self._register(parse_pattern(text), text, declaration, is_guarded=is_guarded)
+        return self._register(parse_pattern(text), declaration, text=text, is_guarded=is_guarded, start=start)
 
-    def register_definition(self, stream: str, definition: object, *, is_guarded: bool = True) -> PatternReport:
+    def register_definition(
+        self, stream: str, definition: object, *, is_guarded: bool = True, start: Start = "fresh"
+    ) -> PatternReport:
         """Register a pattern that is given in its JSON form; its text is made from it.
 
         Raises:
@@ -145,7 +153,7 @@ class Registration:
         pattern = pattern_from_json(definition)
         text = pattern.text or describe_pattern(pattern)
         self._check_length(text)
-        return self._register(pattern, text, declaration, is_guarded=is_guarded)
+        return self._register(pattern, declaration, text=text, is_guarded=is_guarded, start=start)
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
         """A registered pattern, and what the stream's constraints mean for it.
@@ -157,11 +165,27 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, is_guarded=record.is_guarded)
-        is_ended = record.is_guarded and not finer_keys(pattern, declaration)
+        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        is_ended = record.is_guarded and has_whole_traces(pattern, declaration)
         found = inspect_pattern(query, constraint_set, is_ended=is_ended)
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
+
+    def pause_pattern(self, name: str) -> PatternReport:
+        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        return self._report(*self._stores.registry.pause_pattern(name))
+
+    def resume_pattern(self, name: str) -> PatternReport:
+        """Let a paused pattern see what comes from this place of the log on.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        return self._report(*self._stores.registry.resume_pattern(name))
 
     def delete_pattern(self, name: str) -> None:
         """Delete a pattern; its alerts stay.
@@ -220,22 +244,30 @@ class Registration:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
     def _register(
-        self, pattern: Pattern, text: str, declaration: StreamDeclaration, *, is_guarded: bool
+        self, pattern: Pattern, declaration: StreamDeclaration, *, text: str, is_guarded: bool, start: Start
     ) -> PatternReport:
-        check_key(pattern, declaration)
-        check_stream(pattern, has_trace_end=has_trace_end(declaration))
+        route = route_of(pattern, declaration)
+        check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, is_guarded=is_guarded)
-        check = check_query(query, constraint_set)
+        check = check_query(query, self._constraint_set(declaration, route=route, is_guarded=is_guarded))
         check.require_satisfiable()
-        record, is_new = self._stores.registry.put_pattern(
-            declaration.name, pattern.name, text, self._clock.now_us(), is_guarded=is_guarded
-        )
+        draft = PatternDraft(name=pattern.name, text=text, is_guarded=is_guarded, route=route, start=start)
+        record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         warnings = pattern_warnings(pattern, query, check, declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
-    def _constraint_set(self, declaration: StreamDeclaration, *, is_guarded: bool = True) -> ConstraintSet:
-        """What the traces of a stream keep to, as far as a pattern may know; that they end is no constraint."""
+    def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
+        declaration = self._stores.registry.stream(record.stream)
+        pattern = parse_pattern(record.text)
+        query = reasoned_query(pattern, declaration)
+        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration)
+        return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
+
+    def _constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
+        """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
+        if route:
+            return ConstraintSet()
         if is_guarded:
             try:
                 record = self._stores.registry.constraints(declaration.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
 from nfa import Pattern, Query, build_query, parse_pattern, warnings_of
-from service.errors import KeyMismatch
+from service.routing import finer_keys, has_whole_traces, route_of
 from service.stores import RegisteredConstraints, RegisteredPattern
 from streams import StreamDeclaration
 
@@ -74,9 +74,10 @@ def constraint_warnings(
     """What a constraint set makes impossible: types, cycles of order, and patterns that are registered already."""
     found = [warning.text for warning in check_set(constraint_set)]
     for pattern in patterns:
-        if not pattern.is_guarded:
+        parsed = parse_pattern(pattern.text)
+        if not pattern.is_guarded or route_of(parsed, declaration):
             continue
-        check = check_query(reasoned_query(parse_pattern(pattern.text), declaration), constraint_set)
+        check = check_query(reasoned_query(parsed, declaration), constraint_set)
         if not check.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
             found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
@@ -86,7 +87,7 @@ def constraint_warnings(
 def reasoned_query(pattern: Pattern, declaration: StreamDeclaration) -> Query:
     """What constraints are asked about: where traces are finer, a NOT does not look at the whole of them."""
     query = build_query(pattern)
-    return _without_absences(query) if finer_keys(pattern, declaration) else query
+    return query if has_whole_traces(pattern, declaration) else _without_absences(query)
 
 
 def _without_absences(query: Query) -> Query:
@@ -98,46 +99,41 @@ def _without_absences(query: Query) -> Query:
 
 def has_trace_end(declaration: StreamDeclaration) -> bool:
     """Whether traces of the stream end; end events of constraints that the stream does not declare leave them open."""
-    return bool(declaration.end_events)
-
-
-def finer_keys(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """The keys of a pattern that are not the stream's own."""
-    own = {("key",), *declaration.key_paths}
-    return [".".join(path) for path in pattern.keys if path not in own]
-
-
-def check_key(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Events are routed by the stream's key alone, so a pattern may look at finer traces and not at others.
-
-    Raises:
-        KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
-    """
-    finer = finer_keys(pattern, declaration)
-    if finer and len(finer) == len(pattern.keys):
-        asked = ", ".join(finer)
-        own = declaration.key.removeprefix("data.")
-        raise KeyMismatch(
-            f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}, and a pattern's "
-            f"keys must contain that; write [key, {asked}] for finer traces, [{own}] or [key] for those of the "
-            "stream, or leave it out",
-            asked=asked,
-            key=declaration.key,
-        )
+    return bool(declaration.end_events) or declaration.idle_timeout is not None
 
 
 def pattern_warnings(
     pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration
 ) -> tuple[str, ...]:
     """What of a pattern can never match, and what is probably not meant, in words."""
-    notices = warnings_of(pattern, has_trace_end=has_trace_end(declaration))
+    route = route_of(pattern, declaration)
+    notices = warnings_of(pattern, has_trace_end=not route and has_trace_end(declaration))
     finer = ", ".join(finer_keys(pattern, declaration))
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(query, declaration),
         *(f"line {one.position.line}, column {one.position.column}: {one.message}" for one in notices),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
+        *([_routed(route, declaration)] if route else []),
+        *_mistaken_names(pattern, declaration),
     )
+
+
+def _routed(route: str, declaration: StreamDeclaration) -> str:
+    return (
+        f"it is matched by the further key {route} ({declaration.keys[route]}), whose traces have no end and no "
+        "constraints"
+    )
+
+
+def _mistaken_names(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """Names of further keys that are read as attributes, since only the key that a pattern is matched by has a name."""
+    return [
+        f"{name} in WHERE [..] is the attribute of that name; the further key {name} is written "
+        f"{'.'.join(declaration.attribute_of(name))} there"
+        for name in finer_keys(pattern, declaration)
+        if name in declaration.keys and declaration.attribute_of(name) != (name,)
+    ]
 
 
 def _undeclared_types(query: Query, declaration: StreamDeclaration) -> list[str]:

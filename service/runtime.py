@@ -10,6 +10,9 @@ from service.embedded import EmbeddedServer
 from service.settings import Settings
 from service.stores import (
     AlertStore,
+    Announcements,
+    BacklogStore,
+    BacktestStore,
     Client,
     CorrectionStore,
     DeadLetterStore,
@@ -17,8 +20,12 @@ from service.stores import (
     DeviationStore,
     EndingStore,
     EventLog,
+    FeedStore,
     Heartbeat,
+    LogLimits,
+    PipelineStatus,
     Registry,
+    StreamTimesStore,
     TimeoutStore,
     WebhookStore,
     WorkflowStore,
@@ -38,37 +45,55 @@ class Stores:
     client: Client
     log: EventLog
     registry: Registry
+    announcements: Announcements
     alerts: AlertStore
     timeouts: TimeoutStore
     endings: EndingStore
     deviations: DeviationStore
     corrections: CorrectionStore
     dead_letters: DeadLetterStore
+    feeds: FeedStore
     deliveries: DeliveryStore
     webhooks: WebhookStore
     workflows: WorkflowStore
     heartbeat: Heartbeat
+    backlog: BacklogStore
+    backtests: BacktestStore
+    pipeline_status: PipelineStatus
+    stream_times: StreamTimesStore
 
 
 def build_stores(client: Client, url: str, settings: Settings) -> Stores:
     """The stores behind a client of ``url``; sends no command."""
     kept = settings.limits.recent_kept
-    log = EventLog(client, settings.shards, answer_life_s=settings.limits.idempotency_life_s, dead_letters_kept=kept)
+    bounds = LogLimits(
+        answer_life_s=settings.limits.idempotency_life_s,
+        dead_letters_kept=kept,
+        max_backlog_events=settings.limits.max_backlog_events,
+        max_log_bytes=settings.limits.max_log_bytes,
+    )
+    log = EventLog(client, settings.shards, bounds)
     return Stores(
         url=url,
         client=client,
         log=log,
         registry=Registry(client, log),
+        announcements=Announcements(client, log),
         alerts=AlertStore(client),
         timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),
         corrections=CorrectionStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),
+        feeds=FeedStore(client),
         deliveries=DeliveryStore(client, dead_kept=kept),
         webhooks=WebhookStore(client),
         workflows=WorkflowStore(client),
         heartbeat=Heartbeat(client),
+        backlog=BacklogStore(client),
+        backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
+        pipeline_status=PipelineStatus(client),
+        stream_times=StreamTimesStore(client),
     )
 
 

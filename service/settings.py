@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import tempfile
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -72,7 +73,11 @@ class Limits(BaseModel):
             automaton is in the log and in the saved state of every shard.
         max_markings: Markings of a workflow's net that are looked at, which bounds time and memory of an upload.
         recent_kept: About so many timeouts, endings, deviations, dead letters and dead deliveries are kept, each.
+        backtests_kept: So many backtests are kept; beyond, the oldest that are over go with their alerts.
+        backtest_alerts_kept: So many alerts of a backtest are kept; all are counted.
         idempotency_life_s: How long an idempotency key is remembered.
+        max_backlog_events: Events that are in the log and not matched yet; beyond, no more are taken for now.
+        max_log_bytes: Bytes of such events as they are in the log; beyond, no more are taken for now.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,7 +90,55 @@ class Limits(BaseModel):
     max_automaton_states: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     max_markings: Count = 500_000
     recent_kept: Count = 10_000
+    backtests_kept: Count = 100
+    backtest_alerts_kept: Count = 10_000
     idempotency_life_s: Count = 86_400
+    max_backlog_events: Count = 5_000_000
+    max_log_bytes: Count = 4 * 1024**3
+
+
+class BatchLimits(BaseModel):
+    """How much a micro-batch takes from the log, which bounds its memory and its time.
+
+    Attributes:
+        max_entries: Log entries of one shard.
+        max_bytes: Bytes of one shard, but always one entry. An entry holds the events of one request.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_entries: Count = 64
+    max_bytes: Count = 4_000_000
+
+
+class SparkSettings(BaseModel):
+    """How the driver and the machines of a cluster meet; of no account where the master is local.
+
+    Attributes:
+        python: Interpreter on every machine, the driver's included; empty: the path of the driver's own.
+        driver_host: Name or address by which the machines reach the driver; empty: Spark looks for one.
+        bind_address: Address on which the driver listens; empty: that of ``driver_host``.
+        worker_folder: On each machine, and nobody else's: compiled kernels, and states on their way from one process to
+            the next.
+        patience_s: How long the first machine may take to come.
+        conf: More settings of Spark, as a JSON object; they win over all others.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    python: str = ""
+    driver_host: str = ""
+    bind_address: str = ""
+    worker_folder: Path = Path(tempfile.gettempdir()) / "forestall"
+    patience_s: Seconds = 120.0
+    conf: dict[str, str] = {}
+
+    @field_validator("conf")
+    @classmethod
+    def _are_spark_settings(cls, conf: dict[str, str]) -> dict[str, str]:
+        if strangers := sorted(name for name in conf if not name.startswith("spark.")):
+            raise ValueError(f"Spark has no settings {', '.join(strangers)}: their names begin with spark.")
+        return conf
 
 
 class Settings(BaseSettings):
@@ -100,10 +153,15 @@ class Settings(BaseSettings):
         api_key: What clients must send; None leaves the API open, on loopback only.
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
+        batch: See ``BatchLimits``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
         trigger_interval_s: How often the pipeline begins a micro-batch.
         heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
-        spark_master: Where Spark runs.
+        snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
+            same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
+        spark_master: Where Spark runs: ``local[*]``, or a cluster as in ``spark://HOST:7077``.
+        spark: See ``SparkSettings``.
+        backtest_dir: The only folder whose files backtests may read; None: they may read the log and no files.
         log_level: Least level that is logged: DEBUG, INFO, WARNING or ERROR, also in lower case.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
@@ -120,10 +178,14 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = None
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
+    batch: BatchLimits = BatchLimits()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
     trigger_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
+    snapshots: str | None = None
     spark_master: str = "local[*]"
+    spark: SparkSettings = SparkSettings()
+    backtest_dir: Path | None = None
     log_level: str = "INFO"
     parent_pid: Count | None = None
 

@@ -33,6 +33,11 @@ class AlertSink:
         Raises:
             StoreUnavailable: Redis does not answer; the same call may be made again.
         """
+        told = [row for row in rows if row.kind == "stats"]
+        self._store([row for row in rows if row.kind != "stats"], epoch_id)
+        self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
+
+    def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:
             return
         by_kind: defaultdict[str, list[OutputRow]] = defaultdict(list)

@@ -27,6 +27,7 @@ CHILDREN: Mapping[str, str] = {
     "api": "api",
     "pipeline": "service.pipeline_process",
     "deliverer": "service.deliverer",
+    "backtests": "service.backtests",
 }
 
 _FIRST_PAUSE_S = 0.2

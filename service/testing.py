@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 from pydantic import SecretStr
 
 from service.embedded import EmbeddedServer
@@ -38,6 +39,12 @@ class SinkRow:
     body: bytes
     position: str = "1-0"
     shard: int = 0
+
+
+def stats_row(shard: int, position: str, **told: object) -> SinkRow:
+    """What a shard tells when it is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
+    body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **told})
+    return SinkRow(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
 
 
 @contextmanager

@@ -14,7 +14,13 @@ from streams.control import (
     ControlRecord,
     PatternOff,
     PatternOn,
+    PatternPause,
+    Punctuation,
+    Start,
     StreamOn,
+    Tick,
+    TickCause,
+    TraceEnd,
     decode_control,
     encode_control,
 )
@@ -31,10 +37,12 @@ from streams.errors import (
     StreamError,
 )
 from streams.event import Event
+from streams.event_time import Late
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.records import LogEntry, RecordKind, log_key, position_order
+from streams.reordering import ReorderBuffer
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 
 __all__ = [
@@ -56,16 +64,24 @@ __all__ = [
     "Fault",
     "FieldMapping",
     "ForestallError",
+    "Late",
     "LogEntry",
     "ParsedEvents",
     "PatternOff",
     "PatternOn",
+    "PatternPause",
+    "Punctuation",
     "RecordKind",
+    "ReorderBuffer",
+    "Start",
     "StreamDeclaration",
     "StreamError",
     "StreamOn",
     "SystemClock",
+    "Tick",
+    "TickCause",
     "Ties",
+    "TraceEnd",
     "decode_control",
     "encode_control",
     "format_time",

@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
     metadata={_VERSION_KEY: str(FORMAT_VERSION).encode()},
 )
 
+_BEGINNING = SCHEMA.serialize().to_pybytes()  # of the wire form: the message that tells the schema
+
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
@@ -109,6 +111,31 @@ class EventBatch:
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
         return EventBatch(self.columns.slice(offset, size), attributes)
 
+    def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
+        """Some rows, in the order in which they are named."""
+        places = pa.array(rows)
+        attributes = {path: column.take(places) for path, column in self.attributes.items()}
+        return EventBatch(self.columns.take(places), attributes)
+
+    @classmethod
+    def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
+        """The rows of several batches, one batch after the other; each type is once in the dictionary.
+
+        Where only some of them have a decoded attribute, it is null in the rows of the others.
+        """
+        if len(batches) == 1:
+            return batches[0]
+        table = pa.Table.from_batches([batch.columns for batch in batches], schema=SCHEMA)
+        columns = table.unify_dictionaries().combine_chunks().to_batches()
+        kinds = {path: column.type for batch in batches for path, column in batch.attributes.items()}
+        attributes = {
+            path: pa.concat_arrays(
+                [batch.attributes.get(path, pa.nulls(len(batch), kind)) for batch in batches if len(batch)]
+            )
+            for path, kind in kinds.items()
+        }
+        return cls(columns[0], attributes) if columns else cls(pa.RecordBatch.from_pylist([], schema=SCHEMA))
+
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
         """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
         homes = shard_of(self.key_hashes, shards)
@@ -116,6 +143,23 @@ class EventBatch:
             int(shard): EventBatch(self.columns.take(pa.array(np.flatnonzero(homes == shard))))
             for shard in np.unique(homes)
         }
+
+    def keyed_by(self, path: Sequence[str]) -> EventBatch:
+        """The rows that have a non-empty text or an integer at a path of their attributes, which becomes their key.
+
+        Rows keep their order, decoded attributes are left behind.
+        """
+        keys = [_key_at(orjson.loads(data), path) for data in self.columns.column("data").to_pylist()]
+        rows = [row for row, key in enumerate(keys) if key is not None]
+        found = [key for key in keys if key is not None]
+        hashes = {key: key_hash(key) for key in set(found)}
+        taken = self.columns.take(pa.array(rows, pa.int64()))
+        changed = {
+            "key": pa.array(found, pa.string()),
+            "key_hash": pa.array([hashes[key] for key in found], pa.uint64()),
+        }
+        arrays = [changed.get(name, taken.column(name)) for name in SCHEMA.names]
+        return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
     def to_bytes(self) -> bytes:
         """Wire form: one Arrow IPC stream."""
@@ -129,18 +173,36 @@ class EventBatch:
         """Read the wire form.
 
         Raises:
-            BatchFormatError: The bytes are damaged or of a version that this release does not know.
+            BatchFormatError: The bytes are damaged, have other columns, or are of a version that this release does not
+                know.
         """
         try:
             with pa.ipc.open_stream(body) as reader:
-                version = (reader.schema.metadata or {}).get(_VERSION_KEY)
+                if not body.startswith(_BEGINNING):  # most do, and comparing schemas takes longer than reading
+                    _check_schema(reader.schema)
                 table = reader.read_all()
         except (pa.ArrowInvalid, OSError, EOFError) as error:
             raise BatchFormatError(f"{len(body)} bytes are not an Arrow batch: {error}") from error
-        if version != str(FORMAT_VERSION).encode():
-            found: Any = None if version is None else version.decode(errors="replace")
-            raise BatchFormatError(
-                f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found
-            )
         batches = table.combine_chunks().to_batches()
         return cls(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA))
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    version = (schema.metadata or {}).get(_VERSION_KEY)
+    if version != str(FORMAT_VERSION).encode():
+        found: Any = None if version is None else version.decode(errors="replace")
+        raise BatchFormatError(f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found)
+    if not schema.equals(SCHEMA):
+        raise BatchFormatError(f"a batch has columns {schema.names} of other types than {SCHEMA.names}")
+
+
+def _key_at(attributes: object, path: Sequence[str]) -> str | None:
+    """The text or integer at a path, as text; None where there is neither."""
+    found = attributes
+    for name in path:
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = found[name]
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    return found if isinstance(found, str) and found else None

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
+from streams.event_time import Late, check_event_time, event_time_json, event_time_members, microseconds
 from streams.showing import shown
 
 Ties: TypeAlias = Literal["log", "simultaneous"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_ATTRIBUTES = "data."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +38,30 @@ class StreamDeclaration:
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
         key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON.
+        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them. Patterns may
+            be matched on the traces of one of them; events without a text or an integer there are in none.
         event_types: The types that may come; empty means any. Others are dead-lettered.
         end_events: Types that end a trace.
         ties: What events of one time are: ordered as in the log, or not ordered at all.
+        lateness: Seconds that an event may be older than the newest one before it; events are put into the order of
+            their times as far as that allows. None: they count in the order of the log.
+        late: What becomes of events that are later than that.
+        idle_timeout: Seconds of event time after which a trace without an event ends. None: never.
+        quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
+            it passes with events only.
         mapping: How plain JSON objects are read.
     """
 
     name: str
     key: str = "subject"
+    keys: Mapping[str, str] = field(default_factory=dict)
     event_types: tuple[str, ...] = ()
     end_events: tuple[str, ...] = ()
     ties: Ties = "log"
+    lateness: float | None = None
+    late: Late = "dead_letter"
+    idle_timeout: float | None = None
+    quiet_after: float | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
 
     def __post_init__(self) -> None:
@@ -56,6 +72,8 @@ class StreamDeclaration:
                 field="name",
             )
         _check_path(self.name, "the correlation key", self.key, "key")
+        self._check_keys()
+        check_event_time(self)
         for part in fields(FieldMapping):
             if (path := getattr(self.mapping, part.name)) is not None:
                 _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
@@ -67,20 +85,78 @@ class StreamDeclaration:
             )
 
     @property
+    def lateness_us(self) -> int | None:
+        """``lateness`` in microseconds."""
+        return microseconds(self.lateness)
+
+    @property
+    def idle_timeout_us(self) -> int | None:
+        """``idle_timeout`` in microseconds."""
+        return microseconds(self.idle_timeout)
+
+    @property
+    def quiet_after_us(self) -> int | None:
+        """``quiet_after`` in microseconds."""
+        return microseconds(self.quiet_after)
+
+    @property
     def key_paths(self) -> tuple[tuple[str, ...], ...]:
         """What ``WHERE [..]`` may call the correlation key, besides ``key``: the path, also without ``data``."""
-        own = self.key.removeprefix("data.")
-        return tuple(tuple(path.split(".")) for path in dict.fromkeys((own, self.key)))
+        return _paths_of(self.key)
+
+    def route_paths(self, route: str) -> tuple[tuple[str, ...], ...]:
+        """What ``WHERE [..]`` may call the further key of that name: the name, and the path as for ``key_paths``.
+
+        Raises:
+            DeclarationError: There is no further key of that name.
+        """
+        if route not in self.keys:
+            known = ", ".join(self.keys) or "none"
+            raise DeclarationError(
+                f"stream {self.name!r}: there is no further key {route!r}; declared are: {known}", field="keys"
+            )
+        return tuple(dict.fromkeys(((route,), *_paths_of(self.keys[route]))))
+
+    def attribute_of(self, route: str) -> tuple[str, ...]:
+        """Path of the further key of that name within the attributes of an event.
+
+        Raises:
+            DeclarationError: There is no further key of that name.
+        """
+        self.route_paths(route)
+        return _paths_of(self.keys[route])[0]
+
+    def _check_keys(self) -> None:
+        """Every name and path of a further key means one thing."""
+        taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {self.key}")
+        for name, path in self.keys.items():
+            if not _KEY_NAME.fullmatch(name):
+                raise DeclarationError(
+                    f"stream {self.name!r}: the further key {name!r} is no name that a pattern can say; use 1 to 100 "
+                    "letters, digits or '_', not beginning with a digit",
+                    field="keys",
+                )
+            _check_path(self.name, f"the further key {name!r}", path, "keys")
+            for meant in self.route_paths(name):
+                if meant in taken:
+                    raise DeclarationError(
+                        f"stream {self.name!r}: {'.'.join(meant)} means both the further key {name!r} and "
+                        f"{taken[meant]}; give each key a name and a path of its own",
+                        field="keys",
+                    )
+            taken.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration as a plain JSON object; as it is stored; ``ties`` is there unless it is ``log``."""
+        """The declaration as a plain JSON object, as it is stored; most members are there only where they are set."""
         return {
             "name": self.name,
             "key": self.key,
+            **({"keys": dict(self.keys)} if self.keys else {}),
             "event_types": list(self.event_types),
             "end_events": list(self.end_events),
             "mapping": asdict(self.mapping),
             **({} if self.ties == "log" else {"ties": self.ties}),
+            **event_time_json(self),
         }
 
     @classmethod
@@ -95,11 +171,18 @@ class StreamDeclaration:
         return cls(
             name=_text(value, "name", None),
             key=_text(value, "key", "subject"),
+            keys=_keys(value.get("keys", {})),
             event_types=_texts(value, "event_types"),
             end_events=_texts(value, "end_events"),
             ties=_ties(value.get("ties", "log")),
+            **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
         )
+
+
+def _paths_of(key: str) -> tuple[tuple[str, ...], ...]:
+    """The path of a key, first without ``data`` before it and then as it is declared."""
+    return tuple(tuple(path.split(".")) for path in dict.fromkeys((key.removeprefix(_ATTRIBUTES), key)))
 
 
 def _check_path(stream: str, what: str, path: str, place: str) -> None:
@@ -118,6 +201,14 @@ def _ties(value: object) -> Ties:
     raise DeclarationError(
         f"'ties' of a stream declaration is {shown(value)}; write {' or '.join(get_args(Ties))}", field="ties"
     )
+
+
+def _keys(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+        raise DeclarationError(
+            f"'keys' of a stream declaration is a JSON object of paths by name, got {shown(value)}", field="keys"
+        )
+    return dict(value)
 
 
 def _mapping(value: object) -> FieldMapping:

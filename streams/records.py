@@ -13,7 +13,11 @@ class RecordKind(StrEnum):
     STREAM_ON = "stream-on"
     PATTERN_ON = "pattern-on"
     PATTERN_OFF = "pattern-off"
+    PATTERN_PAUSE = "pattern-pause"
     CONSTRAINTS_ON = "constraints-on"
+    TICK = "tick"
+    TRACE_END = "trace-end"
+    PUNCTUATION = "punctuation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +29,14 @@ class LogEntry:
         kind: What the body is.
         stream: Name of the stream that the entry belongs to.
         body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.control``.
+        route: Of ``EVENTS``: name of the further key whose traces they are for; empty for the correlation key.
     """
 
     position: str
     kind: RecordKind
     stream: str
     body: bytes
+    route: str = ""
 
 
 def log_key(shard: int) -> str:

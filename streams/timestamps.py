@@ -16,6 +16,7 @@ EARLIEST_US = -62_135_596_800_000_000
 LATEST_US = 253_402_300_799_999_999
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BARE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - for texts whose zone is written by hand
 _MICROSECOND = timedelta(microseconds=1)
 _DAY_US = 86_400_000_000
 _RFC_3339 = re.compile(
@@ -73,8 +74,8 @@ def format_time(time_us: int) -> str:
     Raises:
         EventRejected: Outside the years 1 to 9999.
     """
-    moment = _EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
-    return moment.replace(tzinfo=None).isoformat() + "Z"
+    moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
+    return moment.isoformat() + "Z"
 
 
 def _offset_us(text: str, sign: str, hours: int, minutes: int) -> int:

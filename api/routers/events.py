@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, status
 
 from api.bodies import MediaType, RawBody, parse_json
 from api.errors import EventForm, UnsupportedMediaType
+from api.problems import OVERLOAD_RESPONSES
 from api.schemas.events import BODY, IntakeModel
 from api.services import Served
 from service import EventShape
@@ -24,6 +25,7 @@ _PLAIN = "application/json"
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send events",
     response_description="Some, all or none of the events were accepted: look at `rejected`.",
+    responses=OVERLOAD_RESPONSES,
     openapi_extra={"requestBody": BODY},
 )
 def send_events(
@@ -39,6 +41,9 @@ def send_events(
 
     The answer 202 may accept only some of the events, or none: look at ``rejected``. Accepted events are safe in the
     log. The others are listed with the reason, here and under ``/v1/dead-letters``.
+
+    While too much waits to be matched, the answer is 429 and nothing of the request is taken; send it again, with the
+    same Idempotency-Key, after as many seconds as Retry-After says.
     """
     objects, shape = _objects(body, media_type)
     report = services.intake.ingest(stream, objects, shape=shape, idempotency_key=idempotency_key)

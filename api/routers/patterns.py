@@ -1,4 +1,4 @@
-"""Patterns: register, list, look up, delete."""
+"""Patterns: register, list, look up, pause, delete."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
     constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
-    registered with ``constraints: off``.
+    registered with ``constraints: off``. With ``start: migrate`` the version before goes on for the partial matches
+    that it has, until its WITHIN has passed or there is another version.
     """
-    is_guarded = pattern.constraints == "on"
+    is_guarded, start = pattern.constraints == "on", pattern.start
+    registration = services.registration
     if pattern.text is not None:
-        report = services.registration.register_pattern(pattern.stream, pattern.text, is_guarded=is_guarded)
+        report = registration.register_pattern(pattern.stream, pattern.text, is_guarded=is_guarded, start=start)
     else:
-        report = services.registration.register_definition(pattern.stream, pattern.definition, is_guarded=is_guarded)
+        definition = pattern.definition
+        report = registration.register_definition(pattern.stream, definition, is_guarded=is_guarded, start=start)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)
@@ -38,7 +41,7 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, stream: StreamFilter) -> PatternList:
-    """All patterns, by name."""
+    """All patterns, by name, paused ones too."""
     patterns = services.stores.registry.patterns(stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
 
@@ -49,6 +52,18 @@ def get_pattern(name: str, services: Served) -> PatternDetail:
     report, found = services.registration.pattern(name)
     endings = services.stores.endings.counts(stream=report.pattern.stream, pattern=report.pattern.name)
     return PatternDetail.of(report, found, endings)
+
+
+@router.post("/{name:path}/pause", summary="Pause a pattern")
+def pause_pattern(name: str, services: Served) -> CheckedPattern:
+    """Let a pattern see nothing from this place of the log on; its partial matches go. Paused already, it stays so."""
+    return CheckedPattern.from_report(services.registration.pause_pattern(name))
+
+
+@router.post("/{name:path}/resume", summary="Resume a pattern")
+def resume_pattern(name: str, services: Served) -> CheckedPattern:
+    """Let a paused pattern see what comes from this place of the log on, as the version that it was."""
+    return CheckedPattern.from_report(services.registration.resume_pattern(name))
 
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")

@@ -37,6 +37,9 @@ class AlertModel(WireModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
+    route: str | None = Field(
+        None, description="Name of the stream's further key that `key` is of; null for its correlation key."
+    )
     start: str
     end: str
     detected_at: str = Field(

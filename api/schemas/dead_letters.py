@@ -21,9 +21,13 @@ class DeadLetterModel(WireModel):
     index: int | None = Field(None, description="Intake: the event's place in its request, from 0.")
     received_at: str | None = Field(None, description="Intake: when.")
     event: str | None = Field(None, description="Intake: the event as JSON, cut at 4000 characters.")
+    origin: dict[str, Any] | None = Field(
+        None, description="Feeds: the file and place, or topic, partition and offset."
+    )
     shard: int | None = Field(None, description="Pipeline: the shard of the entry.")
     position: str | None = Field(None, description="Pipeline: the entry's place in the log of its shard.")
     kind: str | None = Field(None, description="Pipeline: the entry's kind.")
+    route: str | None = Field(None, description="Pipeline: the stream's further key that the entry's events are for.")
 
     @classmethod
     def from_domain(cls, letter: Mapping[str, Any]) -> Self:

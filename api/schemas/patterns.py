@@ -13,9 +13,10 @@ from api.wire import WireModel
 from nfa import pattern_to_json
 from service import PatternInspection, PatternReport
 from service.stores import RegisteredPattern
-from streams import format_time
+from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
+State: TypeAlias = Literal["active", "paused"]
 
 
 class NewPattern(WireModel):
@@ -51,6 +52,11 @@ class NewPattern(WireModel):
         description="With 'off' the stream's constraints do not end its partial matches: for patterns that look for "
         "what breaks the constraints.",
     )
+    start: Start = Field(
+        "fresh",
+        description="What becomes of the partial matches of the version before: they go ('fresh'), or that version "
+        "goes on for what began before this place of the log ('migrate').",
+    )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -71,6 +77,10 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
+    state: State = Field(description="A paused pattern sees nothing.")
+    route: str | None = Field(
+        description="Name of the stream's further key that it is matched by; null for the correlation key."
+    )
     registered_at: str
 
     @classmethod
@@ -82,6 +92,8 @@ class PatternModel(WireModel):
             version=pattern.version,
             text=pattern.text,
             constraints="on" if pattern.is_guarded else "off",
+            state="paused" if pattern.is_paused else "active",
+            route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),
         )
 

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from streams import FieldMapping, StreamDeclaration, Ties
+from streams import FieldMapping, Late, StreamDeclaration, Ties
 
 
 class MappingModel(WireModel):
@@ -30,10 +30,35 @@ class StreamModel(WireModel):
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
     key: str = Field("subject", description="Path of the correlation key, which names the transaction of an event.")
+    keys: dict[str, str] = Field(
+        {},
+        description="Further correlation keys by name: paths of attributes, such as `data.customer_id`. A pattern that "
+        "says `WHERE [customer_id]` is matched on the transactions of that key.",
+    )
     event_types: list[str] = Field([], description="Types that may come; empty means any.")
     end_events: list[str] = Field([], description="Types that end a transaction.")
     ties: Ties = Field(
         "log", description="What events of one time are: ordered as in the log, or 'simultaneous' and not ordered."
+    )
+    lateness: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that an event may be older than the newest one before it. Events are then put into the "
+        "order of their times before they are matched. Null: they count in the order in which they come.",
+    )
+    late: Late = Field(
+        "dead_letter",
+        description="What becomes of events that are later than `lateness`: a dead letter with the reason, nothing "
+        "(`drop`), or they are matched out of order (`process`). All are counted.",
+    )
+    idle_timeout: float | None = Field(
+        None, gt=0, description="Seconds of event time without an event after which a transaction ends."
+    )
+    quiet_after: float | None = Field(
+        None,
+        gt=0,
+        description="Seconds of wall clock without any event of the stream after which event time passes with the wall "
+        "clock, so that what waits for time to pass is told. Null: event time passes with events only.",
     )
     mapping: MappingModel = MappingModel()
 
@@ -42,9 +67,14 @@ class StreamModel(WireModel):
         return StreamDeclaration(
             name=self.name,
             key=self.key,
+            keys=dict(self.keys),
             event_types=tuple(self.event_types),
             end_events=tuple(self.end_events),
             ties=self.ties,
+            lateness=self.lateness,
+            late=self.late,
+            idle_timeout=self.idle_timeout,
+            quiet_after=self.quiet_after,
             mapping=FieldMapping(**self.mapping.model_dump()),
         )
 
@@ -55,9 +85,14 @@ class StreamModel(WireModel):
         return cls(
             name=declaration.name,
             key=declaration.key,
+            keys=dict(declaration.keys),
             event_types=list(declaration.event_types),
             end_events=list(declaration.end_events),
             ties=declaration.ties,
+            lateness=declaration.lateness,
+            late=declaration.late,
+            idle_timeout=declaration.idle_timeout,
+            quiet_after=declaration.quiet_after,
             mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
         )
 

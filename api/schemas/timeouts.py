@@ -18,6 +18,9 @@ class TimeoutModel(WireModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
+    route: str | None = Field(
+        None, description="Name of the stream's further key that `key` is of; null for its correlation key."
+    )
     start: str
     due: str = Field(description="When the window had passed.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
@@ -26,7 +29,7 @@ class TimeoutModel(WireModel):
     @classmethod
     def from_domain(cls, timeout: Mapping[str, Any]) -> Self:
         """The wire form of a stored timeout."""
-        return cls.model_validate({name: timeout[name] for name in cls.model_fields})
+        return cls.model_validate({name: timeout[name] for name in cls.model_fields if name in timeout})
 
 
 class TimeoutCount(WireModel):

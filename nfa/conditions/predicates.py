@@ -135,9 +135,17 @@ class BatchColumns:
         if len(missing):
             texts = self._batch.columns.column("data").take(pa.array(missing)).to_pylist()
             for row, text in zip(missing.tolist(), texts, strict=True):
-                self._objects[row] = orjson.loads(text)
+                self._objects[row] = attributes_of(text)
             self._is_parsed[missing] = True
         return [self._objects[row] for row in rows.tolist()]
+
+
+def attributes_of(text: bytes) -> Any:
+    """The attributes of an event; none where they are damaged: a batch is not given up half way for one event."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
 
 
 def read_path(item: Any, path: Path) -> Any:

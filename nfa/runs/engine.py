@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
-from nfa.runs.program import GuardColumns, compile_runs, listened_types
+from nfa.runs.program import GuardColumns, compile_runs, every_event, listened_types
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.syntax import Atom
 from nfa.traces import Visits, Want
@@ -139,7 +139,7 @@ class RunEngine:
         found = []
         for automaton in self._compiled.automata:
             types = listened_types(automaton)
-            chosen: Iterable[int] = range(len(codes) + 1) if types is None else sorted(codes[name] for name in types)
+            chosen = every_event(codes) if types is None else sorted(codes[name] for name in types)
             found += [Want(type_code=code, predicate=0, opens=True) for code in chosen]
         return found
 

@@ -17,6 +17,7 @@ from nfa.conditions.bytecode import ColumnTable, CompiledCondition, ConditionCom
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
+from nfa.guards import TRACE_END
 from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 
@@ -102,6 +103,11 @@ def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
     return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
 
 
+def every_event(codes: Mapping[str, int]) -> list[int]:
+    """The codes that events have: all but that of rows which end a trace without an event."""
+    return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
+
+
 def compile_runs(
     automata: Sequence[PatternAutomaton],
     codes: Mapping[str, int],
@@ -125,8 +131,7 @@ def compile_runs(
     listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
-        chosen: Iterable[int] = range(len(codes) + 1) if types is None else sorted(codes[name] for name in types)
-        for code in chosen:
+        for code in every_event(codes) if types is None else sorted(codes[name] for name in types):
             listeners[code].append(number)
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(

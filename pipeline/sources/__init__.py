@@ -1,5 +1,6 @@
 """Inputs of the pipeline as Spark data sources."""
 
-from pipeline.sources.event_log import EventLogOptions, EventLogSource
+from pipeline.sources.event_log import EventLogSource
+from pipeline.sources.options import EventLogOptions
 
 __all__ = ["EventLogOptions", "EventLogSource"]

@@ -12,15 +12,27 @@ from rich.markup import escape
 
 from streams import ForestallError
 
-COMMANDS = ("serve", "demo", "match", "check", "replay", "generate", "constraints", "discover", "conformance")
+COMMANDS = (
+    "serve",
+    "demo",
+    "match",
+    "backtest",
+    "check",
+    "replay",
+    "feed",
+    "generate",
+    "constraints",
+    "discover",
+    "conformance",
+)
 
 
 def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     """The command line application.
 
     Args:
-        names: The commands that it knows, each a function in the module of its name. Only their modules are imported:
-            ``match`` must not wait for Spark.
+        names: The commands that it knows, each a function or a group of commands in the module of its name. Only their
+            modules are imported: ``match`` must not wait for Spark.
     """
     app = typer.Typer(
         help="Complex event processing that knows the workflow behind the events.",
@@ -30,7 +42,11 @@ def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_several)
     for name in names:
-        app.command(name)(getattr(import_module(f"service.cli.{name}"), name))
+        found = getattr(import_module(f"service.cli.{name}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
     return app
 
 

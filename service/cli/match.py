@@ -38,7 +38,7 @@ from service.matching import (
     shown_time,
 )
 from service.stores import FollowMode
-from streams import Ties, format_time
+from streams import Event, Late, StreamDeclaration, Ties, format_time
 from streams.readers import ReaderOptions
 
 
@@ -52,6 +52,14 @@ class TieOrder(StrEnum):
     def ties(self) -> Ties:
         """The same as streams name it."""
         return "simultaneous" if self is TieOrder.SIMULTANEOUS else "log"
+
+
+class LatePolicy(StrEnum):
+    """What becomes of late events."""
+
+    DEAD_LETTER = "dead_letter"
+    DROP = "drop"
+    PROCESS = "process"
 
 
 class Output(StrEnum):
@@ -80,6 +88,13 @@ Beginning = Annotated[
 ]
 Simultaneous = Annotated[TieOrder, typer.Option(help="Events of one time: in the order of the file, or in none.")]
 
+Lateness = Annotated[
+    float | None,
+    typer.Option(help="Seconds that an event may be late; the file is read in its order, and put in that of time."),
+]
+LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
+IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
+
 
 def match(
     pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
@@ -99,41 +114,66 @@ def match(
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lateness: Lateness = None,
+    late: LateEvents = LatePolicy.DEAD_LETTER,
+    idle_timeout: IdleTimeout = None,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
+    timing = event_time(lateness, late, idle_timeout)
     sections = _sections(outputs)
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
-    choice = _choice(workflow, map_file, process, exact=exact, tables=tables)
+    choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own = read_constraint_file(constraints).constraint_set if constraints else None
-    constraint_set, use = _followed(own, choice, is_json=output is Output.JSON)
-    _check_patterns(patterns, has_trace_end=not is_open or bool(constraint_set and constraint_set.end_events))
+    constraint_set, use = followed(own, choice, is_json=output is Output.JSON)
+    ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
+    check_patterns(patterns, has_trace_end=ends)
     if constraint_set is not None:
-        _check(patterns, constraint_set)
+        check_constraints(patterns, constraint_set)
     options = MatchOptions(
         sections=sections,
         key_paths=key_paths(key),
         ties=ties.ties,
         is_open=is_open,
         prune=Prune.OFF if no_prune else prune,
+        lateness_us=timing.lateness_us,
+        late=timing.late,
+        idle_timeout_us=timing.idle_timeout_us,
     )
-    read = read_event_file(events, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
-    with progress_bar("matching") as (progress, task):
-        report = match_events(
-            patterns,
-            read,
-            constraint_set,
-            options,
-            lambda done: progress.update(task, completed=done / len(read)),
-        )
-    report = replace(report, workflow=use)
+    reading = ReaderOptions(key=key, times=times.order, keeps_order=lateness is not None, lifecycle=lifecycle)
+    report = _matched(patterns, read_event_file(events, reading), constraint_set, options, use)
     if output is Output.JSON:
         typer.echo(orjson.dumps(report.to_document()).decode())
     else:
         _print(report, sections)
 
 
-def _followed(
+def _matched(
+    patterns: Sequence[Pattern],
+    events: Sequence[Event],
+    constraint_set: ConstraintSet | None,
+    options: MatchOptions,
+    use: WorkflowUse | None,
+) -> MatchReport:
+    """Match, and show how far it is."""
+    with progress_bar("matching") as (progress, task):
+        report = match_events(
+            patterns,
+            events,
+            constraint_set,
+            options,
+            lambda done: progress.update(task, completed=done / len(events)),
+        )
+    return replace(report, workflow=use)
+
+
+def event_time(lateness: float | None, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
+    """What is said of event time, as a stream would say it; what contradicts itself ends the command."""
+    policy: Late = late.value
+    return StreamDeclaration(name="file", lateness=lateness, late=policy, idle_timeout=idle_timeout)
+
+
+def followed(
     own: ConstraintSet | None, choice: ModelChoice | None, *, is_json: bool
 ) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """What was written by hand joined with what a model says, if one is given; a refused one ends the command."""
@@ -143,7 +183,7 @@ def _followed(
         return follow_model(own, choice)
 
 
-def _choice(
+def model_choice(
     workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
 ) -> ModelChoice | None:
     """The model that is to be followed, if one is given."""
@@ -165,7 +205,7 @@ def _sections(outputs: str) -> tuple[Section, ...]:
     return tuple(section for section in SECTIONS if section in asked)
 
 
-def _check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
+def check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
     """Refuse patterns that wait for an end that does not come; say what is probably not meant."""
     for pattern in patterns:
         try:
@@ -178,7 +218,7 @@ def _check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None
             told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name}: {place}: {notice.message}')}")
 
 
-def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
+def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
     """Refuse contradictory constraints; say which patterns they make impossible, as an empty result says nothing."""
     check_set(constraint_set)
     for pattern in patterns:
@@ -212,6 +252,8 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
 def _print_stats(console: Console, report: MatchReport) -> None:
     """What is counted beyond the first line, where there is something."""
     stats = report.stats
+    if report.late:
+        console.print(f"{report.late} events were late")
     if stats.ignored_violations:
         console.print(
             f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing"
@@ -238,7 +280,7 @@ def _print_violations(console: Console, report: MatchReport, sections: Sequence[
         console.print("\ntold early, and taken back:")
         for correction in report.corrections:
             console.print(f"{correction.pattern}  {correction.key}  {correction.event_id}")
-            console.print(f"    {_bindings(correction.bindings)}")
+            console.print(f"    {shown_bindings(correction.bindings)}")
 
 
 def _print_matches(console: Console, report: MatchReport) -> None:
@@ -246,7 +288,7 @@ def _print_matches(console: Console, report: MatchReport) -> None:
         detected = f", detected {shown_time(found.detected_us)}" if found.detected_us != found.end_us else ""
         interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}{_remarks(found)}"
         console.print(f"{found.pattern}  {found.key}  {interval}")
-        console.print(f"    {_bindings(found.bindings)}")
+        console.print(f"    {shown_bindings(found.bindings)}")
         if found.pattern in report.with_returns:
             columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in found.returns.items())
             console.print("    " + ", ".join(columns))
@@ -268,10 +310,11 @@ def _print_timeouts(console: Console, report: MatchReport) -> None:
     for timeout in report.timeouts:
         interval = f"{format_time(timeout.start_us)}, due {shown_time(timeout.due_us)}"
         console.print(f"{timeout.pattern}  {timeout.key}  {interval}")
-        console.print(f"    {_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
+        console.print(f"    {shown_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
 
 
-def _bindings(bindings: Mapping[str, tuple[str, ...]]) -> str:
+def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
+    """Aliases with the ids of what is bound to them, for people."""
     return "  ".join(f"{alias}={','.join(ids)}" for alias, ids in bindings.items())
 
 

@@ -5,23 +5,29 @@ twice without harm, as a client sends a command again when its answer was lost o
 """
 
 from service.stores.alerts import AlertPage, AlertStore
+from service.stores.announcements import Announcements
+from service.stores.backlog import BacklogStore
+from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from service.stores.connection import Client, connect, is_answering, server_folder
 from service.stores.corrections import CorrectionStore
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
 from service.stores.deliveries import Delivery, DeliveryStore, Outcome
 from service.stores.deviations import DeviationStore
 from service.stores.endings import EndingStore
-from service.stores.event_log import EventLog, Receipt, Submission
+from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
+from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
+from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentStore, Row
-from service.stores.registry import (
+from service.stores.registered import (
     ConstraintsDraft,
     Following,
     FollowMode,
     RegisteredConstraints,
     RegisteredPattern,
-    Registry,
 )
+from service.stores.registry import PatternDraft, Registry
+from service.stores.stream_times import StreamTimes, StreamTimesStore
 from service.stores.timeouts import TimeoutStore
 from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
 from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
@@ -30,6 +36,12 @@ __all__ = [
     "USUAL_KINDS",
     "AlertPage",
     "AlertStore",
+    "Announcements",
+    "BacklogStore",
+    "Backtest",
+    "BacktestAlerts",
+    "BacktestStatus",
+    "BacktestStore",
     "Client",
     "ConstraintsDraft",
     "CorrectionStore",
@@ -42,10 +54,16 @@ __all__ = [
     "DeviationStore",
     "EndingStore",
     "EventLog",
+    "FeedMark",
+    "FeedStep",
+    "FeedStore",
     "FollowMode",
     "Following",
     "Heartbeat",
+    "LogLimits",
     "Outcome",
+    "PatternDraft",
+    "PipelineStatus",
     "Receipt",
     "RecentStore",
     "RegisteredConstraints",
@@ -53,7 +71,12 @@ __all__ = [
     "RegisteredWebhook",
     "RegisteredWorkflow",
     "Registry",
+    "ReportRow",
     "Row",
+    "ShardReport",
+    "StreamReport",
+    "StreamTimes",
+    "StreamTimesStore",
     "Submission",
     "TimeoutStore",
     "WebhookStore",

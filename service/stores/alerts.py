@@ -18,19 +18,22 @@ from service.stores.webhooks import RegisteredWebhook
 BODIES_KEY = PREFIX + "alerts:bodies"
 NUMBER_KEY = PREFIX + "alerts:number"
 INDEX_KEY = PREFIX + "alerts:index"
+COUNTS_KEY = PREFIX + "alerts:counts"
 
 _CHUNK_ALERTS = 200
 _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
 
-# KEYS: bodies, running number, deliveries by due time, delivery records. ARGV: now in us, a JSON list of alerts with
-# their indexes and deliveries. An alert that is there already is passed over with all that belongs to it.
+# KEYS: bodies, running number, deliveries by due time, delivery records, counters. ARGV: now in us, a JSON list of
+# alerts with their indexes, deliveries and counters. An alert that is there already is passed over with all that
+# belongs to it.
 _APPEND = """
 local added = 0
 for _, alert in ipairs(cjson.decode(ARGV[2])) do
   if redis.call('HSETNX', KEYS[1], alert.id, alert.body) == 1 then
     added = added + 1
     local place = string.format('%d-0', redis.call('INCR', KEYS[2]))
+    redis.call('HINCRBY', KEYS[5], alert.counter, 1)
     for _, index in ipairs(alert.indexes) do
       redis.call('XADD', index, place, 'id', alert.id)
     end
@@ -75,7 +78,7 @@ class AlertStore:
         Returns:
             How many were new.
         """
-        keys = [BODIES_KEY, NUMBER_KEY, DUE_KEY, RECORDS_KEY]
+        keys = [BODIES_KEY, NUMBER_KEY, DUE_KEY, RECORDS_KEY, COUNTS_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
             chunk = [_packed(row, webhooks, now_us) for row in rows[start : start + _CHUNK_ALERTS]]
@@ -100,6 +103,11 @@ class AlertStore:
             UnknownAlert: There is none of that id.
         """
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many alerts there are, by stream and pattern."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(COUNTS_KEY))
+        return {cast("tuple[str, str]", tuple(orjson.loads(name))): int(count) for name, count in sorted(found.items())}
 
     def page(
         self, *, stream: str | None = None, pattern: str | None = None, after: str = "0", limit: int = 100
@@ -129,7 +137,8 @@ def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Map
     item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern)
     deliveries = deliveries_of(item, webhooks, now_us)
     body = (_HEAD + row.body + _TAIL).decode()
-    return {"id": row.id, "body": body, "indexes": indexes, "deliveries": deliveries}
+    counter = orjson.dumps([row.stream, pattern]).decode()
+    return {"id": row.id, "body": body, "indexes": indexes, "deliveries": deliveries, "counter": counter}
 
 
 def _index(stream: str | None, pattern: str | None) -> str:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 from redis.retry import Retry
 
-from service.errors import StoreUnavailable
+from service.errors import StoreFull, StoreUnavailable
 
 PREFIX = "forestall:"
 
@@ -18,11 +18,15 @@ _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 10.0
 _BACKOFF_BASE_S = 0.05
 _BACKOFF_CAP_S = 0.5
-_UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, OutOfMemoryError, ReadOnlyError)
+_UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, ReadOnlyError)
+_FULL = "OOM command not allowed"  # servers before Redis 7 say it inside of another error, when a script hits it
 
 
 class Client(redis.Redis):
-    """A Redis client whose commands raise ``StoreUnavailable`` after the retries; safe to share between threads."""
+    """A Redis client whose commands raise ``StoreUnavailable`` after the retries; safe to share between threads.
+
+    A server that has reached its ``maxmemory`` raises ``StoreFull``, which is one of these.
+    """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         try:
@@ -30,6 +34,13 @@ class Client(redis.Redis):
         except _UNAVAILABLE as error:
             raise StoreUnavailable(
                 f"Redis does not take the command {str(args[0])!r} now ({error}); try again in a moment"
+            ) from error
+        except ResponseError as error:
+            if not isinstance(error, OutOfMemoryError) and _FULL not in str(error):
+                raise
+            raise StoreFull(
+                f"Redis has reached its maxmemory and does not take the command {str(args[0])!r}; raise maxmemory, or "
+                "make room: alerts and the log are kept in it"
             ) from error
 
 

@@ -2,46 +2,96 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from service.errors import RecordFormatError
+from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
+from service.stores.backlog import APPENDED_KEY, COUNTING, MATCHED_KEY, BacklogStore
 from service.stores.connection import PREFIX, Client, register
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.feeds import FeedStep
 from service.stores.records import FORMAT_VERSION, decode, encode
+from service.stores.routes import ROUTES_KEY, as_text, from_text
+from service.stores.stream_times import STREAM_TIMES_KEY, TIMING
 from streams import EventBatch, LogEntry, RecordKind, log_key
 
 LAYOUT_KEY = PREFIX + "layout"
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
+_ATTEMPTS = 10
 
-# KEYS: the answer's key, dead letters, their counters, then the shards that get a part.
-# ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, two arguments per dead letter
-# (record, counter), then one body per shard.
-_APPEND_EVENTS = """
+# KEYS: the key of the answer (for a feed, of its mark), dead letters, their counters, counters of what was appended and
+# of what is matched, the routes in use, the times of streams, then the shard of each part.
+# ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, where a feed's mark must be or '',
+# most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', two
+# arguments per dead letter (record, counter), then of each part the body, the number of its events and its route.
+# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used.
+_APPEND_EVENTS = (
+    COUNTING
+    + TIMING
+    + """
 local earlier = redis.call('GET', KEYS[1])
-if earlier then return {earlier} end
-local at = 6
+if ARGV[6] ~= '' then
+  if earlier ~= ARGV[6] then return {earlier or ''} end
+elseif earlier then
+  return {earlier}
+end
+local routes = redis.call('HGET', KEYS[6], ARGV[3]) or ''
+if routes ~= ARGV[9] then return {false, {}, {'routes', routes}} end
+local first = 11 + 2 * tonumber(ARGV[4])
+local events, bytes = 0, 0
+for i = 8, #KEYS do
+  local at = first + 3 * (i - 8)
+  events, bytes = events + tonumber(ARGV[at + 1]), bytes + #ARGV[at]
+end
+local full = events > 0 and limited(KEYS[4], KEYS[5], events, bytes, tonumber(ARGV[7]), tonumber(ARGV[8]))
+if full then return {false, {}, full} end
+local at = 11
 for _ = 1, tonumber(ARGV[4]) do
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'record', ARGV[at])
   redis.call('HINCRBY', KEYS[3], ARGV[at + 1], 1)
   at = at + 2
 end
 local positions = {}
-for i = 4, #KEYS do
-  positions[i - 3] = redis.call('XADD', KEYS[i], '*', 'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at + i - 4])
+for i = 8, #KEYS do
+  local upto = counted(KEYS[4], string.match(KEYS[i], '%d+$'), tonumber(ARGV[at + 1]), #ARGV[at])
+  local entry = {'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at], 'upto', upto}
+  if ARGV[at + 2] ~= '' then entry[9], entry[10] = 'route', ARGV[at + 2] end
+  positions[i - 7] = redis.call('XADD', KEYS[i], '*', unpack(entry))
+  at = at + 3
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if ARGV[10] ~= '' then timed(KEYS[7], ARGV[3], ARGV[10]) end
+if ARGV[6] ~= '' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {false, positions}
 """
+)
 
 _OPEN = """
 redis.call('HSETNX', KEYS[1], 'format', ARGV[1])
 redis.call('HSETNX', KEYS[1], 'shards', ARGV[2])
-return redis.call('HMGET', KEYS[1], 'format', 'shards')
+redis.call('HSETNX', KEYS[1], 'identity', ARGV[3])
+return redis.call('HMGET', KEYS[1], 'format', 'shards', 'identity')
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """How the log is bounded.
+
+    Attributes:
+        answer_life_s: How long an idempotency key is remembered.
+        dead_letters_kept: About so many dead letters are kept.
+        max_backlog_events: So many events may wait to be matched.
+        max_log_bytes: So many bytes of them may.
+    """
+
+    answer_life_s: int = 86_400
+    dead_letters_kept: int = 10_000
+    max_backlog_events: int = 5_000_000
+    max_log_bytes: int = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +104,10 @@ class Submission:
         dead_letters: What became of the others.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
+        keys: The stream's further keys: paths of attributes by name.
         fingerprint: Tells whether a repetition is the same batch.
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
+        step: The step of a feed that this batch is; takes the place of the key and the token.
     """
 
     stream: str
@@ -65,6 +117,8 @@ class Submission:
     fingerprint: str
     token: str
     idempotency_key: str | None = None
+    step: FeedStep | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +126,7 @@ class Receipt:
     """What became of a submission.
 
     Attributes:
-        positions: Shard to position, for the parts that were appended now.
+        positions: Shard to position of its last part, for the parts that were appended now.
         earlier: The stored answer when the batch had been taken before, else None.
         fingerprint: That of the batch that was taken under the key.
     """
@@ -82,26 +136,34 @@ class Receipt:
     fingerprint: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What a shard gets of a batch by one key."""
+
+    shard: int
+    route: str
+    body: bytes
+    events: int
+
+
 class EventLog:
     """The shards of the log.
 
     Args:
         client: Where they are.
         shards: Their number when the log is new; an existing log keeps its own.
-        answer_life_s: How long an idempotency key is remembered.
-        dead_letters_kept: About so many dead letters are kept.
+        limits: How it is bounded.
     """
 
-    def __init__(
-        self, client: Client, shards: int, *, answer_life_s: int = 86_400, dead_letters_kept: int = 10_000
-    ) -> None:
+    def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
         self._client = client
-        self._answer_life_ms = answer_life_s * 1_000
-        self._dead_letters_kept = dead_letters_kept
+        self._limits = limits
+        self._backlog = BacklogStore(client)
         self._append_events = register(client, _APPEND_EVENTS)
         self._open = register(client, _OPEN)
         self._wanted_shards = shards
-        self._shards: int | None = None
+        self._layout: tuple[int, str] | None = None
+        self._routes: dict[str, tuple[str, ...]] = {}  # as far as known here; the script knows better
 
     def shards(self) -> int:
         """Number of shards of this log, for good.
@@ -110,47 +172,115 @@ class EventLog:
             RecordFormatError: The log was written in a format that this release does not know.
             StoreUnavailable: Redis does not answer.
         """
-        if self._shards is None:
-            found, shards = self._open([LAYOUT_KEY], [FORMAT_VERSION, self._wanted_shards])
+        return self._opened()[0]
+
+    def identity(self) -> str:
+        """Tells this log from all others; given when it was first opened."""
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[int, str]:
+        """Number of shards and identity, of a log that is there from now on."""
+        if self._layout is None:
+            new = uuid.uuid4().hex
+            found, shards, identity = self._open([LAYOUT_KEY], [FORMAT_VERSION, self._wanted_shards, new])
             if int(found) != FORMAT_VERSION:
                 raise RecordFormatError(
                     f"the event log has format {int(found)}; this release reads {FORMAT_VERSION}", found=int(found)
                 )
-            self._shards = int(shards)
-        return self._shards
+            self._layout = int(shards), identity.decode()
+        return self._layout
 
     def keys(self) -> list[str]:
         """The Redis key of every shard, in order."""
         return [log_key(shard) for shard in range(self.shards())]
 
     def append_events(self, submission: Submission) -> Receipt:
-        """Append a batch and its dead letters, all or nothing, once per idempotency key."""
-        parts = submission.batch.split_by_shard(self.shards())
+        """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
+
+        Events go to the shard of their correlation key, and once more for each route that patterns use to the shard of
+        the route's key.
+
+        Raises:
+            FeedMisplaced: The feed is not where the step begins.
+            LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
+            RegistryContended: The routes in use keep changing.
+        """
+        for _ in range(_ATTEMPTS):
+            routes = self._routes.get(submission.stream, ())
+            parts = self._parts(submission, routes)
+            reply = self._append(submission, parts, routes)
+            if reply[0] is not None:
+                return _taken_before(submission, reply[0])
+            if len(reply) == 2:
+                positions = {part.shard: position.decode() for part, position in zip(parts, reply[1], strict=True)}
+                return Receipt(positions=positions, earlier=None, fingerprint=submission.fingerprint)
+            if reply[2][0] != b"routes":
+                raise self._refusal(*reply[2])
+            self._routes[submission.stream] = from_text(reply[2][1])
+        raise RegistryContended(f"the routes of the stream {submission.stream!r} keep being changed; try again")
+
+    def _parts(self, submission: Submission, routes: tuple[str, ...]) -> list[_Part]:
+        """What each shard gets: first by correlation key, then by the keys of the routes."""
+        if strangers := sorted(set(routes) - set(submission.keys)):
+            raise RecordFormatError(
+                f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
+                "declaration does not have"
+            )
+        batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
+        return [
+            _Part(shard=shard, route=route, body=part.to_bytes(), events=len(part))
+            for route, batch in batches.items()
+            for shard, part in batch.split_by_shard(self.shards()).items()
+        ]
+
+    def _append(self, submission: Submission, parts: Sequence[_Part], routes: tuple[str, ...]) -> Any:
         key, life_ms = self._answer_key(submission)
-        answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
+        step = submission.step
+        if step is None:
+            answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
+        else:
+            answer = step.after.to_bytes()
         dead_letters = [part for letter in submission.dead_letters for part in (letter.record, letter.counter)]
-        reply = self._append_events(
-            [key, DeadLetterStore.key, DeadLetterStore.counts_key(), *(log_key(shard) for shard in parts)],
+        return self._append_events(
+            [
+                key,
+                DeadLetterStore.key,
+                DeadLetterStore.counts_key(),
+                APPENDED_KEY,
+                MATCHED_KEY,
+                ROUTES_KEY,
+                STREAM_TIMES_KEY,
+                *(log_key(part.shard) for part in parts),
+            ],
             [
                 answer,
                 life_ms,
                 submission.stream,
                 len(submission.dead_letters),
-                self._dead_letters_kept,
+                self._limits.dead_letters_kept,
+                b"" if step is None else step.before.to_bytes(),
+                self._limits.max_backlog_events,
+                self._limits.max_log_bytes,
+                as_text(routes),
+                int(submission.batch.time_us.max()) if len(submission.batch) else b"",
                 *dead_letters,
-                *(part.to_bytes() for part in parts.values()),
+                *(argument for part in parts for argument in (part.body, part.events, part.route)),
             ],
         )
-        if reply[0] is not None:
-            stored = decode(reply[0], "a batch's answer")
-            return Receipt(positions={}, earlier=stored["answer"], fingerprint=stored["fingerprint"])
-        positions = {shard: position.decode() for shard, position in zip(parts, reply[1], strict=True)}
-        return Receipt(positions=positions, earlier=None, fingerprint=submission.fingerprint)
+
+    def _refusal(self, what: bytes, wanted: int, waiting: int) -> LogFull:
+        limits = {b"events": self._limits.max_backlog_events, b"bytes": self._limits.max_log_bytes}
+        return self._backlog.refusal(what.decode(), wanted, waiting, limits[what])
 
     def _answer_key(self, submission: Submission) -> tuple[str, int]:
+        if submission.step is not None:
+            return submission.step.key, 0
         if submission.idempotency_key is None:
             return f"{PREFIX}submission:{submission.token}", _AUTO_KEY_MS
-        return f"{PREFIX}idempotency:{submission.stream}:{submission.idempotency_key}", self._answer_life_ms
+        return (
+            f"{PREFIX}idempotency:{submission.stream}:{submission.idempotency_key}",
+            self._limits.answer_life_s * 1_000,
+        )
 
     def read_range(self, shard: int, *, after: str = "0-0", until: str = "+") -> Iterator[LogEntry]:
         """Entries of a shard behind ``after`` up to ``until``, oldest first."""
@@ -169,6 +299,27 @@ class EventLog:
                 kind=RecordKind(fields[b"kind"].decode()),
                 stream=fields[b"stream"].decode(),
                 body=fields[b"body"],
+                route=fields.get(b"route", b"").decode(),
             )
             for position, fields in found
         ]
+
+
+def _taken_before(submission: Submission, found: bytes) -> Receipt:
+    """The receipt of a batch that had been taken already."""
+    if submission.step is not None:
+        _require_taken(submission.step, found)
+        return Receipt(positions={}, earlier=submission.answer, fingerprint=submission.fingerprint)
+    stored = decode(found, "a batch's answer")
+    return Receipt(positions={}, earlier=stored["answer"], fingerprint=stored["fingerprint"])
+
+
+def _require_taken(step: FeedStep, found: bytes) -> None:
+    """Check that a feed is behind a step already: Redis' reply was lost, and the client sent the step again."""
+    if found != step.after.to_bytes():
+        raise FeedMisplaced(
+            f"feed {step.feed!r} was to go on at row {step.before.row} of its micro-batch {step.before.batch}, and the "
+            f"log has it elsewhere ({found.decode() or 'nowhere'}): another process feeds under that name, or the log "
+            "was put back to an earlier state; nothing was appended",
+            feed=step.feed,
+        )

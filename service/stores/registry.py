@@ -1,39 +1,36 @@
 """What is registered: streams, patterns and constraint sets, each with its versions.
 
 Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
-the two never disagree. A change is computed from the record that was read and lands only if that is still there;
-otherwise it is computed again.
+the two never disagree (``service.stores.record_book``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from service.errors import (
+    MigrationRefused,
     PatternOnOtherStream,
-    RecordFormatError,
-    RegistryContended,
     StreamExists,
     UnknownConstraints,
     UnknownPatternName,
     UnknownStream,
 )
-from service.stores.connection import PREFIX, Client, register
+from service.stores.connection import PREFIX, Client
 from service.stores.event_log import EventLog
-from service.stores.records import decode, encode
-from streams import (
-    KINDS,
-    ConstraintsOn,
-    ControlRecord,
-    DeclarationError,
-    PatternOff,
-    PatternOn,
-    StreamDeclaration,
-    StreamOn,
-    encode_control,
+from service.stores.record_book import Change, RecordBook, version_of
+from service.stores.records import encode
+from service.stores.registered import (
+    ConstraintsDraft,
+    RegisteredConstraints,
+    RegisteredPattern,
+    read_constraints,
+    read_declaration,
+    read_pattern,
 )
+from streams import ConstraintsOn, PatternOff, PatternOn, PatternPause, Start, StreamDeclaration, StreamOn
 
 STREAMS_KEY = PREFIX + "streams"
 PATTERNS_KEY = PREFIX + "patterns"
@@ -41,123 +38,36 @@ PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
 
-FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
-
-_ATTEMPTS = 5
-
-# KEYS: current records, all versions, then every shard. ARGV: field, the record it replaces or '', the new record,
-# field among the versions, kind, stream and body of the control record.
-_COMMIT = """
-if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
-for i = 3, #KEYS do
-  redis.call('XADD', KEYS[i], '*', 'kind', ARGV[5], 'stream', ARGV[6], 'body', ARGV[7])
-end
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredPattern:
-    """A pattern on a stream.
+class PatternDraft:
+    """A pattern that is to be matched.
 
     Attributes:
-        is_active: False once it is deleted; its versions go on counting when it comes back.
-        registered_us: When this version came, microseconds UTC.
+        name: Also in the text.
+        text: In the pattern language.
         is_guarded: Whether the stream's constraints end its partial matches early.
+        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
+            for them (``migrate``).
     """
 
     name: str
-    stream: str
     text: str
-    version: int
-    is_active: bool
-    registered_us: int
     is_guarded: bool = True
+    route: str = ""
+    start: Start = "fresh"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """Which workflow a stream follows, and how.
-
-    Attributes:
-        workflow: Its name.
-        version: The version that is followed.
-        mode: As asked; ``auto`` takes the automaton if there is one, and else the constraints.
-    """
-
-    workflow: str
-    version: int
-    mode: FollowMode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintsDraft:
-    """A constraint set that a stream is to have.
-
-    Attributes:
-        document: In canonical form: what was written by hand, what the followed workflow says, the stream's end events.
-        notices: Where the upload means more than is kept, in words.
-        own: What was written by hand, in canonical form.
-        following: The workflow that the rest is from.
-    """
-
-    document: Mapping[str, Any]
-    notices: tuple[str, ...]
-    own: Mapping[str, Any] | None = None
-    following: Following | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredConstraints:
-    """The constraint set of a stream.
-
-    Attributes:
-        document: In canonical form, the stream's end events and what a workflow says included; read by
-            ``constraints.parse_constraints``.
-        notices: Where the upload means more than is kept, in words.
-        uploaded_us: When this version came, microseconds UTC.
-        own: What was written by hand, in canonical form; None in records of earlier releases, where all of it was.
-        following: The workflow that the rest is from, if the stream follows one.
-    """
-
-    stream: str
-    version: int
-    document: Mapping[str, Any]
-    notices: tuple[str, ...]
-    uploaded_us: int
-    own: Mapping[str, Any] | None = None
-    following: Following | None = None
-
-    @property
-    def written(self) -> Mapping[str, Any]:
-        """What was written by hand, in canonical form."""
-        return self.document if self.own is None else self.own
-
-    def says(self, draft: ConstraintsDraft) -> bool:
-        """Whether it is what a draft wants already."""
-        same = self.document == draft.document and self.following == draft.following
-        return same and self.own in (None, draft.own)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """A new record and the control record that tells the pipeline."""
-
-    record: bytes
-    version: int
-    stream: str
-    control: ControlRecord
+    def is_said_by(self, pattern: RegisteredPattern) -> bool:
+        """Whether that is how the pattern is registered already."""
+        return (pattern.text, pattern.is_guarded, pattern.route) == (self.text, self.is_guarded, self.route)
 
 
 class Registry:
     """The registry, next to the log it writes control records into."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
-        self._client = client
-        self._log = log
-        self._commit = register(client, _COMMIT)
+        self._book = RecordBook(client, log)
 
     # Streams
 
@@ -171,11 +81,11 @@ class Registry:
             StreamExists: It is declared already, differently.
         """
 
-        def change(current: bytes | None) -> _Change | None:
+        def change(current: bytes | None) -> Change | None:
             if current is None:
                 record = encode(declaration=declaration.to_json())
-                return _Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
-            if _declaration(current, declaration.name) != declaration:
+                return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
+            if read_declaration(current, declaration.name) != declaration:
                 raise StreamExists(
                     f"the stream {declaration.name!r} is declared already, differently; declare another name, "
                     "or send the declaration that it has",
@@ -183,7 +93,7 @@ class Registry:
                 )
             return None
 
-        _, is_new = self._apply(STREAMS_KEY, STREAMS_KEY + ":versions", declaration.name, change)
+        _, is_new = self._book.apply(STREAMS_KEY, STREAMS_KEY + ":versions", declaration.name, change)
         return is_new
 
     def stream(self, name: str) -> StreamDeclaration:
@@ -192,56 +102,87 @@ class Registry:
         Raises:
             UnknownStream: There is none.
         """
-        body = self._get(STREAMS_KEY, name)
+        body = self._book.get(STREAMS_KEY, name)
         if body is None:
             raise UnknownStream(f"there is no stream {name!r}; declare it first (POST /v1/streams)", stream=name)
-        return _declaration(body, name)
+        return read_declaration(body, name)
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
-        return [_declaration(body, name) for name, body in self._all(STREAMS_KEY)]
+        return [read_declaration(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
     # Patterns
 
-    def put_pattern(
-        self, stream: str, name: str, text: str, now_us: int, *, is_guarded: bool = True
-    ) -> tuple[RegisteredPattern, bool]:
+    def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
         """Register a pattern; another text or guard is its next version, the same again changes nothing.
+
+        The next version of a paused pattern is active.
 
         Returns:
             The pattern as it is now, and whether it changed.
 
         Raises:
             PatternOnOtherStream: An active pattern of that name is on another stream.
+            MigrationRefused: The version that is to go on for a while is matched by another key.
         """
 
-        def change(current: bytes | None) -> _Change | None:
-            known = None if current is None else _pattern(current, name)
-            if known is not None and known.is_active:
-                if known.stream != stream:
-                    raise PatternOnOtherStream(
-                        f"the pattern {name!r} is registered on the stream {known.stream!r}; delete it there first, "
-                        "or give this one another name",
-                        pattern=name,
-                        stream=known.stream,
-                    )
-                if (known.text, known.is_guarded) == (text, is_guarded):
+        def change(current: bytes | None) -> Change | None:
+            known = None if current is None else read_pattern(current, draft.name)
+            running = known if known is not None and known.is_active else None
+            if running is not None:
+                _check_same_stream(running, stream)
+                if draft.is_said_by(running):
                     return None
-            version = 1 if known is None else known.version + 1
             pattern = RegisteredPattern(
-                name=name,
+                name=draft.name,
                 stream=stream,
-                text=text,
-                version=version,
+                text=draft.text,
+                version=1 if known is None else known.version + 1,
                 is_active=True,
                 registered_us=now_us,
-                is_guarded=is_guarded,
+                is_guarded=draft.is_guarded,
+                route=draft.route,
             )
-            control = PatternOn(name=name, version=version, text=text, is_guarded=is_guarded)
-            return _Change(record=encode(**asdict(pattern)), version=version, stream=stream, control=control)
+            return _pattern_change(pattern, _pattern_on(pattern, _start(draft, running)))
 
-        record, is_new = self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
-        return _pattern(record, name), is_new
+        record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, draft.name, change)
+        return read_pattern(record, draft.name), is_new
+
+    def pause_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
+        """Let a pattern see nothing until it is resumed; its partial matches go.
+
+        Returns:
+            The pattern as it is now, and whether it changed.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = _active(current, name)
+            paused = replace(known, is_paused=True)
+            return None if known.is_paused else _pattern_change(paused, PatternPause(name))
+
+        record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+        return read_pattern(record, name), is_new
+
+    def resume_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
+        """Let a paused pattern see what comes from here on, as the same version.
+
+        Returns:
+            The pattern as it is now, and whether it changed.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = _active(current, name)
+            resumed = replace(known, is_paused=False)
+            return _pattern_change(resumed, _pattern_on(resumed, "fresh")) if known.is_paused else None
+
+        record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+        return read_pattern(record, name), is_new
 
     def remove_pattern(self, name: str) -> None:
         """Delete a pattern; its alerts stay.
@@ -250,30 +191,39 @@ class Registry:
             UnknownPatternName: There is none.
         """
 
-        def change(current: bytes | None) -> _Change | None:
-            known = None if current is None else _pattern(current, name)
-            if known is None or not known.is_active:
-                raise _unknown_pattern(name)
-            gone = encode(**{**asdict(known), "is_active": False})
-            return _Change(record=gone, version=known.version, stream=known.stream, control=PatternOff(name))
+        def change(current: bytes | None) -> Change | None:
+            gone = replace(_active(current, name), is_active=False)
+            return _pattern_change(gone, PatternOff(name))
 
-        self._apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+        self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
 
     def pattern(self, name: str) -> RegisteredPattern:
-        """An active pattern.
+        """A pattern that is not deleted.
 
         Raises:
             UnknownPatternName: There is none.
         """
-        body = self._get(PATTERNS_KEY, name)
-        pattern = None if body is None else _pattern(body, name)
-        if pattern is None or not pattern.is_active:
-            raise _unknown_pattern(name)
-        return pattern
+        return _active(self._book.get(PATTERNS_KEY, name), name)
+
+    def pattern_version(self, name: str, version: int | None = None) -> RegisteredPattern:
+        """A version of a pattern that is not deleted, the current one unless another is asked for.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+        current = self.pattern(name)
+        if version in (None, current.version):
+            return current
+        body = self._book.get(PATTERN_VERSIONS_KEY, version_of(name, version or current.version))
+        if body is None:
+            raise UnknownPatternName(
+                f"the pattern {name!r} has no version {version}; it has 1 to {current.version}", pattern=name
+            )
+        return read_pattern(body, name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
-        """All active patterns, by name."""
-        everything = (_pattern(body, name) for name, body in self._all(PATTERNS_KEY))
+        """All patterns that are not deleted, by name; paused ones too."""
+        everything = (read_pattern(body, name) for name, body in self._book.all(PATTERNS_KEY))
         return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
 
     # Constraint sets
@@ -293,18 +243,18 @@ class Registry:
             The constraint set as it is now, and whether it changed.
         """
 
-        def changed(current: bytes | None) -> _Change | None:
-            known = None if current is None else _constraints(current, stream)
+        def changed(current: bytes | None) -> Change | None:
+            known = None if current is None else read_constraints(current, stream)
             draft = change(known)
             if known is not None and known.says(draft):
                 return None
             version = 1 if known is None else known.version + 1
             record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
             control = ConstraintsOn(name=stream, version=version, document=draft.document)
-            return _Change(record=record, version=version, stream=stream, control=control)
+            return Change(record=record, version=version, stream=stream, control=control)
 
-        record, is_new = self._apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
-        return _constraints(record, stream), is_new
+        record, is_new = self._book.apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
+        return read_constraints(record, stream), is_new
 
     def put_constraints(
         self, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
@@ -323,12 +273,12 @@ class Registry:
         Raises:
             UnknownConstraints: There is none.
         """
-        body = self._get(CONSTRAINTS_KEY, stream)
+        body = self._book.get(CONSTRAINTS_KEY, stream)
         if body is None:
             raise UnknownConstraints(
                 f"the stream {stream!r} has no constraint set; upload one (POST /v1/constraints)", stream=stream
             )
-        return _constraints(body, stream)
+        return read_constraints(body, stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last.
@@ -337,73 +287,69 @@ class Registry:
             UnknownConstraints: There is none.
         """
         last = self.constraints(stream).version
-        fields = [_version_field(stream, version) for version in range(1, last + 1)]
-        bodies = cast("list[bytes | None]", self._client.hmget(CONSTRAINT_VERSIONS_KEY, fields))
-        return [_constraints(body, stream) for body in bodies if body is not None]
+        bodies = self._book.versions(CONSTRAINT_VERSIONS_KEY, stream, last)
+        return [read_constraints(body, stream) for body in bodies]
 
     def constraint_sets(self) -> list[RegisteredConstraints]:
         """The current constraint set of every stream that has one, by name."""
-        return [_constraints(body, name) for name, body in self._all(CONSTRAINTS_KEY)]
-
-    # Storage
-
-    def _apply(
-        self, key: str, versions_key: str, field: str, change: Callable[[bytes | None], _Change | None]
-    ) -> tuple[bytes, bool]:
-        """Compute a change and commit it; again when another writer came first. None leaves the record as it is.
-
-        A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
-        where the very version that was wanted is there, the change has landed.
-        """
-        for _ in range(_ATTEMPTS):
-            current = self._get(key, field)
-            wanted = change(current)
-            if wanted is None:
-                assert current is not None, "only an existing record can stay as it is"
-                return current, False
-            version_field = _version_field(field, wanted.version)
-            arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
-            arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
-            if self._commit([key, versions_key, *self._log.keys()], arguments):
-                return wanted.record, True
-            if self._client.hget(versions_key, version_field) == wanted.record:
-                return wanted.record, True
-        raise RegistryContended(f"{field!r} keeps being changed by others; try again")
-
-    def _get(self, key: str, field: str) -> bytes | None:
-        return cast("bytes | None", self._client.hget(key, field))
-
-    def _all(self, key: str) -> list[tuple[str, bytes]]:
-        records = cast("dict[bytes, bytes]", self._client.hgetall(key))
-        return sorted((field.decode(), body) for field, body in records.items())
+        return [read_constraints(body, name) for name, body in self._book.all(CONSTRAINTS_KEY)]
 
 
-def _version_field(name: str, version: int) -> str:
-    return f"{version}@{name}"
+def _check_same_stream(running: RegisteredPattern, stream: str) -> None:
+    if running.stream != stream:
+        raise PatternOnOtherStream(
+            f"the pattern {running.name!r} is registered on the stream {running.stream!r}; delete it there first, or "
+            "give this one another name",
+            pattern=running.name,
+            stream=running.stream,
+        )
 
 
-def _declaration(body: bytes, name: str) -> StreamDeclaration:
-    fields = decode(body, f"the stream {name!r}")
-    try:
-        return StreamDeclaration.from_json(fields.get("declaration"))
-    except DeclarationError as error:
-        raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
+def _start(draft: PatternDraft, running: RegisteredPattern | None) -> Start:
+    """How a draft starts in fact: there is nothing to go on where no version sees events."""
+    if draft.start == "fresh" or running is None or running.is_paused:
+        return "fresh"
+    if running.route != draft.route:
+        raise MigrationRefused(
+            f"the pattern {draft.name!r} is matched by {_named(running.route)} so far and is to be matched by "
+            f"{_named(draft.route)}, so its partial matches cannot go on beside it; register it with 'start': 'fresh'",
+            pattern=draft.name,
+        )
+    return "migrate"
 
 
-def _pattern(body: bytes, name: str) -> RegisteredPattern:
-    return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
+def _named(route: str) -> str:
+    return f"the further key {route!r}" if route else "the correlation key"
 
 
-def _constraints(body: bytes, stream: str) -> RegisteredConstraints:
-    fields = decode(body, f"the constraint set of {stream!r}")
-    following = fields.get("following")
-    return RegisteredConstraints(
-        **{
-            **fields,
-            "notices": tuple(fields["notices"]),
-            "following": None if following is None else Following(**following),
-        }
+def _pattern_on(pattern: RegisteredPattern, start: Start) -> PatternOn:
+    return PatternOn(
+        name=pattern.name,
+        version=pattern.version,
+        text=pattern.text,
+        is_guarded=pattern.is_guarded,
+        start=start,
+        route=pattern.route,
     )
+
+
+def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause) -> Change:
+    """The change that leaves a pattern so; its route is in use while it sees events."""
+    is_seeing = pattern.is_active and not pattern.is_paused
+    return Change(
+        record=encode(**asdict(pattern)),
+        version=pattern.version,
+        stream=pattern.stream,
+        control=control,
+        route=pattern.route if is_seeing else "",
+    )
+
+
+def _active(body: bytes | None, name: str) -> RegisteredPattern:
+    pattern = None if body is None else read_pattern(body, name)
+    if pattern is None or not pattern.is_active:
+        raise _unknown_pattern(name)
+    return pattern
 
 
 def _unknown_pattern(name: str) -> UnknownPatternName:

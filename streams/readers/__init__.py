@@ -1,10 +1,22 @@
-"""Event files: JSON lines, CSV and XES, each also gzipped.
+"""Event files: JSON lines, CSV and XES, each also gzipped; row by row also Parquet.
 
 Purpose: turn a file into events in the order of time. Promises: events with equal times keep the order of the file,
 ids are unique, a damaged file is refused with its name and the place, and nothing is read beyond a stated size.
 """
 
 from streams.readers.files import read_events
+from streams.readers.one_by_one import iterate_events
 from streams.readers.options import Progress, ReaderOptions
+from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
 
-__all__ = ["Progress", "ReaderOptions", "read_events"]
+__all__ = [
+    "FILE_KINDS",
+    "Progress",
+    "RawRow",
+    "ReaderOptions",
+    "RowLayout",
+    "iterate_events",
+    "kind_of",
+    "raw_rows",
+    "read_events",
+]

@@ -77,13 +77,14 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """The events by time, ties in file order.
+        """The events by time, ties in file order; or all of them in file order, if that is asked for.
 
         Raises:
             EventFileError: Something was refused.
         """
         if self._problem_count == 0:
-            self._events.sort(key=lambda event: event.time_us)
+            if not self._options.keeps_order:
+                self._events.sort(key=lambda event: event.time_us)
             return self._events
         if self._problem_count == 1:
             message = f"{self._path}: {self._problems[0]}"

@@ -19,11 +19,13 @@ class ReaderOptions:
             ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``.
         times: ``event``: every event says when it occurred. ``file``: the order of the file counts, times in it are
             ignored, and the n-th event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
+        keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
         lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
         max_bytes: Most bytes that the file may hold, after decompression.
     """
 
     key: str | None = None
     times: Literal["event", "file"] = "event"
+    keeps_order: bool = False
     lifecycle: bool = False
     max_bytes: int = 4 * 1024**3

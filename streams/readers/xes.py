@@ -30,7 +30,7 @@ from streams.readers.options import ReaderOptions
 from streams.showing import shown
 from streams.timestamps import format_time, parse_rfc3339
 
-_NAME = "concept:name"
+CASE_NAME = "concept:name"
 _TIME = "time:timestamp"
 _TRANSITION = "lifecycle:transition"
 _TRACE_DEPTH = 2
@@ -41,7 +41,7 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trace:
+class Trace:
     """One trace as written; ``number`` counts from 1."""
 
     number: int
@@ -56,27 +56,32 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
         EventFileError: Not XES, or traces and events without what is needed.
     """
     assembly = Assembly(path, options)
-    for trace in _iterate_traces(stream, path):
-        case = trace.attributes.get(_NAME, ("", ""))[1]
+    for trace in iterate_traces(stream, path):
+        case = trace.attributes.get(CASE_NAME, ("", ""))[1]
         if not case:
-            assembly.refuse(f"trace {trace.number}", f"no {_NAME}; a trace needs one, as the name of its case")
+            assembly.refuse(f"trace {trace.number}", f"no {CASE_NAME}; a trace needs one, as the name of its case")
             continue
         for number, attributes in enumerate(trace.events, start=1):
             try:
-                assembly.take_numbered(_read_event(case, attributes, assembly, options))
+                assembly.take_numbered(read_event(case, attributes, assembly, options))
             except EventRejected as error:
                 assembly.refuse(f"trace {trace.number} ({shown(case)}), event {number}", error)
     return assembly.finish()
 
 
-def _read_event(case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions) -> Event:
+def read_event(case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions) -> Event:
+    """The event of an XES element.
+
+    Raises:
+        EventRejected: It lacks what an event needs.
+    """
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
     )
-    if not attributes.get(_NAME, ("", ""))[1]:
-        raise EventRejected(f"no {_NAME}; an event needs one, as its type", field=_NAME)
-    event_type = attributes[_NAME][1]
+    if not attributes.get(CASE_NAME, ("", ""))[1]:
+        raise EventRejected(f"no {CASE_NAME}; an event needs one, as its type", field=CASE_NAME)
+    event_type = attributes[CASE_NAME][1]
     if options.lifecycle and _TRANSITION in attributes:
         event_type = f"{event_type}+{attributes[_TRANSITION][1]}"
     key = case
@@ -90,7 +95,12 @@ def _read_event(case: str, attributes: Attributes, assembly: Assembly, options: 
     return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
 
 
-def _iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
+def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
+    """The traces of a log as written.
+
+    Raises:
+        EventFileError: It is no XES, from some place on.
+    """
     try:
         yield from _parse_traces(stream, path)
     except ParseError as error:
@@ -106,7 +116,7 @@ def _iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
         raise EventFileError(f"{path}: the XML has an unknown encoding: {error}; use UTF-8", file=str(path)) from error
 
 
-def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
+def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
     steps = iterparse(stream, ("start", "end"), forbid_dtd=True)
     root = _check_root(next(steps)[1], path)
     depth = 1
@@ -123,7 +133,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[_Trace]:
         elif depth == 1:
             if _local_name(element) == "trace":
                 traces += 1
-                yield _Trace(number=traces, attributes=_read_attributes(element), events=tuple(events))
+                yield Trace(number=traces, attributes=_read_attributes(element), events=tuple(events))
             elif _local_name(element) == "event":
                 raise EventFileError(
                     f"{path}: has events outside of traces; put every event into a trace", file=str(path)

@@ -117,12 +117,15 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
     assert b"secret" not in answer.body
 
 
-LOCAL = {  # of files, settings, workflows, the log, the matcher and the client: none comes out of a request
+LOCAL = {  # of files, feeds, settings, workflows, the log, the matcher and the client: none comes out of a request
     "CallRefused",
     "ControlRecordError",
     "DataFolderUnusable",
     "EventFileError",
+    "EventLate",
+    "FeedFolderMissing",
     "FileUnreadable",
+    "KafkaClientMissing",
     "MatchLimitReached",
     "PatternNameTaken",
     "PortInUse",
@@ -174,7 +177,7 @@ def test_every_operation_is_described(http):
 def test_every_body_has_an_example(http):
     document = http.get("/openapi.json").json()
     bodies = [operation["requestBody"] for _, _, operation in operations(http) if "requestBody" in operation]
-    assert len(bodies) == 8
+    assert len(bodies) == 11
     for body in bodies:
         for content in body["content"].values():
             name = content["schema"].get("$ref", "").rpartition("/")[2]

@@ -61,6 +61,11 @@ def commands(text):
         yield from (part.strip() for part in re.split(r"&&|\||;", line.removeprefix("$ ").partition(" #")[0]))
 
 
+def depth_of(words):
+    """How many of the words name the command: one behind the program, and one more in a group of commands."""
+    return 3 if len(words) > 2 and words[1] == "feed" else 2
+
+
 def check_commands(text):
     """Targets of make and commands of forestall exist, with the options shown."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
@@ -71,7 +76,7 @@ def check_commands(text):
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= targets, command
         elif words[0].endswith("forestall") and len(words) > 1:
-            status, help_text = run([words[0].rpartition("/")[2], words[1], "--help"], ROOT)
+            status, help_text = run([words[0].rpartition("/")[2], *words[1 : depth_of(words)], "--help"], ROOT)
             assert status == 0, f"{command}\n{help_text}"
             options = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
             assert {option for option in options if option not in help_text} == set(), command

@@ -31,7 +31,7 @@ RUNS = "PATTERN r EVENT SEQ(A a, NEXT B b [v > a.v], WITHIN 9 us NOT C) SELECT O
 
 def matcher_midway() -> Matcher:
     """Both engines hold something."""
-    matcher = Matcher(end_events=("End",))
+    matcher = Matcher(end_events=("End",), idle_timeout_us=1_000)
     matcher.add_pattern(TEXT, version=3)
     matcher.add_pattern(RUNS, version=2)
     matcher.process(events("ABA"))
@@ -42,8 +42,9 @@ def saved() -> bytes:
     return matcher_midway().dump()
 
 
-def test_state_of_the_third_format_is_still_read() -> None:
-    matcher = Matcher.load((GOLDEN / "state-v3.bin").read_bytes(), {})
+@pytest.mark.parametrize("version", [3, 4])
+def test_state_of_this_format_and_the_one_before_is_read(version: int) -> None:
+    matcher = Matcher.load((GOLDEN / f"state-v{version}.bin").read_bytes(), {})
     found = matcher.process(events("ABAC").slice(3)).matches() + matcher.finish().matches()
     assert [(match.version, match.bindings, match.start_us) for match in found] == [
         (3, {"a": ("A1",), "b": ("B2",), "c": ("C4",)}, 1)
@@ -52,7 +53,7 @@ def test_state_of_the_third_format_is_still_read() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_state_of_an_older_format_is_refused_in_words(version: int) -> None:
-    with pytest.raises(StateFormatError, match=f"has format {version}; this release reads 3"):
+    with pytest.raises(StateFormatError, match=f"has format {version}; this release reads 3 and 4"):
         Matcher.load((GOLDEN / f"state-v{version}.bin").read_bytes(), {})
 
 
@@ -76,7 +77,7 @@ def test_free_room_is_not_saved() -> None:
     [
         (lambda body: b"", "saved state has 0 bytes"),
         (lambda body: b"PK\x03\x04" + body[4:], "begins with b'PK"),
-        (lambda body: body[:4] + b"\x09\x00" + body[6:], "has format 9; this release reads 3"),
+        (lambda body: body[:4] + b"\x09\x00" + body[6:], "has format 9; this release reads 3 and 4"),
         (lambda body: body[:-1], "is damaged: its checksum does not fit"),
         (lambda body: body[:60] + b"\x00\x01\x02" + body[63:], "is damaged: its checksum does not fit"),
     ],

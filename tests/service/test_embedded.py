@@ -30,7 +30,7 @@ def test_it_is_private_and_writes_every_change_to_a_file(server, tmp_path):
     assert url.startswith("redis://127.0.0.1:")
     with connect(url) as client:
         assert client.config_get("appendonly")["appendonly"] == "yes"
-        assert client.config_get("appendfsync")["appendfsync"] == "everysec"
+        assert client.config_get("appendfsync")["appendfsync"] == "always"
         assert client.config_get("save")["save"] == ""
         assert client.config_get("bind")["bind"] == "127.0.0.1"
         assert server_folder(client) == str(tmp_path / "redis")

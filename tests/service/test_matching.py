@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
 from service.matching import SECTIONS, MatchOptions, match_document, match_events
-from streams import Event
+from streams import Event, Late
 from workflows import (
     OrderSettings,
     OrderWorkload,
@@ -272,3 +273,43 @@ def test_a_pattern_that_needs_nothing_is_never_ended() -> None:
     report = match_events(patterns, trace("BC"), constraint_set)
     assert report.ended == ()
     assert [match.pattern for match in report.matches] == ["q", "q"]
+
+
+def out_of_order(text):
+    """Events ``A3``: type and second, in the order in which they come; one key, but that of Z."""
+    return [
+        Event(id=one, type=one[0], time_us=int(one[1:]) * 1_000_000, key="z" if one[0] == "Z" else "k", data={})
+        for one in text.split()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "matches", "late"),
+    [
+        (MatchOptions(), 0, None),
+        (MatchOptions(lateness_us=2_000_000), 1, 0),
+        (MatchOptions(lateness_us=1_000_000), 1, 0),
+        (MatchOptions(lateness_us=0), 0, 1),
+        (MatchOptions(lateness_us=0, late="drop"), 0, 1),
+    ],
+)
+def test_events_are_put_in_order_as_far_as_lateness_allows(options, matches, late):
+    report = match_events(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), out_of_order("B2 A1 Z9"), options=options)
+    assert (len(report.matches), report.late, report.to_document().get("late")) == (matches, late, late)
+
+
+def test_late_events_may_be_matched_at_once():
+    events = out_of_order("Z9 A1 B12 Z30")
+    expected: list[tuple[Late, int]] = [("process", 1), ("drop", 0)]
+    for late, matches in expected:
+        options = MatchOptions(lateness_us=1_000_000, late=late)
+        report = match_events(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), events, options=options)
+        assert (len(report.matches), report.late) == (matches, 1)
+
+
+def test_idle_traces_end():
+    events = out_of_order("A1 B7 Z30")
+    options = MatchOptions(idle_timeout_us=5_000_000, is_open=True)
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b)\nPATTERN n EVENT SEQ(A a, NOT B)")
+    report = match_events(patterns, events, options=options)
+    assert [(match.pattern, match.detected_us) for match in report.matches] == [("n", 6_000_000)]

@@ -259,3 +259,70 @@ def test_private_targets_are_refused_unless_allowed(stores, server_url, clock):
     with pytest.raises(WebhookRefused, match="ALLOW_PRIVATE_TARGETS"):
         Registration(stores, settings_for(server_url), clock).register_webhook("http://127.0.0.1:1/")
     assert stores.webhooks.all() == []
+
+
+SHOP = StreamDeclaration(
+    name="shop", key="data.order", keys={"customer": "data.customer_id", "place": "data.where.city"}, end_events=("Z",)
+)
+
+
+@pytest.fixture
+def shop(stores, settings, clock):
+    registration = Registration(stores, settings, clock)
+    registration.declare_stream(SHOP)
+    return registration
+
+
+@pytest.mark.parametrize(
+    ("keys", "route"),
+    [
+        ("", ""),
+        (" WHERE [key]", ""),
+        (" WHERE [order, customer_id]", ""),
+        (" WHERE [region, order]", ""),
+        (" WHERE [customer_id]", "customer"),
+        (" WHERE [data.customer_id]", "customer"),
+        (" WHERE [customer]", "customer"),
+        (" WHERE [region, customer]", "customer"),
+        (" WHERE [where.city]", "place"),
+        (" WHERE [place, customer]", "place"),
+    ],
+)
+def test_the_keys_of_a_pattern_decide_its_route(shop, keys, route):
+    assert shop.register_pattern("shop", f"PATTERN p EVENT SEQ(A a, B b){keys}").pattern.route == route
+
+
+def test_a_key_that_is_not_declared_is_refused_with_what_may_be_named(shop):
+    with pytest.raises(KeyMismatch, match=r"\[customer_id\] for those of customer, \[where\.city\] for those of place"):
+        shop.register_pattern("shop", "PATTERN p EVENT A a WHERE [region]")
+
+
+def test_constraints_say_nothing_of_a_further_key(shop):
+    shop.upload_constraints("shop", {"exclusive": [["A", "B"]]})
+    with pytest.raises(UnsatisfiablePattern):
+        shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b)")
+    report = shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id]")
+    assert report.warnings[-1].startswith("it is matched by the further key customer (data.customer_id)")
+    assert not any("can never match" in warning for warning in report.warnings)
+    assert shop.constraints("shop").warnings == ()
+    report, found = shop.pattern("p")
+    assert (found.conditions, report.pattern.route) == ((), "customer")
+
+
+def test_traces_of_a_further_key_have_no_end(shop):
+    text = "PATTERN p EVENT SEQ(A a, NOT B)"
+    shop.register_pattern("shop", text)
+    with pytest.raises(PatternRefused, match="WITHIN"):
+        shop.register_pattern("shop", f"{text} WHERE [customer]")
+
+
+def test_the_name_of_a_further_key_is_an_attribute_elsewhere(shop):
+    warnings = shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [key, customer]").warnings
+    assert any("the further key customer is written customer_id there" in warning for warning in warnings)
+
+
+def test_a_pattern_is_paused_and_resumed(shop):
+    shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer]")
+    paused = shop.pause_pattern("p")
+    assert (paused.pattern.is_paused, paused.is_new, paused.parsed.name) == (True, True, "p")
+    assert shop.resume_pattern("p").pattern.is_paused is False

@@ -31,6 +31,21 @@ def test_groups_are_joined_by_two_underscores(monkeypatch):
     assert settings.limits.max_batch_events == 7
 
 
+def test_what_may_wait_and_what_a_micro_batch_takes_is_bounded(monkeypatch):
+    settings = load_settings()
+    assert (settings.limits.max_backlog_events, settings.limits.max_log_bytes) == (5_000_000, 4 * 1024**3)
+    assert (settings.batch.max_entries, settings.batch.max_bytes) == (64, 4_000_000)
+    monkeypatch.setenv("FORESTALL_LIMITS__MAX_BACKLOG_EVENTS", "100")
+    monkeypatch.setenv("FORESTALL_BATCH__MAX_ENTRIES", "8")
+    assert load_settings().limits.max_backlog_events == 100
+    assert load_settings().batch.max_entries == 8
+    for name in ("FORESTALL_LIMITS__MAX_LOG_BYTES", "FORESTALL_BATCH__MAX_BYTES"):
+        monkeypatch.setenv(name, "0")
+        with pytest.raises(SettingsInvalid, match=name):
+            load_settings()
+        monkeypatch.delenv(name)
+
+
 def test_every_fault_is_told_by_its_variable(monkeypatch):
     monkeypatch.setenv("FORESTALL_API_PORT", "http")
     monkeypatch.setenv("FORESTALL_WEBHOOKS__ATTEMPTS", "0")

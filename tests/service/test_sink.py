@@ -67,3 +67,20 @@ def test_nothing_needs_no_redis(stores, clock, client):
     client.close()
     AlertSink(stores, clock)([], 1)
     assert stores.alerts.page().alerts == []
+
+
+def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
+    told = OutputRow(
+        kind=RowKind.STATS,
+        stream="",
+        id="x",
+        body=orjson.dumps({"shard": 1, "entries": 1, "bytes": 2, "state_bytes": 3, "streams": {}}),
+        position="4-0",
+        shard=1,
+    )
+    for _ in range(2):
+        AlertSink(stores, clock)([told, ROWS[0]], 5)
+    (report,) = stores.pipeline_status.shards()
+    assert (report.shard, report.position, report.state_bytes) == (1, "4-0", 3)
+    assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1"]
+    assert stores.alerts.counts() == {("s", "p"): 1}

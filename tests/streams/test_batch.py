@@ -84,3 +84,16 @@ def test_an_unknown_version_is_refused_with_what_was_found() -> None:
 def test_damaged_bytes_are_refused(body: bytes) -> None:
     with pytest.raises(BatchFormatError):
         EventBatch.from_bytes(body)
+
+
+def test_a_batch_is_keyed_by_texts_and_integers_of_an_attribute() -> None:
+    values = ["c1", 7, "", None, True, 1.5, {"x": 1}, ["c1"], "c1"]
+    events = [
+        Event(id=f"e{n}", type="A", time_us=n, key="k", data={"who": {"id": value}}) for n, value in enumerate(values)
+    ]
+    events.append(Event(id="none", type="A", time_us=0, key="k", data={"who": 3}))
+    keyed = EventBatch.from_events(events).keyed_by(("who", "id"))
+    assert [(event.id, event.key) for event in keyed.to_events()] == [("e0", "c1"), ("e1", "7"), ("e8", "c1")]
+    assert keyed.key_hashes.tolist() == [key_hash(key) for key in ("c1", "7", "c1")]
+    assert EventBatch.from_bytes(keyed.to_bytes()).to_events() == keyed.to_events()
+    assert len(EventBatch.from_events(events).keyed_by(("nowhere",))) == 0

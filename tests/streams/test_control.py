@@ -13,7 +13,11 @@ from streams.control import (
     ControlRecord,
     PatternOff,
     PatternOn,
+    PatternPause,
+    Punctuation,
     StreamOn,
+    Tick,
+    TraceEnd,
     decode_control,
     encode_control,
 )
@@ -31,6 +35,10 @@ RECORDS = [
     ),
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
+    PatternPause("p"),
+    Tick(time_us=1_767_225_600_000_000, cause="clock"),
+    TraceEnd(key="o-1", time_us=1_767_225_600_000_000),
+    Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
 ]
 GOLDEN = Path(__file__).parent / "golden"
@@ -58,6 +66,20 @@ def test_a_pattern_that_constraints_do_not_end_says_so_and_others_say_nothing() 
     assert "constraints" not in orjson.loads(encode_control(PatternOn(name="p", version=3, text="x")))
 
 
+def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing() -> None:
+    record = PatternOn(name="p", version=3, text="PATTERN p EVENT A a", start="migrate", route="customer")
+    body = encode_control(record)
+    assert (orjson.loads(body)["start"], orjson.loads(body)["route"]) == ("migrate", "customer")
+    assert decode_control(RecordKind.PATTERN_ON, body) == record
+    plain = orjson.loads(encode_control(PatternOn(name="p", version=3, text="x")))
+    assert {"start", "route"}.isdisjoint(plain)
+
+
+@pytest.mark.parametrize("record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5)])
+def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
+    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+
+
 def test_every_kind_but_events_has_a_record_and_a_golden_file() -> None:
     assert {*KINDS.values(), RecordKind.EVENTS} == set(RecordKind)
     assert {path.name for path in GOLDEN.glob("*.json")} == {f"{kind.value}-v1.json" for kind in KINDS.values()}
@@ -82,6 +104,18 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
             {"format": 1, "name": "p", "version": 1, "text": "x", "constraints": ["off"]},
             "'on' or 'off' is wanted",
         ),
+        (
+            RecordKind.PATTERN_ON,
+            {"format": 1, "name": "p", "version": 1, "text": "x", "start": "soon"},
+            "'fresh' or 'migrate' is wanted",
+        ),
+        (RecordKind.PATTERN_ON, {"format": 1, "name": "p", "version": 1, "text": "x", "route": ""}, "route is ''"),
+        (RecordKind.TICK, {"format": 1, "cause": "events"}, "time is None"),
+        (RecordKind.TICK, {"format": 1, "time": 2**62, "cause": "events"}, "in the years 1 to 9999"),
+        (RecordKind.TICK, {"format": 1, "time": 5, "cause": "moon"}, "'events' or 'clock' is wanted"),
+        (RecordKind.TRACE_END, {"format": 1, "time": 5}, "key is None"),
+        (RecordKind.TRACE_END, {"format": 1, "key": "k", "time": "now"}, "time is 'now'"),
+        (RecordKind.PUNCTUATION, {"format": 1, "before": None}, "neither a time before nor a key"),
         (RecordKind.CONSTRAINTS_ON, {"format": 1, "name": "c", "version": 1}, "document is not a JSON object"),
         (
             RecordKind.CONSTRAINTS_ON,

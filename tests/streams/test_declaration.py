@@ -25,17 +25,41 @@ def test_names_are_taken(name: str) -> None:
         *(({"key": path}, "key") for path in ("", "a..b", ".a", "a.")),
         *(({"mapping": FieldMapping(**{name: "a..b"})}, "mapping") for name in ("id", "type", "time", "data")),
         ({"event_types": ("A",), "end_events": ("A", "B")}, "end_events"),
+        *(({"keys": {name: "data.x"}}, "keys") for name in ("", "a.b", "7", "a-b", "key", "order")),
+        *(({"keys": {"customer": path}}, "keys") for path in ("", "a..b", "data.order", "order")),
+        ({"keys": {"a": "data.x", "b": "x"}}, "keys"),
+        ({"keys": {"a": "data.b", "b": "data.x"}}, "keys"),
     ],
 )
 def test_contradictions_are_refused(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(DeclarationError) as caught:
-        StreamDeclaration(**{"name": "orders", **changes})
+        StreamDeclaration(**{"name": "orders", "key": "data.order", **changes})
     assert caught.value.details["field"] == field
 
 
 def test_a_malformed_path_is_told_with_what_is_right() -> None:
     with pytest.raises(DeclarationError, match=r"'a\.\.b' of the correlation key .* such as data\.order\.id"):
         StreamDeclaration(name="orders", key="a..b")
+
+
+def test_a_further_key_may_be_called_by_name_and_by_path() -> None:
+    keys = {"customer": "data.customer.id", "place": "place"}
+    declaration = StreamDeclaration(name="orders", keys=keys)
+    assert declaration.route_paths("customer") == (("customer",), ("customer", "id"), ("data", "customer", "id"))
+    assert declaration.route_paths("place") == (("place",),)
+    assert (declaration.attribute_of("customer"), declaration.attribute_of("place")) == (("customer", "id"), ("place",))
+    with pytest.raises(DeclarationError, match="declared are: customer, place"):
+        declaration.route_paths("region")
+
+
+@pytest.mark.parametrize("keys", [[], {"a": 1}, "a"])
+def test_further_keys_are_paths_by_name(keys: Any) -> None:
+    with pytest.raises(DeclarationError, match="a JSON object of paths by name"):
+        StreamDeclaration.from_json({"name": "orders", "keys": keys})
+
+
+def test_a_stream_without_further_keys_is_stored_as_before() -> None:
+    assert "keys" not in StreamDeclaration(name="orders").to_json()
 
 
 def test_end_events_need_no_declared_types() -> None:
@@ -52,6 +76,7 @@ def test_end_events_need_no_declared_types() -> None:
             event_types=("A", "Z"),
             end_events=("Z",),
             ties="simultaneous",
+            keys={"customer": "data.customer_id", "place": "where"},
             mapping=FieldMapping(id="nr", type="what", time="at", data=None),
         ),
     ],

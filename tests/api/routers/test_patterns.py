@@ -26,6 +26,8 @@ def test_a_pattern_is_registered_and_shown(orders):
         "version": 1,
         "text": TEXT,
         "constraints": "on",
+        "state": "active",
+        "route": None,
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],
@@ -203,3 +205,40 @@ def test_malformed_json_is_told_with_its_place(orders, check_problem):
 def test_json_must_say_that_it_is_json(orders, check_problem):
     answer = orders.post("/v1/patterns", content="{}", headers={"content-type": "text/plain"})
     check_problem(answer, 415, "unsupported-media-type")
+
+
+def test_a_pattern_is_paused_and_resumed(orders):
+    register(orders)
+    paused = orders.post("/v1/patterns/p/pause")
+    assert (paused.status_code, paused.json()["state"], paused.json()["version"]) == (200, "paused", 1)
+    assert orders.post("/v1/patterns/p/pause").json() == paused.json()
+    assert orders.get("/v1/patterns/p").json()["state"] == "paused"
+    assert [one["state"] for one in orders.get("/v1/patterns").json()["items"]] == ["paused"]
+    again = register(orders)
+    assert (again.status_code, again.json()["state"]) == (200, "paused")
+    resumed = orders.post("/v1/patterns/p/resume")
+    assert (resumed.json()["state"], resumed.json()["version"]) == ("active", 1)
+
+
+def test_only_a_known_pattern_is_paused(orders, check_problem):
+    for action in ("pause", "resume"):
+        check_problem(orders.post(f"/v1/patterns/p/{action}"), 404, "unknown-pattern")
+
+
+def test_a_version_may_migrate(orders, stores):
+    register(orders)
+    answer = orders.post("/v1/patterns", json={"stream": "orders", "text": f"{TEXT} WITHIN 1 h", "start": "migrate"})
+    assert (answer.status_code, answer.json()["version"]) == (201, 2)
+    assert b'"start":"migrate"' in list(stores.log.read_range(0))[-1].body
+
+
+def test_a_pattern_is_matched_by_a_further_key(http, check_problem):
+    shop = {"name": "shop", "key": "data.order", "keys": {"customer": "data.customer_id"}}
+    assert http.post("/v1/streams", json=shop).json()["keys"] == {"customer": "data.customer_id"}
+    answer = register(http, f"{TEXT} WHERE [customer_id]", "shop")
+    assert (answer.status_code, answer.json()["route"]) == (201, "customer")
+    assert "whose traces have no end and no constraints" in answer.json()["warnings"][-1]
+    body = check_problem(register(http, "PATTERN q EVENT A a WHERE [region]", "shop"), 400, "pattern-key")
+    assert "[customer_id] for those of customer" in body["detail"]
+    moved = {"stream": "shop", "text": TEXT, "start": "migrate"}
+    check_problem(http.post("/v1/patterns", json=moved), 409, "migration-refused")

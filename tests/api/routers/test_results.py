@@ -5,9 +5,11 @@ import pytest
 
 from pipeline import ShardState
 from pipeline.testing import Step, event, log_of
-from service import AlertSink
+from service import AlertSink, Intake, Limits
+from service.intake import FeedPart, Unreadable
+from service.stores import FeedMark, FeedStep
 from service.testing import SinkRow
-from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
 
 pytestmark = pytest.mark.redis
 
@@ -162,3 +164,15 @@ def test_entries_that_the_pipeline_cannot_read_are_dead_letters(found):
     (letter,) = shown["items"]
     assert (letter["position"], letter["shard"], letter["kind"], letter["index"]) == ("9-0", 0, "events", None)
     assert shown["counts"] == [{"stream": "orders", "code": "batch-format", "count": 1}]
+
+
+def test_a_dead_letter_of_a_feed_shows_where_it_comes_from(orders, stores):
+    mark = FeedMark(checkpoint="c")
+    stores.feeds.begin("f", mark)
+    step = FeedStep(feed="f", before=mark, after=FeedMark(checkpoint="c", batch=1))
+    part = FeedPart(step=step, origins=[{"file": "a.csv", "row": 3}])
+    intake = Intake(stores.log, stores.registry, Limits(), SystemClock())
+    intake.ingest("orders", [Unreadable(detail="4 values for 3 columns", text="1,2,3,4")], part=part)
+    (letter,) = orders.get("/v1/dead-letters").json()["items"]
+    assert (letter["origin"], letter["reason"]) == ({"file": "a.csv", "row": 3}, "4 values for 3 columns")
+    assert letter["event"] == "1,2,3,4"

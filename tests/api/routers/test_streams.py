@@ -5,9 +5,14 @@ pytestmark = pytest.mark.redis
 ORDERS = {
     "name": "orders",
     "key": "data.id",
+    "keys": {"customer": "data.customer_id"},
     "event_types": ["A", "Z"],
     "end_events": ["Z"],
     "ties": "simultaneous",
+    "lateness": None,
+    "late": "dead_letter",
+    "idle_timeout": None,
+    "quiet_after": None,
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
 }
 
@@ -47,3 +52,9 @@ def test_a_declaration_that_contradicts_itself_is_refused(http, check_problem, c
 @pytest.mark.parametrize("body", [{}, {"name": 3}, {"name": "s", "colour": "red"}, {"name": "s", "ties": "no"}, []])
 def test_a_body_of_another_shape_is_a_422(http, check_problem, body):
     assert check_problem(http.post("/v1/streams", json=body), 422, "wrong-shape")["errors"]
+
+
+def test_a_further_key_that_means_two_things_is_refused(http, check_problem):
+    body = {"name": "orders", "key": "data.id", "keys": {"id": "data.other"}}
+    problem = check_problem(http.post("/v1/streams", json=body), 400, "stream-declaration")
+    assert problem["field"] == "keys"

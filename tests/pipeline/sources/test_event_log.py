@@ -8,7 +8,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
-from pipeline.sources.event_log import EventLogOptions, EventLogReader, EventLogSource, ShardRanges
+from pipeline.snapshots import FolderSnapshots, SnapshotIndex
+from pipeline.sources.event_log import EventLogReader, EventLogSource, ShardRanges
+from pipeline.sources.options import EventLogOptions
 from pipeline.testing import event, log_of
 from streams import PatternOff, log_key
 
@@ -52,7 +54,15 @@ def test_every_entry_is_read_once_and_in_order(server, ten_entries):
     rows = read_all(reader, start, end)
     for shard, entries in ten_entries.items():
         assert [row for row in rows if row["shard"] == shard] == [
-            {"shard": shard, "position": e.position, "kind": e.kind.value, "stream": e.stream, "body": e.body}
+            {
+                "shard": shard,
+                "after": "0-0",
+                "position": e.position,
+                "kind": e.kind.value,
+                "stream": e.stream,
+                "route": "",
+                "body": e.body,
+            }
             for e in entries
         ]
 
@@ -118,20 +128,52 @@ def test_waiting_ends_with_the_first_news(server):
     late.join()
 
 
-def test_commit_trims_only_behind_the_offset(server, ten_entries):
-    reader = reader_of(server, retain_entries=0)
-    reader.commit({"0": "1-3", "1": "0-0"})
+class Saved:
+    """Says that shards were saved."""
+
+    def __init__(self, folder, client):
+        self.store = FolderSnapshots(folder, is_durable=True)
+        self.index = SnapshotIndex(client)
+
+    def __call__(self, shard, position):
+        self.store.write(shard, position, b"state")
+        self.index.enter(shard, position, 5)
+
+
+@pytest.fixture
+def saved(server, tmp_path):
+    return Saved(tmp_path, server.client)
+
+
+def test_commit_trims_only_behind_a_snapshot_behind_the_offset(server, ten_entries, saved, tmp_path):
+    reader = reader_of(server, retain_entries=0, snapshots=str(tmp_path))
+    reader.commit({"0": "1-5", "1": "1-5"})
+    assert server.client.xlen(log_key(0)) == 5
+    saved(0, "1-3")
+    saved(0, "1-5")
+    saved(1, "1-4")
+    reader.commit({"0": "1-4", "1": "1-3"})
     left = [position.decode() for position, _ in server.client.xrange(log_key(0))]
     assert left[-3:] == ["1-3", "1-4", "1-5"]
     assert server.client.xlen(log_key(1)) == 5
 
 
-def test_commit_keeps_what_replays_want(server):
+def test_commit_keeps_the_newest_committed_snapshot_and_those_after_it(server, ten_entries, saved, tmp_path):
+    for position in ("1-1", "1-2", "1-4"):
+        saved(0, position)
+    reader_of(server, snapshots=str(tmp_path)).commit({"0": "1-3", "1": "0-0"})
+    assert saved.index.positions(0) == ["1-2", "1-4"]
+    assert [saved.store.read(0, f"1-{number}") is None for number in (1, 2, 4)] == [True, False, False]
+
+
+def test_commit_keeps_what_replays_want(server, saved, tmp_path):
     big = event(1, "A", note="x" * 5_000)
     server.append(log_of([[big]] * 50))
-    reader = reader_of(server, shards=1, retain_entries=20)
+    reader = reader_of(server, shards=1, retain_entries=20, snapshots=str(tmp_path))
+    saved(0, "1-40")
     reader.commit({"0": "1-40"})
     assert server.client.xlen(log_key(0)) == 20
+    saved(0, "1-50")
     reader.commit({"0": "1-50"})
     assert server.client.xlen(log_key(0)) == 20
 
@@ -162,11 +204,11 @@ def test_lost_entries_are_an_error_not_a_gap(server, ten_entries):
 
 
 def test_a_commit_that_gets_no_answer_is_an_error_to_try_again(server, ten_entries, monkeypatch):
-    def time_out(self, raise_on_error=True):
+    def time_out(self, name):
         raise redis.TimeoutError("too late")
 
     reader = reader_of(server)
-    monkeypatch.setattr(redis.client.Pipeline, "execute", time_out)
+    monkeypatch.setattr(redis.Redis, "xlen", time_out)
     with pytest.raises(LogUnreachable, match="too late"):
         reader.commit({"0": "1-5", "1": "1-5"})
 

@@ -180,3 +180,19 @@ def test_the_command_does_not_wait_for_frameworks() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert {"nfa", "service.matching"} <= set(done.stdout.split())
     assert not {"pyspark", "pandas", "fastapi", "uvicorn"} & set(done.stdout.split())
+
+
+def test_lateness_and_idle_timeouts_mean_what_they_mean_in_a_stream(call, tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("PATTERN p EVENT SEQ(A a, B b)\nPATTERN n EVENT SEQ(A a, NOT B)")
+    lines = [
+        {"id": name, "type": name[0], "time": f"2026-01-01T09:00:{name[1:]}Z", "key": "m" if name == "X30" else "k"}
+        for name in ("B02", "A01", "X30", "A03", "A29")
+    ]
+    (tmp_path / "e.jsonl").write_text("\n".join(orjson.dumps(line).decode() for line in lines))
+    arguments = ["match", "--pattern", str(tmp_path / "p.txt"), "--events", str(tmp_path / "e.jsonl"), "--open"]
+    status, out, _ = call(*arguments, "--lateness", "5", "--idle-timeout", "10")
+    assert (status, "a=A01  b=B02" in out, "1 events were late" in out) == (0, True, True)
+    _, out, _ = call(*arguments, "--lateness", "0", "--late", "process", "--idle-timeout", "10", "--output", "json")
+    assert orjson.loads(out)["late"] == 3
+    status, _, err = call(*arguments, "--late", "drop", "--idle-timeout", "10")
+    assert (status, "without lateness no event is ever late" in err) == (2, True)

@@ -42,6 +42,12 @@ def test_an_alert_is_kept_once(alerts, stores):
     assert stores.deliveries.queued() == 3
 
 
+def test_alerts_are_counted_once_by_stream_and_pattern(alerts):
+    alerts.append([alert(1), alert(2, pattern="q"), alert(3, stream="payments")], [], 0)
+    alerts.append([alert(1), alert(4)], [], 0)
+    assert alerts.counts() == {("orders", "p"): 2, ("orders", "q"): 1, ("payments", "p"): 1}
+
+
 def test_an_alert_is_queued_for_every_webhook_that_wants_it(alerts, stores):
     hooks = [
         webhook("all"),

@@ -1,10 +1,11 @@
 import socket
 
 import pytest
+from redis.exceptions import ResponseError
 
 from service import build_stores
-from service.errors import StoreUnavailable
-from service.stores import connect, is_answering, server_folder
+from service.errors import StoreFull, StoreUnavailable
+from service.stores import EventLog, connect, is_answering, server_folder
 
 pytestmark = pytest.mark.redis
 
@@ -36,13 +37,38 @@ def test_a_url_that_cannot_be_read_is_told():
         connect("http://example.org")
 
 
-def test_a_full_server_is_an_outage_too(client):
+def test_a_full_server_is_an_outage_that_says_what_to_do(client, stores):
+    stores.log.shards()
     client.config_set("maxmemory", "1")
     try:
-        with pytest.raises(StoreUnavailable, match="SET"):
-            client.set("x", "y")
+        for write in (
+            lambda: client.set("x", "y"),
+            lambda: stores.heartbeat.beat(1),
+            lambda: EventLog(client, 3).shards(),
+        ):
+            with pytest.raises(StoreFull, match="raise maxmemory") as caught:
+                write()
+            assert isinstance(caught.value, StoreUnavailable)
+            assert caught.value.code == "store-full"
     finally:
         client.config_set("maxmemory", "0")
+
+
+def test_a_full_server_of_an_earlier_version_is_told_by_its_words(client, monkeypatch):
+    def fail(*_, **__):
+        raise ResponseError(
+            "Error running script: @user_script:1: -OOM command not allowed when used memory > 'maxmemory'"
+        )
+
+    monkeypatch.setattr("redis.Redis.execute_command", fail)
+    with pytest.raises(StoreFull):
+        client.get("x")
+
+
+def test_another_refusal_of_the_server_is_a_bug(client):
+    client.set("x", "text")
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        client.hget("x", "field")
 
 
 def test_a_server_that_answers(client):

@@ -1,9 +1,10 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from service.errors import RecordFormatError
-from service.stores import DeadLetter, EventLog, Submission
+from service.errors import RecordFormatError, RegistryContended
+from service.stores import DeadLetter, EventLog, PatternDraft, Submission
 from service.stores.event_log import LAYOUT_KEY
 from streams import (
     ConstraintsOn,
@@ -27,7 +28,7 @@ def events(count, keys=7):
     return [Event(id=f"e{n}", type="A", time_us=n // 3, key=f"k{n % keys}") for n in range(count)]
 
 
-def submission(batch, *, key=None, token="t", dead_letters=(), fingerprint="f"):
+def submission(batch, *, key=None, token="t", dead_letters=(), fingerprint="f", keys=None):
     return Submission(
         stream="orders",
         batch=EventBatch.from_events(batch),
@@ -36,6 +37,7 @@ def submission(batch, *, key=None, token="t", dead_letters=(), fingerprint="f"):
         fingerprint=fingerprint,
         token=token,
         idempotency_key=key,
+        keys=keys or {},
     )
 
 
@@ -110,6 +112,13 @@ def test_the_number_of_shards_is_settled_once(client):
     assert EventLog(client, 8).keys() == [log_key(0), log_key(1), log_key(2)]
 
 
+def test_a_log_is_told_from_others_for_good(client):
+    identity = EventLog(client, 3).identity()
+    assert EventLog(client, 3).identity() == identity
+    client.delete(LAYOUT_KEY)
+    assert EventLog(client, 3).identity() != identity
+
+
 def test_an_unknown_format_of_the_log_is_refused(client):
     client.hset(LAYOUT_KEY, mapping={"format": 2, "shards": 3})
     with pytest.raises(RecordFormatError, match="format 2"):
@@ -130,7 +139,7 @@ def test_the_pipeline_reads_every_control_record(stores):
     declaration = StreamDeclaration(name="orders", key="data.id", event_types=("A", "Z"), end_events=("Z",))
     document = {"constraints": [{"prior": ["A", "Z"]}], "end": ["Z"]}
     stores.registry.declare_stream(declaration)
-    stores.registry.put_pattern("orders", "p", "PATTERN p EVENT A a", 1)
+    stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)
     stores.registry.put_constraints("orders", document, (), 2)
     stores.registry.remove_pattern("p")
     expected = [
@@ -144,3 +153,107 @@ def test_the_pipeline_reads_every_control_record(stores):
         assert [decode_control(entry.kind, entry.body) for entry in entries] == expected
         assert {entry.stream for entry in entries} == {"orders"}
         assert entries[0].kind is RecordKind.STREAM_ON
+
+
+KEYS = {"customer": ("customer_id",), "place": ("where", "city")}
+
+
+def sold(count):
+    data = [{"customer_id": f"c{n % 3}", "where": {"city": n % 2}} if n % 5 else {} for n in range(count)]
+    return [Event(id=f"e{n}", type="A", time_us=n, key=f"k{n % 7}", data=data[n]) for n in range(count)]
+
+
+def routed(log):
+    """What was appended: by route and shard, the ids of the events."""
+    found: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    for shard in range(log.shards()):
+        for entry in log.read_range(shard):
+            if entry.kind == RecordKind.EVENTS:
+                ids = [(event.key, event.id) for event in EventBatch.from_bytes(entry.body).to_events()]
+                found.setdefault((entry.route, shard), []).extend(ids)
+    return found
+
+
+def use(stores, name, route):
+    stores.registry.put_pattern("orders", PatternDraft(name=name, text="PATTERN p EVENT A a", route=route), 1)
+
+
+def test_events_are_appended_once_per_key_in_use(stores):
+    posted = sold(20)
+    use(stores, "p", "customer")
+    stores.log.append_events(submission(posted, keys=KEYS))
+    found = routed(stores.log)
+    assert {route for route, _ in found} == {"", "customer"}
+    for (route, shard), pairs in found.items():
+        assert all(shard_of(key_hash(key), 3) == shard for key, _ in pairs)
+        assert not route or {key for key, _ in pairs} <= {"c0", "c1", "c2"}
+    customers = sorted(name for (route, _), pairs in found.items() if route for _, name in pairs)
+    assert customers == sorted(event.id for event in posted if event.data)
+
+
+def test_a_key_that_comes_into_use_meanwhile_is_not_missed(stores):
+    stores.log.append_events(submission(sold(4), keys=KEYS, token="a"))
+    use(stores, "p", "customer")
+    stores.log.append_events(submission(sold(4), keys=KEYS, token="b"))
+    use(stores, "q", "place")
+    stores.log.append_events(submission(sold(4), keys=KEYS, token="c"))
+    stores.registry.remove_pattern("p")
+    stores.log.append_events(submission(sold(4), keys=KEYS, token="d"))
+    counts = dict.fromkeys(("", "customer", "place"), 0)
+    for (route, _), pairs in routed(stores.log).items():
+        counts[route] += len(pairs)
+    assert counts == {"": 16, "customer": 6, "place": 6}
+
+
+def test_a_race_of_a_pattern_and_events_leaves_no_gap(stores):
+    """Behind the control record every event is on the route, and before it none."""
+
+    def send(number):
+        renamed = [replace(event, id=f"{number}-{event.id}") for event in sold(9)]
+        stores.log.append_events(submission(renamed, keys=KEYS, token=f"t{number}"))
+
+    with ThreadPoolExecutor(4) as pool:
+        sending = [pool.submit(send, number) for number in range(40)]
+        for number in range(1, 9):
+            if number % 2:
+                use(stores, "p", "customer")
+            else:
+                stores.registry.remove_pattern("p")
+        for one in sending:
+            one.result()
+    wanted, found = [], []
+    for shard in range(3):
+        is_used = False
+        for entry in stores.log.read_range(shard):
+            if entry.kind != RecordKind.EVENTS:
+                is_used = entry.kind == RecordKind.PATTERN_ON
+                continue
+            events = EventBatch.from_bytes(entry.body).to_events()
+            assert is_used or not entry.route
+            if entry.route:
+                found += [event.id for event in events]
+            elif is_used:
+                wanted += [event.id for event in events if event.data]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_routes_that_keep_changing_are_told(stores):
+    append = stores.log._append_events
+    names = iter("abcdefghijklmnopqrstuvwxyz")
+
+    def restless(keys, args):
+        use(stores, "p", next(names))
+        return append(keys, args)
+
+    stores.log._append_events = restless
+    keys = {name: (name,) for name in "abcdefghijklmnopqrstuvwxyz"}
+    with pytest.raises(RegistryContended) as caught:
+        stores.log.append_events(submission(sold(2), keys=keys))
+    assert caught.value.is_retryable
+    assert routed(stores.log) == {}
+
+
+def test_a_key_that_the_declaration_does_not_have_is_told(stores):
+    use(stores, "p", "region")
+    with pytest.raises(RecordFormatError, match="use the further keys region"):
+        stores.log.append_events(submission(sold(2), keys=KEYS))

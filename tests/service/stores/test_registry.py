@@ -2,6 +2,7 @@ import orjson
 import pytest
 
 from service.errors import (
+    MigrationRefused,
     PatternOnOtherStream,
     RecordFormatError,
     RegistryContended,
@@ -10,8 +11,10 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
-from service.stores import Registry
+from service.stores import PatternDraft, Registry
+from service.stores.record_book import RecordBook
 from service.stores.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY, STREAMS_KEY
+from service.stores.routes import ROUTES_KEY
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -25,6 +28,10 @@ ORDERS = StreamDeclaration(
 @pytest.fixture
 def registry(stores):
     return stores.registry
+
+
+def draft(text=TEXT, name="p", **more):
+    return PatternDraft(name=name, text=text, **more)
 
 
 def controls(stores):
@@ -56,9 +63,9 @@ def test_an_unknown_stream_is_named(registry):
 
 
 def test_another_text_is_the_next_version_and_the_same_is_none(registry, stores):
-    first, is_first_new = registry.put_pattern("orders", "p", TEXT, 1)
-    same, is_same_new = registry.put_pattern("orders", "p", TEXT, 2)
-    other, is_other_new = registry.put_pattern("orders", "p", TEXT + " [x > 1]", 3)
+    first, is_first_new = registry.put_pattern("orders", draft(TEXT), 1)
+    same, is_same_new = registry.put_pattern("orders", draft(TEXT), 2)
+    other, is_other_new = registry.put_pattern("orders", draft(TEXT + " [x > 1]"), 3)
     assert (first.version, is_first_new) == (1, True)
     assert (same, is_same_new) == (first, False)
     assert (other.version, other.registered_us, is_other_new) == (2, 3, True)
@@ -66,22 +73,22 @@ def test_another_text_is_the_next_version_and_the_same_is_none(registry, stores)
 
 
 def test_whether_constraints_count_is_a_matter_of_the_version(registry, stores):
-    registry.put_pattern("orders", "p", TEXT, 1)
-    off, is_off_new = registry.put_pattern("orders", "p", TEXT, 2, is_guarded=False)
+    registry.put_pattern("orders", draft(TEXT), 1)
+    off, is_off_new = registry.put_pattern("orders", draft(TEXT, is_guarded=False), 2)
     assert (off.version, off.is_guarded, is_off_new) == (2, False, True)
-    assert registry.put_pattern("orders", "p", TEXT, 3, is_guarded=False) == (off, False)
+    assert registry.put_pattern("orders", draft(TEXT, is_guarded=False), 3) == (off, False)
     assert registry.pattern("p") == off
     controls = [decode_control(entry.kind, entry.body) for entry in stores.log.read_range(0)]
     assert [control.is_guarded for control in controls if isinstance(control, PatternOn)] == [True, False]
 
 
 def test_versions_go_on_after_a_pattern_was_deleted(registry, stores):
-    registry.put_pattern("orders", "p", TEXT, 1)
+    registry.put_pattern("orders", draft(TEXT), 1)
     registry.remove_pattern("p")
     assert registry.patterns() == []
     with pytest.raises(UnknownPatternName, match="'p'"):
         registry.pattern("p")
-    again, is_new = registry.put_pattern("payments", "p", TEXT, 2)
+    again, is_new = registry.put_pattern("payments", draft(TEXT), 2)
     assert (again.version, again.stream, is_new) == (2, "payments", True)
     assert controls(stores) == ["pattern-on", "pattern-off", "pattern-on"]
 
@@ -93,14 +100,14 @@ def test_only_what_is_there_can_be_deleted(registry, stores):
 
 
 def test_a_name_belongs_to_one_stream(registry):
-    registry.put_pattern("orders", "p", TEXT, 1)
+    registry.put_pattern("orders", draft(TEXT), 1)
     with pytest.raises(PatternOnOtherStream, match="'orders'"):
-        registry.put_pattern("payments", "p", TEXT, 2)
+        registry.put_pattern("payments", draft(TEXT), 2)
 
 
 def test_patterns_are_listed_by_name_and_by_stream(registry):
     for stream, name in [("orders", "b"), ("payments", "c"), ("orders", "a")]:
-        registry.put_pattern(stream, name, TEXT, 1)
+        registry.put_pattern(stream, draft(TEXT, name=name), 1)
     assert [pattern.name for pattern in registry.patterns()] == ["a", "b", "c"]
     assert [pattern.name for pattern in registry.patterns("orders")] == ["a", "b"]
 
@@ -145,17 +152,19 @@ def test_records_of_unknown_form_are_refused(registry, client, body):
 def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores):
     """Another writer comes between reading and writing."""
 
-    class Interrupted(Registry):
+    class Interrupted(RecordBook):
         rounds = 0
 
-        def _get(self, key, field):
-            current = super()._get(key, field)
+        def get(self, key, field):
+            current = super().get(key, field)
             if self.rounds == 0:
                 self.rounds += 1
-                registry.put_pattern("orders", "p", TEXT, 1)
+                registry.put_pattern("orders", draft(TEXT), 1)
             return current
 
-    pattern, is_new = Interrupted(client, stores.log).put_pattern("orders", "p", TEXT + " [x > 1]", 2)
+    late = Registry(client, stores.log)
+    late._book = Interrupted(client, stores.log)
+    pattern, is_new = late.put_pattern("orders", draft(TEXT + " [x > 1]"), 2)
     assert (pattern.version, is_new) == (2, True)
     assert controls(stores) == ["pattern-on", "pattern-on"]
 
@@ -163,16 +172,16 @@ def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores
 @pytest.fixture
 def lossy(registry):
     """A registry whose commits all run twice, as when the reply of the first is lost."""
-    commit = registry._commit
-    registry._commit = lambda keys, args: (commit(keys, args), commit(keys, args))[1]
+    commit = registry._book._commit
+    registry._book._commit = lambda keys, args: (commit(keys, args), commit(keys, args))[1]
     return registry
 
 
 def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
     assert lossy.declare_stream(ORDERS)
-    pattern, is_new = lossy.put_pattern("orders", "p", TEXT, 1)
+    pattern, is_new = lossy.put_pattern("orders", draft(TEXT), 1)
     assert (pattern.version, is_new) == (1, True)
-    pattern, is_new = lossy.put_pattern("orders", "p", TEXT + " [x > 1]", 2)
+    pattern, is_new = lossy.put_pattern("orders", draft(TEXT + " [x > 1]"), 2)
     assert (pattern.version, is_new) == (2, True)
     lossy.remove_pattern("p")
     assert lossy.patterns() == []
@@ -183,28 +192,30 @@ def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
 
 def test_a_lost_reply_and_a_later_writer_do_not_bring_the_change_twice(registry, client, stores):
     other = Registry(client, stores.log)
-    commit = registry._commit
+    commit = registry._book._commit
 
     def lost(keys, args):
         commit(keys, args)
-        other.put_pattern("orders", "p", TEXT + " [x > 2]", 2)
+        other.put_pattern("orders", draft(TEXT + " [x > 2]"), 2)
         return commit(keys, args)
 
-    registry._commit = lost
-    pattern, is_new = registry.put_pattern("orders", "p", TEXT, 1)
+    registry._book._commit = lost
+    pattern, is_new = registry.put_pattern("orders", draft(TEXT), 1)
     assert (pattern.version, is_new) == (1, True)
     assert registry.pattern("p").version == 2
     assert controls(stores) == ["pattern-on", "pattern-on"]
 
 
 def test_endless_contention_is_told(registry, client, stores):
-    class Stale(Registry):
-        def _get(self, key, field):
+    class Stale(RecordBook):
+        def get(self, key, field):
             return None
 
-    registry.put_pattern("orders", "p", TEXT, 1)
+    registry.put_pattern("orders", draft(TEXT), 1)
+    stale = Registry(client, stores.log)
+    stale._book = Stale(client, stores.log)
     with pytest.raises(RegistryContended) as caught:
-        Stale(client, stores.log).put_pattern("orders", "p", TEXT, 2)
+        stale.put_pattern("orders", draft(TEXT), 2)
     assert caught.value.is_retryable
     assert controls(stores) == ["pattern-on"]
 
@@ -213,3 +224,76 @@ def test_the_golden_record_of_version_1_is_read(registry, client):
     golden = {"format": 1, "name": "p", "stream": "s", "text": "t", "version": 4, "is_active": True, "registered_us": 9}
     client.hset(PATTERNS_KEY, "p", orjson.dumps(golden))
     assert (registry.pattern("p").version, registry.pattern("p").is_guarded) == (4, True)
+
+
+def test_a_pattern_is_paused_and_resumed_as_the_same_version(registry, stores):
+    first, _ = registry.put_pattern("orders", draft(), 1)
+    paused, is_new = registry.pause_pattern("p")
+    assert (paused.is_paused, paused.version, is_new) == (True, 1, True)
+    assert registry.pause_pattern("p") == (paused, False)
+    assert registry.patterns() == [paused]
+    assert registry.put_pattern("orders", draft(), 2) == (paused, False)
+    assert registry.resume_pattern("p") == (first, True)
+    assert registry.resume_pattern("p") == (first, False)
+    assert controls(stores) == ["pattern-on", "pattern-pause", "pattern-on"]
+    last = list(stores.log.read_range(0))[-1]
+    assert decode_control(last.kind, last.body) == PatternOn(name="p", version=1, text=TEXT)
+    with pytest.raises(UnknownPatternName):
+        registry.pause_pattern("q")
+
+
+def test_the_next_version_of_a_paused_pattern_is_active(registry):
+    registry.put_pattern("orders", draft(), 1)
+    registry.pause_pattern("p")
+    second, is_new = registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
+    assert (second.version, second.is_paused, is_new) == (2, False, True)
+
+
+def starts(stores):
+    found = [decode_control(entry.kind, entry.body) for entry in stores.log.read_range(0)]
+    return [record.start for record in found if isinstance(record, PatternOn)]
+
+
+def test_a_version_migrates_where_one_runs(registry, stores):
+    registry.put_pattern("orders", draft(start="migrate"), 1)
+    registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
+    registry.pause_pattern("p")
+    registry.put_pattern("orders", draft(TEXT + " [x > 2]", start="migrate"), 3)
+    assert starts(stores) == ["fresh", "migrate", "fresh"]
+
+
+def test_a_version_does_not_migrate_to_another_key(registry, stores):
+    registry.put_pattern("orders", draft(), 1)
+    with pytest.raises(MigrationRefused, match="is matched by the correlation key so far"):
+        registry.put_pattern("orders", draft(start="migrate", route="customer"), 2)
+    assert controls(stores) == ["pattern-on"]
+
+
+def routes(client):
+    return {stream.decode(): names.decode() for stream, names in client.hgetall(ROUTES_KEY).items()}
+
+
+def test_routes_are_in_use_while_a_pattern_sees_events_on_them(registry, client):
+    for name, route in [("a", "customer"), ("b", "customer"), ("c", "place"), ("d", "")]:
+        registry.put_pattern("orders", draft(name=name, route=route), 1)
+    registry.put_pattern("payments", draft(name="e", route="place"), 1)
+    assert routes(client) == {"orders": "customer place", "payments": "place"}
+    registry.remove_pattern("a")
+    registry.pause_pattern("c")
+    assert routes(client) == {"orders": "customer", "payments": "place"}
+    registry.remove_pattern("b")
+    registry.resume_pattern("c")
+    registry.remove_pattern("e")
+    assert routes(client) == {"orders": "place"}
+    registry.put_pattern("orders", draft(name="c", route=""), 2)
+    assert routes(client) == {}
+    assert client.keys("forestall:route-users:*") == []
+
+
+def test_routes_of_changes_whose_reply_was_lost_are_right(lossy, client):
+    lossy.put_pattern("orders", draft(route="customer"), 1)
+    lossy.put_pattern("orders", draft(name="q", route="customer"), 1)
+    lossy.remove_pattern("p")
+    assert routes(client) == {"orders": "customer"}
+    lossy.pause_pattern("q")
+    assert routes(client) == {}

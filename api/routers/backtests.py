@@ -1,0 +1,54 @@
+"""Backtests: ask for one, list, look up, list alerts, cancel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, status
+
+from api.bodies import require_json
+from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
+from api.services import Served
+
+router = APIRouter(prefix="/backtests", tags=["backtests"])
+
+
+@router.post(
+    "", status_code=status.HTTP_202_ACCEPTED, summary="Ask for a backtest", dependencies=[Depends(require_json)]
+)
+def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
+    """Find out what a pattern would have found in the past, and how that differs from another version of it.
+
+    Backtests are run one after the other. The stream's constraints are those of now. The retained log is read as it is
+    when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.
+    """
+    return BacktestModel.from_domain(services.backtests.ask(backtest.to_domain()))
+
+
+@router.get("", summary="List the backtests")
+def list_backtests(services: Served) -> BacktestList:
+    """Backtests that are kept, the newest first."""
+    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in services.backtests.all()])
+
+
+@router.get("/{backtest_id}", summary="Look up a backtest")
+def get_backtest(backtest_id: str, services: Served) -> BacktestDetail:
+    """How a backtest stands, and what came of it once it is done."""
+    return BacktestDetail.of(*services.backtests.get(backtest_id))
+
+
+@router.get("/{backtest_id}/alerts", summary="List the alerts of a backtest")
+def list_backtest_alerts(
+    backtest_id: str,
+    services: Served,
+    after: Annotated[str, Query(description="'next' of an earlier page.")] = "0",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> BacktestAlertList:
+    """Alerts by their end, those that a comparison has lost among them; none before the backtest is done."""
+    return BacktestAlertList.from_domain(services.backtests.alerts(backtest_id, after=after, limit=limit))
+
+
+@router.delete("/{backtest_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Cancel or remove a backtest")
+def delete_backtest(backtest_id: str, services: Served) -> None:
+    """Cancel a backtest that waits or runs; remove one that is over, with its alerts."""
+    services.backtests.delete(backtest_id)

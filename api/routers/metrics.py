@@ -1,0 +1,26 @@
+"""Metrics for Prometheus."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from api.services import Served
+from service import METRICS_FORM, render_metrics
+
+router = APIRouter(tags=["pipeline"])
+
+
+class MetricsResponse(PlainTextResponse):
+    """The text form of Prometheus."""
+
+    media_type = METRICS_FORM
+
+
+@router.get("/metrics", summary="Metrics for Prometheus", response_class=MetricsResponse)
+def get_metrics(services: Served) -> MetricsResponse:
+    """Counters and gauges of the whole service, read from the stores; what nobody knows yet is left out.
+
+    The key is asked for as everywhere; Prometheus sends it with ``authorization`` in its scrape configuration.
+    """
+    return MetricsResponse(render_metrics(services.stores, services.settings.limits, services.clock))

@@ -1,0 +1,20 @@
+"""The pipeline: how it fares."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.schemas.pipeline import PipelineModel
+from api.services import Served
+from service import pipeline_overview
+
+router = APIRouter(prefix="/pipeline", tags=["pipeline"])
+
+
+@router.get("", summary="How does the pipeline fare?")
+def get_pipeline(services: Served) -> PipelineModel:
+    """Since when it runs, where the time of its latest micro-batch went, what waits for it, and totals.
+
+    What nobody knows yet is null.
+    """
+    return PipelineModel.from_domain(pipeline_overview(services.stores, services.clock), services.settings.limits)

@@ -1,0 +1,27 @@
+"""Punctuations: promises of a sender about what does not come any more."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, status
+
+from api.bodies import require_json
+from api.schemas.punctuations import PunctuationModel
+from api.services import Served
+
+router = APIRouter(prefix="/streams", tags=["streams"])
+
+
+@router.post(
+    "/{stream}/punctuations",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Say what does not come any more",
+    dependencies=[Depends(require_json)],
+)
+def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
+    """Promise that no event with an earlier time, or none of a transaction, comes from this place of the log on.
+
+    What waits for that is told at once: a NOT, a timeout, the end of the transaction. Events that break the promise
+    are treated as late ones.
+    """
+    services.announcing.punctuate(stream, punctuation.to_domain())
+    return punctuation

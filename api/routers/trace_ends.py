@@ -1,0 +1,31 @@
+"""The end of a transaction, told by somebody who knows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, status
+
+from api.schemas.trace_ends import NewTraceEnd, TraceEndModel
+from api.services import Served
+
+router = APIRouter(prefix="/traces", tags=["streams"])
+
+_WITH_NEWEST = NewTraceEnd()
+
+
+@router.post("/{stream}/{key:path}/end", status_code=status.HTTP_202_ACCEPTED, summary="End a transaction")
+def end_trace(
+    stream: str,
+    key: Annotated[str, Path(min_length=1, description="Its correlation key.")],
+    services: Served,
+    end: NewTraceEnd = _WITH_NEWEST,
+) -> TraceEndModel:
+    """End a transaction at this place of the log: what waits for its end is told, its partial matches go.
+
+    A later event of the key begins another one. Nothing happens where none is open. Transactions by a further key of
+    the stream have no end.
+    """
+    domain = end.to_domain(key)
+    services.announcing.end_trace(stream, domain)
+    return TraceEndModel.from_domain(stream, domain)

@@ -1,0 +1,251 @@
+"""Backtests on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from api.wire import WireModel
+from service import BacktestDraft, PatternChoice, Pruning
+from service.stores import Backtest, BacktestAlerts, BacktestStatus
+from streams import format_time
+
+EXAMPLE: dict[str, Any] = {
+    "stream": "orders",
+    "pattern": "PATTERN cancelled EVENT SEQ(GenerateQuote q [totalPrice > 200], CancelOrder c)",
+    "against": {"name": "expensive_cancelled"},
+    "source": {"path": "2026/january"},
+    "pruning": "compare",
+}
+
+
+class PatternReference(WireModel):
+    """A registered pattern."""
+
+    name: str
+    version: int | None = Field(None, ge=1, description="The one that runs, when left out.")
+
+    def to_domain(self) -> PatternChoice:
+        """What is meant."""
+        return PatternChoice(name=self.name, version=self.version)
+
+
+class BacktestSource(WireModel):
+    """Where the events are: a file or folder, or the log."""
+
+    path: str | None = Field(
+        None, min_length=1, description="A file or folder below the one that the service is configured with."
+    )
+    log: Literal[True] | None = Field(None, description="The events of the stream that the log still holds.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.path is None) == (self.log is None):
+            raise ValueError('say one of {"path": ...} and {"log": true}')
+        return self
+
+
+class NewBacktest(WireModel):
+    """A backtest to run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    stream: str = Field(description="A declared stream: its key, its end events, its constraints.")
+    pattern: str | PatternReference = Field(description="The text of a pattern, or a registered one.")
+    against: str | PatternReference | None = Field(None, description="What it is compared with.")
+    source: BacktestSource
+    pruning: Pruning = Field("on", description="Whether constraints end partial matches early; or both, compared.")
+    open: bool | None = Field(
+        None, description="Whether traces go on after the last event; if left out, only those of the log do."
+    )
+
+    def to_domain(self) -> BacktestDraft:
+        """What is meant."""
+        return BacktestDraft(
+            stream=self.stream,
+            pattern=_choice(self.pattern),
+            against=None if self.against is None else _choice(self.against),
+            path=self.source.path,
+            pruning=self.pruning,
+            is_open=self.open,
+        )
+
+
+class BacktestPattern(WireModel):
+    """A pattern of a backtest."""
+
+    name: str
+    version: int = Field(description="1 for one that is not registered.")
+    text: str
+
+
+class VariantModel(WireModel):
+    """What one of the ways to match has found, and what that took."""
+
+    name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
+        description="'pattern' is what was asked about."
+    )
+    alerts: int
+    timeouts: int
+    endings: int
+    deviations: int
+    corrections: int
+    dead_letters: int
+    patterns: dict[str, int] = Field(description="Alerts by pattern.")
+    reasons: dict[str, int] = Field(description="Dead letters by their code.")
+    released: int = Field(description="Bound events that were given up because of constraints.")
+    open_traces: int = Field(description="Traces that were open before the end.")
+    peak_held: int = Field(description="Most events held in partial matches at once, summed over the shards.")
+    peak_state_bytes: int = Field(description="Most bytes of partial matches after a batch, summed over the shards.")
+    busy_s: float = Field(description="Seconds that threads spent on matching.")
+
+
+class ComparisonModel(WireModel):
+    """How the alerts of what was asked about differ from those of another way to match; ratios are to that one."""
+
+    compared_with: str = Field(alias="with", description="Name of the other one.")
+    added: int = Field(description="Alerts that only 'pattern' has.")
+    lost: int = Field(description="Alerts that only the other one has.")
+    same: int
+    unlisted: int = Field(description="Of those added and lost: counted, and too many to be listed.")
+    peak_held_ratio: float | None
+    peak_state_bytes_ratio: float | None
+    busy_ratio: float | None
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class BacktestSummary(WireModel):
+    """What came of a backtest."""
+
+    events: int
+    first: str | None = Field(description="Time of the earliest event.")
+    last: str | None = Field(description="Time of the newest event.")
+    variants: list[VariantModel]
+    comparisons: list[ComparisonModel]
+    alerts_kept: int = Field(description="Alerts that can be listed.")
+    read_s: float = Field(description="Seconds of wall clock for reading the events.")
+    match_s: float = Field(description="Seconds of wall clock for matching them.")
+
+
+class BacktestFailure(WireModel):
+    """Why a backtest failed."""
+
+    code: str
+    detail: str
+
+
+class BacktestModel(WireModel):
+    """A backtest."""
+
+    id: str
+    stream: str
+    patterns: list[BacktestPattern]
+    against: list[BacktestPattern]
+    source: BacktestSource
+    pruning: Pruning
+    open: bool
+    status: BacktestStatus
+    progress: float = Field(ge=0, le=1, description="The share that is done.")
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    error: BacktestFailure | None
+
+    @classmethod
+    def from_domain(cls, backtest: Backtest) -> Self:
+        """The wire form of a backtest."""
+        return cls(**_members(backtest))
+
+
+class BacktestDetail(BacktestModel):
+    """A backtest, and what came of it once it is done."""
+
+    result: BacktestSummary | None
+
+    @classmethod
+    def of(cls, backtest: Backtest, summary: Mapping[str, Any] | None) -> Self:
+        """The wire form of a backtest and its summary."""
+        return cls(
+            **_members(backtest), result=None if summary is None else BacktestSummary.model_validate(dict(summary))
+        )
+
+
+class BacktestList(WireModel):
+    """Backtests, the newest first."""
+
+    items: list[BacktestModel]
+
+
+class BacktestAlert(WireModel):
+    """An alert that a backtest has found, or has lost."""
+
+    change: Literal["added", "lost"] | None = Field(
+        description="In a comparison: whether only 'pattern' has it, or only the other one; null where neither is so."
+    )
+    compared_with: list[str] = Field(description="In which comparisons it is added or lost.")
+    id: str
+    pattern: str
+    version: int
+    key: str
+    start: str
+    end: str
+    detected_at: str
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
+    returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
+    why: str
+    decided_by: str | None = None
+    deviating: bool = False
+    would_be_lost: bool = False
+
+    @classmethod
+    def from_domain(cls, alert: Mapping[str, Any]) -> Self:
+        """The wire form of a kept alert."""
+        return cls.model_validate({name: alert[name] for name in cls.model_fields if name in alert})
+
+
+class BacktestAlertList(WireModel):
+    """A page of alerts, by their end."""
+
+    items: list[BacktestAlert]
+    next: str | None = Field(description="Send as 'after' for the next page; null when this is the last.")
+
+    @classmethod
+    def from_domain(cls, page: BacktestAlerts) -> Self:
+        """The wire form of a page."""
+        items = [BacktestAlert.from_domain(alert) for alert in page.alerts]
+        return cls(items=items, next=None if page.is_last else page.after)
+
+
+def _choice(pattern: str | PatternReference) -> PatternChoice:
+    return PatternChoice(text=pattern) if isinstance(pattern, str) else pattern.to_domain()
+
+
+def _members(backtest: Backtest) -> dict[str, Any]:
+    question = backtest.question
+    compared: Pruning = "off" if question["prune"] == "off" else "on"
+    return {
+        "id": backtest.id,
+        "stream": backtest.stream,
+        "patterns": [_pattern(pattern) for pattern in question["patterns"]],
+        "against": [_pattern(pattern) for pattern in question["against"]],
+        "source": BacktestSource(log=True) if backtest.path is None else BacktestSource(path=backtest.path),
+        "pruning": "compare" if question["compares_pruning"] else compared,
+        "open": question["is_open"],
+        "status": backtest.status,
+        "progress": backtest.progress,
+        "created_at": format_time(backtest.created_us),
+        "started_at": _shown(backtest.started_us),
+        "finished_at": _shown(backtest.finished_us),
+        "error": None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
+    }
+
+
+def _pattern(pattern: Mapping[str, Any]) -> BacktestPattern:
+    return BacktestPattern(name=pattern["name"], version=pattern["version"], text=pattern["text"])
+
+
+def _shown(time_us: int | None) -> str | None:
+    return None if time_us is None else format_time(time_us)

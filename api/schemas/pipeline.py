@@ -1,0 +1,125 @@
+"""The pipeline's state on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field
+
+from api.wire import WireModel
+from service import Limits, PipelineOverview, StreamOverview, Volume
+from streams import format_time
+
+
+class VolumeModel(WireModel):
+    """Some part of the log."""
+
+    entries: int = Field(description="Log entries that hold events.")
+    events: int = Field(description="Events; one that is routed by several keys counts once for each.")
+    bytes: int = Field(description="Bytes of the entries.")
+
+    @classmethod
+    def from_domain(cls, volume: Volume) -> Self:
+        """The wire form."""
+        return cls(entries=volume.entries, events=volume.events, bytes=volume.bytes)
+
+
+class BacklogModel(WireModel):
+    """How far matching is behind."""
+
+    waiting: VolumeModel = Field(description="In the log and not matched yet.")
+    appended: VolumeModel = Field(description="What the log has taken since it began.")
+    matched: VolumeModel
+    per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
+    max_events: int = Field(description="Events are refused (429) beyond so many that wait.")
+    max_bytes: int = Field(description="Events are refused (429) beyond so many bytes that wait.")
+
+
+class BatchModel(WireModel):
+    """A micro-batch."""
+
+    batch: int
+    started_at: str
+    duration_ms: float
+    parts_ms: dict[str, float] = Field(
+        description="Where the time went: plan (looking for news, up to the source's waiting time), read (reading the "
+        "log, moving rows), match, state (finding and saving states), commit (writing what was found), other."
+    )
+    entries: int = Field(description="Log entries, control records included.")
+    events: int | None
+    bytes: int
+    rows: dict[str, int] = Field(description="What was found, by kind.")
+    shards: int = Field(description="Shards that had news.")
+
+    @classmethod
+    def from_domain(cls, progress: Mapping[str, Any]) -> Self:
+        """The wire form of a stored micro-batch."""
+        named = {name: progress[name] for name in cls.model_fields if name in progress}
+        return cls(**named, started_at=format_time(progress["started_us"]))
+
+
+class StreamStateModel(WireModel):
+    """How a stream fares, over all shards."""
+
+    name: str
+    watermark: str | None = Field(description="How far event time has come, in the shard where it is least far.")
+    watermark_lag_s: float | None = Field(description="By how much that is behind the wall clock.")
+    open_traces: int | None
+    held_partial_matches: int | None
+    waiting_events: int | None = Field(description="Events that wait to be put in the order of their times.")
+    late_events: dict[str, int] = Field(description="By what became of them.")
+
+    @classmethod
+    def from_domain(cls, stream: StreamOverview) -> Self:
+        """The wire form."""
+        return cls(
+            name=stream.name,
+            watermark=_time(stream.watermark_us),
+            watermark_lag_s=stream.lag_s,
+            open_traces=stream.open_traces,
+            held_partial_matches=stream.held,
+            waiting_events=stream.waiting,
+            late_events=dict(stream.late),
+        )
+
+
+class PipelineModel(WireModel):
+    """How the pipeline fares."""
+
+    running_since: str | None
+    alive_at: str | None = Field(description="Its last sign of life.")
+    backlog: BacklogModel
+    last_batch: BatchModel | None
+    batches: int = Field(description="Micro-batches so far.")
+    batch_seconds: dict[str, float] = Field(description="Where their time went, in all.")
+    shards: int = Field(description="Shards that have told of themselves.")
+    state_bytes: int | None = Field(description="Bytes of their saved states.")
+    streams: list[StreamStateModel]
+
+    @classmethod
+    def from_domain(cls, seen: PipelineOverview, limits: Limits) -> Self:
+        """The wire form."""
+        backlog = BacklogModel(
+            waiting=VolumeModel.from_domain(seen.backlog.waiting),
+            appended=VolumeModel.from_domain(seen.backlog.appended),
+            matched=VolumeModel.from_domain(seen.backlog.matched),
+            per_second=None if seen.rate is None else VolumeModel.from_domain(seen.rate),
+            max_events=limits.max_backlog_events,
+            max_bytes=limits.max_log_bytes,
+        )
+        return cls(
+            running_since=_time(seen.running_since_us),
+            alive_at=_time(seen.alive_us),
+            backlog=backlog,
+            last_batch=None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch),
+            batches=seen.batches,
+            batch_seconds=dict(seen.seconds),
+            shards=seen.shards,
+            state_bytes=seen.state_bytes,
+            streams=[StreamStateModel.from_domain(stream) for stream in seen.streams],
+        )
+
+
+def _time(time_us: int | None) -> str | None:
+    return None if time_us is None else format_time(time_us)

@@ -1,0 +1,37 @@
+"""Ends of transactions on the wire."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import ConfigDict, Field
+
+from api.wire import Moment, WireModel
+from streams import TraceEnd, format_time, parse_time
+
+
+class NewTraceEnd(WireModel):
+    """When a transaction ended; the body may be left out."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"time": "2026-01-01T10:00:00Z"}]})
+
+    time: Moment | None = Field(
+        None, description="RFC 3339, in event time, not after the newest time of its shard, which null means."
+    )
+
+    def to_domain(self, key: str) -> TraceEnd:
+        """The end that is meant."""
+        return TraceEnd(key=key, time_us=None if self.time is None else parse_time(self.time))
+
+
+class TraceEndModel(WireModel):
+    """The end of a transaction, as it is in the log."""
+
+    stream: str
+    key: str
+    time: str | None
+
+    @classmethod
+    def from_domain(cls, stream: str, end: TraceEnd) -> Self:
+        """The wire form of an end."""
+        return cls(stream=stream, key=end.key, time=None if end.time_us is None else format_time(end.time_us))

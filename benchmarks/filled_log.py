@@ -1,0 +1,122 @@
+"""A private event log full of orders, as a backfill leaves it: large requests, one entry of each per shard."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
+from constraints import to_document
+from service.registration import Registration
+from service.runtime import Stores, build_stores
+from service.stores import Submission, connect
+from service.testing import private_server, settings_for
+from streams import EventBatch, StreamDeclaration, SystemClock, key_hash
+from workflows import OrderSettings
+
+STREAM = "orders"
+_MADE_ORDERS = 10_000  # generating events takes longer than matching them: further ones are renamed copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledLog:
+    """A log with control records and events.
+
+    Attributes:
+        url: Its server.
+        stores: On it.
+        events: How many events there are.
+    """
+
+    url: str
+    stores: Stores
+    events: int
+
+
+@contextmanager
+def filled_log(
+    folder: Path,
+    batches: Iterable[EventBatch],
+    *,
+    shards: int,
+    patterns: Sequence[str] = (Q1, Q2, EP1),
+    is_guarded: bool = True,
+) -> Iterator[FilledLog]:
+    """A server of its own in ``folder``, whose log holds the batches, each appended as one request.
+
+    Args:
+        folder: For the server's files.
+        batches: What is appended.
+        shards: Of the log.
+        patterns: Their texts.
+        is_guarded: Whether the order workflow's constraints are uploaded.
+    """
+    with private_server(folder) as url, connect(url) as client:
+        settings = settings_for(url, shards=shards, limits={"max_backlog_events": 10**9, "max_log_bytes": 10**12})
+        stores = build_stores(client, url, settings)
+        declare(stores, Registration(stores, settings, SystemClock()), patterns, is_guarded=is_guarded)
+        count = sum(append(stores, batch) for batch in batches)
+        yield FilledLog(url=url, stores=stores, events=count)
+
+
+def declare(stores: Stores, registration: Registration, patterns: Sequence[str], *, is_guarded: bool) -> None:
+    """The stream of orders, its constraints if wanted, and patterns on it."""
+    constraint_set = order_constraints()
+    registration.declare_stream(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events))))
+    if is_guarded:
+        registration.upload_constraints(STREAM, to_document(constraint_set))
+    for text in patterns:
+        registration.register_pattern(STREAM, text)
+
+
+def append(stores: Stores, batch: EventBatch) -> int:
+    """Append a batch past the HTTP API's reading of JSON; how many events it has."""
+    submission = Submission(
+        stream=STREAM, batch=batch, dead_letters=(), answer={}, fingerprint="", token=uuid.uuid4().hex
+    )
+    stores.log.append_events(submission)
+    return len(batch)
+
+
+def order_batches(events: int, *, request: int, settings: OrderSettings | None = None) -> Iterator[EventBatch]:
+    """About so many events of orders, 1,000 at a time, in batches of a request.
+
+    Args:
+        events: How many; a whole number of copies of those made is cut there.
+        request: Events of a batch.
+        settings: Of the workflow; None: one in ten is cancelled.
+    """
+    chosen = OrderSettings(reject=0.0, cancel=0.1) if settings is None else settings
+    made = EventBatch.from_events(orders(min(_MADE_ORDERS, max(1, events // 18)), settings=chosen))
+    left, copy = events, 0
+    while left > 0:
+        part = renamed(made, copy).slice(0, min(left, len(made)))
+        yield from (part.slice(start, min(request, len(part) - start)) for start in range(0, len(part), request))
+        left, copy = left - len(part), copy + 1
+
+
+def renamed(batch: EventBatch, copy: int) -> EventBatch:
+    """The same events of other orders, later."""
+    if copy == 0:
+        return batch
+    columns = {name: batch.columns.column(name) for name in batch.columns.schema.names}
+    prefix, times = pa.scalar(f"{copy}-"), batch.time_us
+    keys = columns["key"].dictionary_encode()
+    names = pc.binary_join_element_wise(prefix, keys.dictionary, "")
+    hashes = np.array([key_hash(name) for name in names.to_pylist()], np.uint64)
+    places = keys.indices.to_numpy()
+    span_us = int(times.max() - times.min()) + 1
+    columns |= {
+        "id": pc.binary_join_element_wise(prefix, columns["id"], ""),
+        "time": pa.array(times + copy * span_us).cast(columns["time"].type),
+        "key": names.take(keys.indices),
+        "key_hash": pa.array(hashes[places]),
+    }
+    return EventBatch(pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.columns.schema))

@@ -1,0 +1,308 @@
+"""Kills at random: the whole service loses no event and tells no alert twice.
+
+A client posts orders in batches, each with an idempotency key, again and again until it is answered. Meanwhile one of
+the service's processes is killed (SIGKILL) at seeded random moments: the API, the deliverer, Redis, the pipeline's
+driver, its Java process, or one of its Python workers. In the end the alerts in the log must be those of the shards run
+in this process over the events that the client wanted to post: the same ids, each once, and no dead letters. The long
+form of ``tests/system/test_chaos.py``.
+
+    scripts/bench pipeline_chaos --kills=50 --events=200000
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event as Flag
+from threading import Thread
+
+import orjson
+
+from benchmarks.workload import EP1, Q1, order_constraints, orders
+from constraints import to_document
+from pipeline import run_inline
+from pipeline.testing import Step, bodies, log_of
+from service.temporary import TemporaryService, await_ready, running
+from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn
+from workflows import OrderSettings
+
+STREAM = "chaos"
+PATTERNS = {
+    "Q1": Q1,
+    "EP1": EP1,
+    "unquoted": "PATTERN unquoted EVENT SEQ(OrderFromSupplier o, NOT GenerateQuote q [price > 200], FinishOrder f) "
+    "WITHIN 30 d",
+    "kept": "PATTERN kept EVENT SEQ(CheckInventory c [priority > 900], NOT CancelOrder x)",
+}
+VICTIMS = ("api", "driver", "redis", "jvm", "worker", "deliverer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is done.
+
+    Attributes:
+        events: How many are posted, at least.
+        request: Events of a request.
+        kills: How many processes are killed.
+        pause_s: Longest random pause before a kill.
+        patience_s: How long the rest may take once all is posted and killed.
+        seed: Of events, victims and moments.
+    """
+
+    events: int
+    request: int = 200
+    kills: int = 6
+    pause_s: float = 3.0
+    patience_s: float = 240.0
+    seed: int = 7
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was found.
+
+    Attributes:
+        expected: Ids of the alerts that the events have.
+        found: Ids of the alerts in the log.
+        expected_endings: Ids of early endings.
+        found_endings: Those that are still listed.
+        dead_letters: All of them.
+        killed: How often each kind of process was killed.
+        starts: How often each process was started.
+        seconds: From the first request to the last alert.
+    """
+
+    expected: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    expected_endings: set[str] = field(default_factory=set)
+    found_endings: list[str] = field(default_factory=list)
+    dead_letters: list[str] = field(default_factory=list)
+    killed: Counter[str] = field(default_factory=Counter)
+    starts: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong, in words; nothing if all is well."""
+        wanted, got = set(self.expected), set(self.found)
+        counts = {
+            "alerts lost": len(wanted - got),
+            "alerts that should not be": len(got - wanted),
+            "alerts told twice": len(self.found) - len(got),
+            "early endings that should not be": len(set(self.found_endings) - self.expected_endings),
+            "early endings listed twice": len(self.found_endings) - len(set(self.found_endings)),
+            "dead letters": len(self.dead_letters),
+        }
+        shown = [f"the first: {self.dead_letters[0]}"] if self.dead_letters else []
+        return [f"{count:,} {what}" for what, count in counts.items() if count] + shown
+
+
+def disturbed(service: TemporaryService, plan: Plan, say: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Post, kill, wait until all is matched, and look.
+
+    Args:
+        service: Started for this; its processes are killed.
+        plan: What is done.
+        say: Told of each kill.
+    """
+    events = orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
+    outcome = expected_of(events, plan.request)
+    declare(service)
+    begun, posted = time.monotonic(), Flag()
+    killer = Killer(service, plan, outcome, say)
+    thread = Thread(target=killer.run, args=(posted,), name="killer")
+    thread.start()
+    try:
+        for start in range(0, len(events), plan.request):
+            answer = service.client.send_events(STREAM, events[start : start + plan.request], f"batch-{start}")
+            outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
+    finally:
+        posted.set()
+        thread.join()
+    await_ready(service.client, service.supervisor)
+    _await_drained(service, len(events), plan.patience_s)
+    outcome.seconds = time.monotonic() - begun
+    _look(service, outcome)
+    return outcome
+
+
+def expected_of(events: Sequence[Event], request: int) -> Outcome:
+    """What the events have, by shards in this process."""
+    constraint_set = order_constraints()
+    steps: list[Step] = [
+        StreamOn(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events)))),
+        ConstraintsOn(name=STREAM, version=1, document=to_document(constraint_set)),
+        *(PatternOn(name=name, version=1, text=text) for name, text in PATTERNS.items()),
+        *(events[start : start + request] for start in range(0, len(events), request)),
+    ]
+    rows = run_inline(log_of(steps, stream=STREAM))
+    return Outcome(
+        expected=[body["id"] for body in bodies(rows, "alert")],
+        expected_endings={body["id"] for body in bodies(rows, "ending")},
+        dead_letters=[f"expected: {body['reason']}" for body in bodies(rows, "dead-letter")],
+    )
+
+
+def declare(service: TemporaryService) -> None:
+    """The stream, its constraints and its patterns, by the API."""
+    constraint_set = order_constraints()
+    service.client.post("/streams", {"name": STREAM, "end_events": sorted(constraint_set.end_events)})
+    service.client.post("/constraints", {"stream": STREAM, **to_document(constraint_set)})
+    for text in PATTERNS.values():
+        service.client.post("/patterns", {"stream": STREAM, "text": text})
+
+
+class Killer:
+    """Kills processes of one service, one after the other."""
+
+    def __init__(self, service: TemporaryService, plan: Plan, outcome: Outcome, say: Callable[[str], None]) -> None:
+        self._service = service
+        self._plan = plan
+        self._outcome = outcome
+        self._say = say
+        self._random = random.Random(plan.seed)
+        self._matched = 0
+
+    def run(self, posted: Flag) -> None:
+        """Kill as often as planned, mostly after something was matched since the last kill, sometimes before.
+
+        Args:
+            posted: Not waited for; kills go on while the rest is matched.
+        """
+        begun = time.monotonic()
+        for victim in self._victims():
+            if self._random.random() < 0.8:
+                self._await_progress()
+            Flag().wait(self._random.uniform(0.0, self._plan.pause_s))
+            if self._strike(victim):
+                self._outcome.killed[victim] += 1
+                when = "while posting" if not posted.is_set() else "after posting"
+                self._say(f"{time.monotonic() - begun:7.1f} s  {victim} killed {when}")
+
+    def _strike(self, victim: str) -> bool:
+        """Kill one process of a kind, as soon as there is one; whether there was."""
+        deadline = time.monotonic() + self._plan.patience_s
+        while time.monotonic() < deadline:
+            if pids := self._pids(victim):
+                with suppress(ProcessLookupError):
+                    os.kill(self._random.choice(pids), signal.SIGKILL)
+                    return True
+            Flag().wait(0.1)
+        return False
+
+    def _victims(self) -> Iterator[str]:
+        """All kinds in random order, again and again, until enough have been found alive."""
+        for _ in range(2 * self._plan.kills):
+            for victim in self._random.sample(VICTIMS, len(VICTIMS)):
+                if self._outcome.killed.total() >= self._plan.kills:
+                    return
+                yield victim
+
+    def _await_progress(self) -> None:
+        """Wait until more is matched than at the last call, or nothing is left; sometimes it takes too long."""
+        client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
+        while time.monotonic() < deadline:
+            try:
+                backlog = client.get("/pipeline")["backlog"] if client.is_ready() else None
+            except ForestallError:
+                backlog = None
+            if backlog is not None:
+                matched = backlog["matched"]["events"]
+                if matched > self._matched or backlog["waiting"]["events"] == 0 < matched:
+                    self._matched = matched
+                    return
+            Flag().wait(0.2)
+
+    def _pids(self, victim: str) -> list[int]:
+        supervisor = self._service.supervisor
+        if victim == "redis":
+            record = supervisor.settings.data_dir / "redis" / "server.json"
+            return [int(orjson.loads(record.read_bytes())["pid"])] if record.exists() else []
+        if victim in ("api", "deliverer"):
+            pid = supervisor.pid(victim)
+            return [] if pid is None else [pid]
+        driver = supervisor.pid("pipeline")
+        if driver is None or victim == "driver":
+            return [] if driver is None else [driver]
+        machines = children_of(driver)
+        if victim == "jvm":
+            return machines
+        return [worker for jvm in machines for daemon in children_of(jvm) for worker in children_of(daemon)]
+
+
+def children_of(pid: int) -> list[int]:
+    """Processes that a process started and that still run."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            found += [int(folder.name)] if parent == str(pid) and state != "Z" else []
+    return found
+
+
+def _await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
+    """Wait until the pipeline says that all is matched; what is wrong then is said by the comparison."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        backlog = service.client.get("/pipeline")["backlog"]
+        if backlog["waiting"]["events"] == 0 and backlog["appended"]["events"] >= events:
+            return
+        Flag().wait(0.2)
+
+
+def _look(service: TemporaryService, outcome: Outcome) -> None:
+    client = service.client
+    outcome.found = [alert["id"] for alert in client.pages("/alerts", stream=STREAM)]
+    outcome.found_endings = [ending["id"] for ending in client.pages("/endings", stream=STREAM)]
+    outcome.dead_letters += [letter["reason"] for letter in client.pages("/dead-letters", stream=STREAM)]
+    outcome.starts = {name: service.supervisor.starts(name) for name in ("api", "pipeline", "deliverer")}
+
+
+def main() -> None:
+    """Print what was killed and what was found.
+
+    Raises:
+        SystemExit: Something was lost or told twice.
+    """
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--request", type=int, default=200, help="events of a request")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--pause", type=float, default=3.0, help="longest random pause before a kill, seconds")
+    parser.add_argument("--patience", type=float, default=600.0, help="for the rest, seconds")
+    parser.add_argument("--seed", type=int, default=7)
+    wanted = parser.parse_args()
+    plan = Plan(
+        events=wanted.events,
+        request=wanted.request,
+        kills=wanted.kills,
+        pause_s=wanted.pause,
+        patience_s=wanted.patience,
+        seed=wanted.seed,
+    )
+    with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print) as service:
+        outcome = disturbed(service, plan, lambda text: print(text, flush=True))
+    killed = ", ".join(f"{count} {victim}" for victim, count in outcome.killed.most_common())
+    print(f"at least {plan.events:,} events, {outcome.killed.total()} kills ({killed}) in {outcome.seconds:.0f} s")
+    print(f"  alerts: {len(outcome.expected):,} expected, {len(outcome.found):,} found; starts: {outcome.starts}")
+    print(f"  early endings: {len(outcome.expected_endings):,} expected, {len(outcome.found_endings):,} still listed")
+    if outcome.faults:
+        raise SystemExit("faults: " + "; ".join(outcome.faults))
+    print("  nothing lost, nothing twice, no dead letters")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""How long after its acknowledgement the event that completes a match is in the alert log, at a steady rate.
+
+The whole service runs as in production: Redis, API, pipeline and deliverer, each a process. The load generator is one
+more: it posts ready-made bodies at their times on one connection, and a thread of it waits for the log's index of
+alerts, so that both ends of a latency are read from one clock. An event counts as acknowledged when the answer to its
+request is there. Where the rate is not reached the figures are those of a service that lags behind, and it is said.
+
+    scripts/bench pipeline_latency --seconds=300
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event as Flag
+from threading import Thread
+from typing import Any
+
+import httpx
+import numpy as np
+import orjson
+import redis
+
+from benchmarks.filled_log import STREAM
+from benchmarks.pipeline_chaos import children_of
+from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
+from constraints import to_document
+from service.stores.alerts import BODIES_KEY, INDEX_KEY
+from service.temporary import TemporaryService, running
+from streams import render_plain
+from workflows import OrderSettings
+
+MADE_ORDERS = 5_000
+PREFIX = b"order-"
+GRACE_S = 60.0  # for the last alerts
+FIRST_SHARE = 0.1  # of the time, which is not counted
+
+
+def main() -> None:
+    """Print the latencies, their split and what each process cost."""
+    wanted = _arguments()
+    if wanted.url:
+        generate(wanted)
+        return
+    with TemporaryDirectory(prefix="forestall-bench-") as name:
+        folder = Path(name)
+        with running(folder / "data", lambda text: print(text, flush=True)) as service:
+            _declare(service)
+            before, cpu = service.client.get("/pipeline"), _cpu_s(service)
+            words = [sys.executable, "-P", "-m", "benchmarks.pipeline_latency", f"--url={service.url}"]
+            words += [f"--redis={service.supervisor.redis_url}", f"--output={folder / 'latencies.json'}"]
+            words += [f"--rate={wanted.rate}", f"--request={wanted.request}", f"--seconds={wanted.seconds}"]
+            environment = os.environ | {"FORESTALL_API_KEY": service.api_key}
+            subprocess.run(words, env=environment, check=True)
+            spent = {part: seconds - cpu[part] for part, seconds in _cpu_s(service).items()}
+            _tell(orjson.loads((folder / "latencies.json").read_bytes()), wanted)
+            _tell_batches(before, service.client.get("/pipeline"))
+            print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in spent.items()))
+
+
+class Watcher:
+    """Sees alerts come into the log."""
+
+    def __init__(self, url: str) -> None:
+        self._server = redis.Redis.from_url(url)
+        self.seen: list[tuple[float, bytes]] = []
+        self.stop = Flag()
+
+    def run(self) -> None:
+        """Note when each alert's id is there; until ``stop``."""
+        key, last = f"{INDEX_KEY}:stream:{STREAM}", b"0"
+        while not self.stop.is_set():
+            found: Any = self._server.xread({key: last}, block=200, count=10_000)
+            now = time.time()
+            for _, entries in found:
+                self.seen += [(now, fields[b"id"]) for _, fields in entries]
+                last = entries[-1][0]
+
+    def event_ids(self) -> list[tuple[float, list[str]]]:
+        """When each alert was there, and the events that it names."""
+        told: list[tuple[float, list[str]]] = []
+        for start in range(0, len(self.seen), 1_000):
+            part = self.seen[start : start + 1_000]
+            bodies: Any = self._server.hmget(BODIES_KEY, [alert.decode() for _, alert in part])
+            for (when, _), body in zip(part, bodies, strict=True):
+                bound = orjson.loads(body)["alert"]["bindings"].values()
+                told.append((when, [event for events in bound for event in events]))
+        return told
+
+
+def generate(wanted: Namespace) -> None:
+    """Post at the rate, watch, and write down what was seen."""
+    bodies, request_of = _bodies(wanted.request)
+    watcher = Watcher(wanted.redis)
+    thread = Thread(target=watcher.run, name="watcher")
+    thread.start()
+    acknowledged, begun, late_s = _post(bodies, wanted)
+    took, cpu_s = time.time() - begun, time.process_time()
+    deadline, known = time.time() + GRACE_S, -1
+    while time.time() < deadline and known != len(watcher.seen):
+        known = len(watcher.seen)
+        Flag().wait(3.0)
+    watcher.stop.set()
+    thread.join()
+    first = begun + FIRST_SHARE * took
+    latencies = []
+    for when, events in watcher.event_ids():
+        done = max(acknowledged.get(_place(event, request_of, len(bodies)), 0.0) for event in events)
+        latencies += [when - done] if done > first else []
+    result = {
+        "latencies": latencies,
+        "alerts": len(watcher.seen),
+        "posted": wanted.request * len(acknowledged),
+        "took": took,
+        "late_s": late_s,
+        "cpu_s": cpu_s,
+    }
+    Path(wanted.output).write_bytes(orjson.dumps(result))
+
+
+def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
+    """Bodies of requests, and which of them holds an event; further copies have other keys and ids."""
+    events = orders(MADE_ORDERS, settings=OrderSettings(reject=0.0, cancel=0.1))
+    starts = range(0, len(events) - request + 1, request)
+    bodies = [orjson.dumps([render_plain(event) for event in events[start : start + request]]) for start in starts]
+    return bodies, {event.id: number // request for number, event in enumerate(events)}
+
+
+def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], float, float]:
+    """When each request was acknowledged, when the first was due, and how far the last was behind its time, seconds."""
+    headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
+    acknowledged: dict[int, float] = {}
+    begun, behind_s = time.time(), 0.0
+    with httpx.Client(base_url=f"{wanted.url}/v1", headers=headers, timeout=60.0) as http:
+        for number in range(round(wanted.seconds * wanted.rate / wanted.request)):
+            copy, place = divmod(number, len(bodies))
+            body = bodies[place].replace(PREFIX, b"%d-" % copy + PREFIX) if copy else bodies[place]
+            behind_s = time.time() - (begun + number * wanted.request / wanted.rate)
+            if behind_s < 0:
+                time.sleep(-behind_s)
+            if time.time() > begun + 1.5 * wanted.seconds:
+                break  # the rate cannot be reached
+            http.post("/events", params={"stream": STREAM}, content=body).raise_for_status()
+            acknowledged[number] = time.time()
+    return acknowledged, begun, max(0.0, behind_s)
+
+
+def _place(event: str, request_of: Mapping[str, int], requests: int) -> int:
+    """The number of the request that had an event."""
+    copy, found, made = event.rpartition(PREFIX.decode())
+    return int(copy.rstrip("-") or 0) * requests + request_of[found + made]
+
+
+def _declare(service: TemporaryService) -> None:
+    constraint_set = order_constraints()
+    service.client.post("/streams", {"name": STREAM, "end_events": sorted(constraint_set.end_events)})
+    service.client.post("/constraints", {"stream": STREAM, **to_document(constraint_set)})
+    for text in (Q1, Q2, EP1):
+        service.client.post("/patterns", {"stream": STREAM, "text": text})
+
+
+def _cpu_s(service: TemporaryService) -> dict[str, float]:
+    """CPU seconds of the processes of the service so far, those that they started included."""
+    supervisor = service.supervisor
+    record = orjson.loads((supervisor.settings.data_dir / "redis" / "server.json").read_bytes())
+    pids = {name: supervisor.pid(name) for name in ("api", "pipeline", "deliverer")} | {"redis": record["pid"]}
+    return {name: 0.0 if pid is None else _tree_s(pid) for name, pid in pids.items()}
+
+
+def _tree_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(_tree_s, children_of(pid)))
+
+
+def _tell(found: Mapping[str, Any], wanted: Namespace) -> None:
+    rate = found["posted"] / found["took"]
+    behind = f", {found['late_s']:.1f} s BEHIND at the end" if found["late_s"] > 1 else ""
+    print(f"{found['posted']:,} events in {found['took']:.0f} s: {rate:,.0f} events/s of {wanted.rate:,}{behind}")
+    print(f"  load generator: {found['cpu_s'] / found['took']:.2f} cores (reading bodies before included)")
+    if not found["latencies"]:
+        print("  no alert completed in the time that counts")
+        return
+    p50, p90, p99, most = np.percentile(found["latencies"], [50, 90, 99, 100]) * 1_000
+    count = len(found["latencies"])
+    print(
+        f"  acknowledged -> in the log, {count:,} of {found['alerts']:,} alerts, the first tenth of the time left out: "
+        f"p50 {p50:,.0f} ms, p90 {p90:,.0f} ms, p99 {p99:,.0f} ms, most {most:,.0f} ms"
+    )
+
+
+def _tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    batches = max(1, after["batches"] - before["batches"])
+    parts = {
+        part: 1_000 * (seconds - before["batch_seconds"].get(part, 0.0)) / batches
+        for part, seconds in after["batch_seconds"].items()
+    }
+    whole = sum(parts.values())
+    print(
+        f"  {batches} micro-batches of {whole:.0f} ms: " + ", ".join(f"{part} {ms:.0f}" for part, ms in parts.items())
+    )
+    print(f"  an event waits for its micro-batch to begin about half of one: {whole / 2:.0f} ms")
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=int, default=10_000, help="events per second")
+    parser.add_argument("--request", type=int, default=250, help="events of a request")
+    for name in ("url", "redis", "output"):
+        parser.add_argument(f"--{name}", default="", help="given by this program to its load generator")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

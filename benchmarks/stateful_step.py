@@ -1,0 +1,218 @@
+"""Where a shard's state lives: Spark's state operators against the step that keeps it in the Python worker.
+
+Four plans over one log (a private Redis server), in one session, taking turns, each into fresh checkpoints:
+
+*   ``held``: the pipeline's own step, a shuffle-free ``mapInArrow`` with handed over states and snapshots in a folder;
+*   ``grouped``: ``applyInPandasWithState`` by shard, the state one binary column in RocksDB;
+*   ``processor``: ``transformWithStateInPandas`` by shard, the state one ``ValueState`` in RocksDB;
+*   ``nothing``: the plan of ``held`` with an operator that looks at nothing.
+
+Per plan: events per second of a bounded run, and the median of Spark's time of a micro-batch. Then recovery: the Python
+workers are killed and a new query goes on with the checkpoint over as many events again; told is the time to its first
+micro-batch's rows. This is the evidence of ADR 15.
+
+    scripts/bench stateful_step --events=100000
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from benchmarks.filled_log import FilledLog, append, filled_log, order_batches, renamed
+from benchmarks.pipeline_chaos import children_of
+from pipeline import EventLogOptions, JobOptions, OutputRow, RunningQuery, SessionOptions, build_session, warm_up
+from pipeline.entries import StoredEntry
+from pipeline.held_shards import HeldOptions
+from pipeline.pulse import Pulse
+from pipeline.shard import ShardState
+from pipeline.sources import EventLogSource
+from pipeline.step import OUTPUT_DDL, ignore_shards, match_shards, to_batch
+from streams import position_order
+
+STATE_DDL = "blob BINARY"
+
+
+class ShardProcessor(StatefulProcessor):
+    """A shard for ``transformWithStateInPandas``."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("blob", STATE_DDL)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self, key: Any, rows: Iterator[Any], timer_values: Any
+    ) -> Iterator[pd.DataFrame]:
+        """Match the entries of one shard in one micro-batch."""
+        saved = self._state.get() if self._state.exists() else None
+        found, body = advanced(rows, None if saved is None else bytes(saved[0]))
+        self._state.update((body,))
+        yield found
+
+    def close(self) -> None:
+        pass
+
+
+def advance_group(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """A shard for ``applyInPandasWithState``."""
+    found, body = advanced(frames, bytes(state.get[0]) if state.exists else None)
+    state.update((body,))
+    yield found
+
+
+def advanced(frames: Iterable[pd.DataFrame], saved: bytes | None) -> tuple[pd.DataFrame, bytes]:
+    """Rows of a shard's entries, which a shuffle has put in any order, and the state behind them."""
+    entries: list[StoredEntry] = []
+    shard = -1
+    for frame in frames:
+        shard = int(frame["shard"].iloc[0]) if len(frame) else shard
+        columns = (frame[name].tolist() for name in ("position", "kind", "stream", "route", "body"))
+        entries += [
+            StoredEntry(position=position, kind=kind, stream=stream, route=route, body=bytes(body))
+            for position, kind, stream, route, body in zip(*columns, strict=True)
+        ]
+    entries.sort(key=lambda entry: position_order(entry.position))
+    state = ShardState(shard) if saved is None else ShardState.load(saved)
+    rows = state.apply(entries)
+    return to_batch(rows).to_pandas(), state.dump()
+
+
+def grouped(entries: DataFrame, _options: HeldOptions) -> DataFrame:
+    """The plan ``grouped``."""
+    return entries.groupBy("shard").applyInPandasWithState(
+        advance_group, OUTPUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def processor(entries: DataFrame, _options: HeldOptions) -> DataFrame:
+    """The plan ``processor``."""
+    return entries.groupBy("shard").transformWithStateInPandas(ShardProcessor(), OUTPUT_DDL, "append", "none")
+
+
+Plan = Callable[[DataFrame, HeldOptions], DataFrame]
+PLANS: Mapping[str, Plan] = {
+    "held": match_shards,
+    "grouped": grouped,
+    "processor": processor,
+    "nothing": ignore_shards,
+}
+
+
+def main() -> None:
+    """Print a line per plan and round."""
+    wanted = _arguments()
+    batches = list(order_batches(wanted.events, request=wanted.request))
+    with TemporaryDirectory(prefix="forestall-bench-") as name:
+        folder = Path(name)
+        with filled_log(folder, batches, shards=wanted.shards) as log:
+            session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
+            session.conf.set("spark.sql.shuffle.partitions", "2")
+            warm_up(session)
+            try:
+                _compare(session, log, folder, wanted)
+                for batch in batches:  # as many again, for what comes after the kill
+                    append(log.stores, renamed(batch, 1_000))
+                _recover(session, log, folder, wanted)
+            finally:
+                session.stop()
+
+
+def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namespace) -> None:
+    print(
+        f"{log.events:,} events in requests of {wanted.request}, {wanted.entries} entries of a shard in a micro-batch",
+        flush=True,
+    )
+    found: dict[str, list[float]] = {plan: [] for plan in PLANS}
+    for number in range(wanted.rounds):
+        for plan in PLANS:
+            query, seconds, alerts = _run(session, log, folder / f"{plan}-{number}", plan, wanted)
+            times = _batch_ms(query)
+            found[plan].append(seconds)
+            print(
+                f"  {plan:10} {log.events / seconds:10,.0f} events/s, {len(times)} micro-batches of "
+                f"{median(times):,.0f} ms, {alerts:,} alerts",
+                flush=True,
+            )
+    best = {plan: min(times) for plan, times in found.items()}
+    ratios = ", ".join(f"{plan} {best['held'] / seconds:.2f} x" for plan, seconds in best.items())
+    print(f"  throughput against the held one, best of {wanted.rounds}: {ratios}")
+
+
+def _recover(session: SparkSession, log: FilledLog, folder: Path, wanted: Namespace) -> None:
+    for plan in PLANS:
+        killed = 0
+        for daemon in children_of(session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()):  # type: ignore[union-attr]
+            for worker in children_of(daemon):
+                os.kill(worker, signal.SIGKILL)
+                killed += 1
+        first: list[float] = []
+        begun = time.perf_counter()
+        _run(session, log, folder / f"{plan}-{wanted.rounds - 1}", plan, wanted, first)
+        print(f"  {plan:10} {killed} workers killed, first rows after {first[0] - begun:.2f} s", flush=True)
+
+
+def _run(
+    session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace, first: list[float] | None = None
+) -> tuple[RunningQuery, float, int]:
+    """A bounded run; ``first`` gains the moments at which rows came."""
+    options = JobOptions(
+        log=EventLogOptions(
+            redis_url=log.url,
+            shards=wanted.shards,
+            snapshots=str(folder / "snapshots"),
+            max_entries=wanted.entries,
+            retain_entries=10**9,
+        ),
+        checkpoint=folder / "checkpoint",
+        handover=folder / "handover",
+        is_bounded=True,
+    )
+    if first is None:  # another plan's snapshots are of other folders
+        log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
+    alerts: list[int] = []
+    sink = partial(_count, alerts, [] if first is None else first)
+    session.dataSource.register(EventLogSource)
+    entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
+    query = RunningQuery(session, Pulse(lambda: None))
+    begun = time.perf_counter()
+    query.start(PLANS[plan](entries, HeldOptions(log=options.log, handover=options.handover)), options, sink)
+    query.wait()
+    return query, time.perf_counter() - begun, sum(alerts)
+
+
+def _count(alerts: list[int], moments: list[float], rows: Sequence[OutputRow], _epoch_id: int) -> None:
+    moments.append(time.perf_counter())
+    alerts.append(sum(row.kind == "alert" for row in rows))
+
+
+def _batch_ms(query: RunningQuery) -> list[float]:
+    found: Any = query._query
+    listed = [one if isinstance(one, Mapping) else json.loads(one.json) for one in found.recentProgress]
+    return [one["durationMs"]["triggerExecution"] for one in listed if one["numInputRows"]]
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--request", type=int, default=500, help="events of a request")
+    parser.add_argument("--entries", type=int, default=8, help="of a shard in a micro-batch")
+    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

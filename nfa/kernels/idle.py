@@ -1,0 +1,194 @@
+"""The idle kernel: when each open trace had its newest event, and which have been without one for too long.
+
+A trace has one entry in a heap of dues. Events move the time of the trace only; an entry that comes up too early goes
+back with the trace's due of now. So an event costs a look-up, and a trace costs a heap's depth once per timeout.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int: TypeAlias = int | np.int32 | np.int64
+
+EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: no trace is in the slot
+HOME_BITS = np.uint64(32)  # as in the index of traces: the low bits of a key's hash chose its shard
+
+# Indices of IdleState.counters.
+USED = 0  # traces
+HEAPED = 1  # entries of the heap
+N_COUNTERS = 2
+
+
+class IdleState(NamedTuple):
+    """Open traces by key, and their dues."""
+
+    keys: NDArray[np.uint64]  # (slots,) a power of two
+    last: NDArray[np.int64]  # (slots,) time of the trace's newest event, us; EMPTY: the slot is free
+    queued: NDArray[np.int64]  # (slots,) due under which the trace stands in the heap
+    heap_due: NDArray[np.int64]
+    heap_key: NDArray[np.uint64]
+    counters: NDArray[np.int64]
+
+
+class IdleEnds(NamedTuple):
+    """Traces that end, in the order in which they do."""
+
+    rows: NDArray[np.int64]  # row before which it ends
+    keys: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    filled: NDArray[np.int64]  # (1,)
+
+
+@njit(cache=True, nogil=True)
+def find(s: IdleState, key: np.uint64) -> np.int64:
+    """Slot of a key, or the empty slot where it belongs."""
+    mask = np.uint64(s.keys.shape[0] - 1)
+    slot = (key >> HOME_BITS) & mask
+    while s.last[slot] != EMPTY and s.keys[slot] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)
+
+
+@njit(cache=True, nogil=True)
+def remove(s: IdleState, slot: Int) -> None:
+    """Empty a slot and close the gap (backward shift)."""
+    size = np.int64(s.keys.shape[0])
+    mask = size - 1
+    gap = np.int64(slot)
+    at = gap
+    while True:
+        at = (at + 1) & mask
+        if s.last[at] == EMPTY:
+            break
+        home = np.int64((s.keys[at] >> HOME_BITS) & np.uint64(mask))
+        if ((at + size - home) & mask) >= ((at + size - gap) & mask):
+            s.keys[gap], s.last[gap], s.queued[gap] = s.keys[at], s.last[at], s.queued[at]
+            gap = at
+    s.last[gap] = EMPTY
+    s.counters[USED] -= 1
+
+
+@njit(cache=True, nogil=True)
+def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
+    """Whether one entry of the heap comes before another."""
+    if s.heap_due[first] != s.heap_due[second]:
+        return bool(s.heap_due[first] < s.heap_due[second])
+    return bool(s.heap_key[first] < s.heap_key[second])
+
+
+@njit(cache=True, nogil=True)
+def swap(s: IdleState, first: Int, second: Int) -> None:
+    """Exchange two entries of the heap."""
+    s.heap_due[first], s.heap_due[second] = s.heap_due[second], s.heap_due[first]
+    s.heap_key[first], s.heap_key[second] = s.heap_key[second], s.heap_key[first]
+
+
+@njit(cache=True, nogil=True)
+def push(s: IdleState, due: Int, key: np.uint64) -> None:
+    """Enter a due; there is room."""
+    at = s.counters[HEAPED]
+    s.heap_due[at], s.heap_key[at] = due, key
+    s.counters[HEAPED] += 1
+    while at > 0 and is_sooner(s, at, (at - 1) // 2):
+        swap(s, at, (at - 1) // 2)
+        at = (at - 1) // 2
+
+
+@njit(cache=True, nogil=True)
+def pop(s: IdleState) -> None:
+    """Take the soonest entry out."""
+    s.counters[HEAPED] -= 1
+    size = s.counters[HEAPED]
+    s.heap_due[0], s.heap_key[0] = s.heap_due[size], s.heap_key[size]
+    at = np.int64(0)
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and is_sooner(s, child + 1, child):
+            child += 1
+        if not is_sooner(s, child, at):
+            return
+        swap(s, child, at)
+        at = child
+
+
+@njit(cache=True, nogil=True)
+def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
+    """End what is due by a time, before a row; False where there is no room to say so."""
+    while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
+        if ends.filled[0] == ends.rows.shape[0]:
+            return False
+        due, key = s.heap_due[0], s.heap_key[0]
+        pop(s)
+        slot = find(s, key)
+        if s.last[slot] == EMPTY or s.queued[slot] != due:
+            continue  # the trace has ended otherwise since then
+        current = s.last[slot] + timeout
+        if current > due:
+            s.queued[slot] = current
+            push(s, current, key)
+            continue
+        place = ends.filled[0]
+        ends.rows[place], ends.keys[place], ends.times[place] = row, key, current
+        ends.filled[0] += 1
+        remove(s, slot)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    s: IdleState,
+    ends: IdleEnds,
+    keys: NDArray[np.uint64],
+    times: NDArray[np.int64],
+    is_last: NDArray[np.bool_],
+    timeout: Int,
+    newest: Int,
+    first: Int,
+) -> tuple[Int, Int]:
+    """Let rows from ``first`` on come; there is room for a new trace and a due each.
+
+    Returns:
+        (row, newest): The number of rows, or the row to go on with once there is room in ``ends``; the newest time.
+    """
+    for row in range(first, keys.shape[0]):
+        newest = max(np.int64(newest), times[row])
+        if not expire(s, ends, timeout, newest, row):
+            return np.int64(row), np.int64(newest)
+        slot = find(s, keys[row])
+        if is_last[row]:
+            if s.last[slot] != EMPTY:
+                remove(s, slot)
+        elif s.last[slot] == EMPTY:
+            s.keys[slot], s.last[slot], s.queued[slot] = keys[row], times[row], times[row] + timeout
+            s.counters[USED] += 1
+            push(s, times[row] + timeout, keys[row])
+        else:
+            s.last[slot] = max(s.last[slot], times[row])
+    return np.int64(keys.shape[0]), np.int64(newest)
+
+
+@njit(cache=True, nogil=True)
+def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
+    """Enter traces into empty slots, of which there are enough; False when a key comes twice."""
+    for number in range(keys.shape[0]):
+        slot = find(s, keys[number])
+        if s.last[slot] != EMPTY:
+            return False
+        s.keys[slot], s.last[slot], s.queued[slot] = keys[number], last[number], queued[number]
+        s.counters[USED] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
+    """Take keys out, where they are in."""
+    for key in keys:
+        slot = find(s, key)
+        if s.last[slot] != EMPTY:
+            remove(s, slot)

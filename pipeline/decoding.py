@@ -1,0 +1,90 @@
+"""Bodies of ``events`` entries, checked as far as a matcher must be able to trust them.
+
+What is checked by columns is checked for many entries at once: one by one it would cost more than matching them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streams import EARLIEST_US, LATEST_US, BatchFormatError, EventBatch
+
+_BRACES = ord("{"), ord("}")
+
+
+def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatError]:
+    """Encoded batches, checked so far that no value in them can harm the matcher, or why one of them is refused.
+
+    Attributes have to begin and end as a JSON object does; one that is damaged in between reads as if it were empty.
+    """
+    found = [_decoded(body) for body in bodies]
+    good = [batch for batch in found if isinstance(batch, EventBatch) and len(batch)]
+    if good and _fault_of(good) is not None:
+        found = [one if isinstance(one, BatchFormatError) else _fault_of([one]) or one for one in found]
+    return found
+
+
+def decode_batch(body: bytes) -> EventBatch:
+    """One encoded batch, checked as ``decode_batches`` does.
+
+    Raises:
+        BatchFormatError: It is damaged, of another version, or has other columns, nulls, a type twice in its
+            dictionary, invalid text, attributes that are no JSON object or times that cannot be written.
+    """
+    (found,) = decode_batches([body])
+    if isinstance(found, BatchFormatError):
+        raise found
+    return found
+
+
+def _decoded(body: bytes) -> EventBatch | BatchFormatError:
+    """A batch in whose arrays nothing leads outside; what they say is not checked."""
+    try:
+        batch = EventBatch.from_bytes(body)
+        batch.columns.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return BatchFormatError(f"a batch holds invalid values: {error}")
+    except BatchFormatError as error:
+        return error
+    types = batch.columns.column("type").dictionary
+    names = types.to_pylist()
+    if None in names:
+        return BatchFormatError("a batch has a null in the dictionary of its types")
+    if len(set(names)) != len(names):
+        return BatchFormatError("a batch has a type twice in the dictionary of its types")
+    return batch
+
+
+def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
+    """What is wrong with the values of some batches, if anything."""
+    columns = [batch.columns for batch in batches]
+    names = columns[0].schema.names
+    holes = [name for name in names if any(part.column(name).null_count for part in columns)]
+    if holes:
+        return BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
+    times_us = np.concatenate([batch.time_us for batch in batches])
+    for time_us in (int(times_us.min()), int(times_us.max())) if len(times_us) else ():
+        if not EARLIEST_US <= time_us <= LATEST_US:
+            return BatchFormatError(f"a batch holds the time {time_us} us, which is outside the years 1 to 9999")
+    return _fault_of_attributes(pa.concat_arrays([part.column("data") for part in columns]))
+
+
+def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
+    """Looks at the first and the last byte of each row."""
+    if not len(column):
+        return None
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    characters: NDArray[np.uint8] = np.frombuffer(b"" if data is None else data, np.uint8)
+    is_object = np.diff(places) >= len(_BRACES)
+    if is_object.all():
+        is_object = (characters[places[:-1]] == _BRACES[0]) & (characters[places[1:] - 1] == _BRACES[1])
+    if is_object.all():
+        return None
+    shown = cast("bytes", column[int(np.flatnonzero(~is_object)[0])].as_py())[:40]
+    return BatchFormatError(f"attributes of an event are not JSON: an object is wanted, not {shown!r}")

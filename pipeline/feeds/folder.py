@@ -1,0 +1,265 @@
+"""A folder of event files as a streaming source of Spark: the format ``forestall_folder``.
+
+Files are taken in the order of (time of change, name) among those that a look at the folder finds new; a file that
+comes later with an earlier time is taken later. Which were taken, and in which order, is in the feed's journal, and
+offsets count its blocks, so a range between two offsets always yields the same rows, also when the files are gone by
+then.
+
+Taken are files in the folder itself, not below it, whose names begin with neither ``.`` nor ``_`` and do not end in
+``.tmp``: whoever writes a file writes it under such a name and then renames it. A file that changes while it is read is
+left for the next look. A name is read once: a file that changes after that makes one row with a fault.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from pipeline.errors import FeedFolderMissing, SourceOptionError
+from pipeline.feeds.journal import BlockPart, FileVersion, Journal, read_part
+from pipeline.feeds.rows import FEED_DDL, FeedRow
+from streams import EventFileError
+from streams.readers import FILE_KINDS, RowLayout, kind_of, raw_rows
+
+_BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOptions:
+    """How a folder is read.
+
+    Attributes:
+        folder: Where the files appear.
+        state: The feed's own folder, for journal and spool; on a cluster, one that all machines share.
+        kind: What the files are, one of ``FILE_KINDS``, whatever their names; None: as their names say.
+        layout: How columns become events.
+        max_rows: At most so many rows in one micro-batch, or one block of them.
+        max_bytes: At most so many bytes in one micro-batch, or one block of them.
+    """
+
+    folder: Path
+    state: Path
+    kind: str | None = None
+    layout: RowLayout = field(default_factory=RowLayout)
+    max_rows: int = 10_000
+    max_bytes: int = 16_000_000
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in FILE_KINDS:
+            known = ", ".join(FILE_KINDS)
+            raise SourceOptionError(f"format {self.kind!r} is not known; write one of {known}", option="format")
+        for name in ("max_rows", "max_bytes"):
+            if getattr(self, name) < 1:
+                raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least 1", option=name)
+
+    def to_mapping(self) -> dict[str, str]:
+        """The options as Spark carries them."""
+        layout = self.layout
+        return {
+            "folder": str(self.folder),
+            "state": str(self.state),
+            "kind": self.kind or "",
+            "layout": orjson.dumps(
+                {
+                    "top": None if layout.top is None else sorted(layout.top),
+                    "texts": sorted(layout.texts),
+                    "id": layout.id,
+                    "time": layout.time,
+                    "max_row_bytes": layout.max_row_bytes,
+                }
+            ).decode(),
+            "max_rows": str(self.max_rows),
+            "max_bytes": str(self.max_bytes),
+        }
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, str]) -> FolderOptions:
+        """Read the options that Spark carried.
+
+        Raises:
+            SourceOptionError: One is missing.
+        """
+        for name in ("folder", "state", "layout", "max_rows", "max_bytes"):
+            if not options.get(name):
+                raise SourceOptionError(f"option {name} of a folder feed is missing", option=name)
+        layout: dict[str, Any] = orjson.loads(options["layout"])
+        top = layout.pop("top")
+        return cls(
+            folder=Path(options["folder"]),
+            state=Path(options["state"]),
+            kind=options.get("kind") or None,
+            layout=RowLayout(
+                top=None if top is None else frozenset(top), texts=frozenset(layout.pop("texts")), **layout
+            ),
+            max_rows=int(options["max_rows"]),
+            max_bytes=int(options["max_bytes"]),
+        )
+
+
+@dataclass(frozen=True)
+class FolderPart(InputPartition):
+    """Blocks of one file, read by one task."""
+
+    part: BlockPart
+
+
+class FolderSource(DataSource):
+    """The format ``forestall_folder``; options are those of ``FolderOptions``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "forestall_folder"
+
+    def schema(self) -> str:
+        return FEED_DDL
+
+    def streamReader(self, schema: StructType) -> FolderReader:
+        return FolderReader(FolderOptions.from_mapping(self.options))
+
+
+class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Takes files as they appear, and plans and reads micro-batches over their blocks."""
+
+    def __init__(self, options: FolderOptions) -> None:
+        self._options = options
+        self._journal: Journal | None = None
+        self._allowed: set[FileVersion] | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {_BLOCK: 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """Where the next micro-batch ends; takes new files until there is enough for it.
+
+        Raises:
+            FeedFolderMissing: The folder cannot be listed.
+            FeedDamaged: The journal cannot be read, or ends before ``start``.
+        """
+        journal = self._opened()
+        is_bounded = isinstance(limit, ReadMaxRows)
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        journal.parts(start[_BLOCK], max(start[_BLOCK], len(journal)))
+        for version in self._news(journal):
+            if max_rows is not None and journal.rows_from(start[_BLOCK]) >= max_rows:
+                break
+            self._take(journal, version)
+        return {_BLOCK: journal.end_of(start[_BLOCK], max_rows, self._options.max_bytes if is_bounded else None)}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._allowed = set(_look(self._options.folder))
+
+    def reportLatestOffset(self) -> dict[str, int] | None:
+        return None
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """One partition per file, in order."""
+        return [FolderPart(part) for part in self._opened().parts(start[_BLOCK], end[_BLOCK])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, in columns of ``FEED_DDL``.
+
+        Raises:
+            FeedDamaged: The spool file is gone or damaged.
+        """
+        return read_part(cast(FolderPart, partition).part)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Remove spool files behind ``end``."""
+        self._opened().forget_spools(end[_BLOCK])
+
+    def stop(self) -> None:
+        self._journal = None
+
+    def _opened(self) -> Journal:
+        if self._journal is None:
+            self._journal = Journal(self._options.state)
+        return self._journal
+
+    def _news(self, journal: Journal) -> Iterator[FileVersion]:
+        for version in _look(self._options.folder):
+            is_allowed = self._allowed is None or version in self._allowed
+            if is_allowed and journal.latest(version.name) != version:
+                yield version
+
+    def _take(self, journal: Journal, version: FileVersion) -> None:
+        path = self._options.folder / version.name
+        if journal.latest(version.name) is not None:
+            fault = (
+                "the file has changed after it was read, and a name is read once; its rows of now were not read: "
+                "give new rows a file of a new name"
+            )
+            journal.take(version, [FeedRow(place=0, body=b"", origin={"file": version.name}, fault=fault)])
+            return
+        try:
+            journal.take(version, _settled(path, version, self._rows(path)))
+        except _FileMoves:
+            return
+
+    def _rows(self, path: Path) -> Iterator[FeedRow]:
+        """The rows of a file, and one with a fault where it cannot be read, or not to its end."""
+        kind = self._options.kind or kind_of(path)
+        if kind is None:
+            fault = f"no kind of event file ends like this; known are {', '.join(FILE_KINDS)}; or name the format"
+            yield FeedRow(place=0, body=b"", origin={"file": path.name}, fault=fault)
+            return
+        row = None
+        try:
+            for row in raw_rows(path, kind, self._options.layout):
+                yield FeedRow(place=0, body=row.body, origin={"file": path.name, "row": row.place}, fault=row.fault)
+        except EventFileError as error:
+            after = f"; rows up to {row.place} were taken" if row is not None else ""
+            yield FeedRow(place=0, body=b"", origin={"file": path.name}, fault=f"{error.message}{after}")
+
+
+class _FileMoves(Exception):
+    """A file changed, or went, while it was read."""
+
+
+def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
+    """The rows, if the file is the same at the end."""
+    yield from rows
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _FileMoves from error
+    if (found.st_mtime_ns, found.st_size) != (version.mtime_ns, version.size_bytes):
+        raise _FileMoves
+
+
+def _look(folder: Path) -> list[FileVersion]:
+    """The files that may be taken now, by time of change and name."""
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not _is_finished(entry.name):
+                    continue
+                try:
+                    facts = entry.stat()
+                    is_file = entry.is_file()
+                except FileNotFoundError:
+                    continue
+                if is_file:
+                    found.append(FileVersion(name=entry.name, mtime_ns=facts.st_mtime_ns, size_bytes=facts.st_size))
+    except OSError as error:
+        raise FeedFolderMissing(
+            f"the folder {folder} cannot be listed: {error.strerror or error}; make it, or name another one",
+            folder=str(folder),
+        ) from error
+    return sorted(found, key=lambda version: (version.mtime_ns, version.name))
+
+
+def _is_finished(name: str) -> bool:
+    return not name.startswith((".", "_")) and not name.lower().endswith(".tmp")

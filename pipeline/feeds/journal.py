@@ -1,0 +1,230 @@
+"""The journal of a folder feed: which files were taken, in which order, cut into blocks of rows.
+
+A file is read once, when it is taken: its rows are unpacked into a spool file of Arrow batches, the blocks, and only
+then is it written down. What the journal says never changes, so a range of blocks always yields the same rows, whatever
+becomes of the file itself. Blocks are numbered over all files, from 0.
+
+On disk, in the feed's own folder: ``journal.jsonl``, a line per file, and ``spool/<number of the line>.arrow``. Both
+are on the disk (fsync) before anybody hears of them; a last line that was cut off by a crash is dropped.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+
+from pipeline.errors import FeedDamaged
+from pipeline.feeds.rows import FEED_SCHEMA, FeedRow, to_batch
+
+_BLOCK_ROWS = 1_000
+_BLOCK_BYTES = 1_000_000
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """A file as a look at the folder finds it.
+
+    Attributes:
+        name: Its name in the folder.
+        mtime_ns: When it was changed last, as its file system says.
+        size_bytes: Its size.
+    """
+
+    name: str
+    mtime_ns: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """How much is in a block."""
+
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """Some blocks of one spool file: the first, the one behind the last, and the place of the first row."""
+
+    spool: str
+    first: int
+    until: int
+    place: int
+
+
+class Journal:
+    """The files that were taken.
+
+    Args:
+        folder: The feed's own; made when it is not there.
+
+    Raises:
+        FeedDamaged: The journal cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "journal.jsonl"
+        self._spools = folder / "spool"
+        self._latest: dict[str, FileVersion] = {}
+        self._starts: list[int] = []
+        self._blocks: list[Block] = []
+        self._spools.mkdir(parents=True, exist_ok=True)
+        self._load()
+
+    def __len__(self) -> int:
+        """The number of blocks."""
+        return len(self._blocks)
+
+    def latest(self, name: str) -> FileVersion | None:
+        """What was taken last under a name."""
+        return self._latest.get(name)
+
+    def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
+        """Unpack a file and write it down; on an error of ``rows`` nothing is written down."""
+        number = len(self._starts)
+        blocks = self._unpack(self._spool(number), rows)
+        record = {"format": _FORMAT, **asdict(version), "blocks": [[one.rows, one.size_bytes] for one in blocks]}
+        with self._path.open("ab") as file:
+            file.write(orjson.dumps(record) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_folder(self._path.parent)
+        self._remember(version, blocks)
+
+    def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
+        """Behind which block a micro-batch ends that begins at ``start``: within both bounds, but at least one."""
+        end, rows, size = start, 0, 0
+        while end < len(self._blocks):
+            block = self._blocks[end]
+            rows, size = rows + block.rows, size + block.size_bytes
+            is_over = (max_rows is not None and rows > max_rows) or (max_bytes is not None and size > max_bytes)
+            if is_over and end > start:
+                break
+            end += 1
+        return end
+
+    def rows_from(self, start: int) -> int:
+        """How many rows there are from a block on."""
+        return sum(block.rows for block in self._blocks[start:])
+
+    def parts(self, start: int, end: int) -> list[BlockPart]:
+        """Where the blocks of a range are, in order.
+
+        Raises:
+            FeedDamaged: The range is not within the journal.
+        """
+        if end > len(self._blocks):
+            raise FeedDamaged(
+                f"the checkpoint is at block {end} and {self._path} knows of {len(self._blocks)}: they do not belong "
+                "together; put both back, or begin a feed of another name, which reads the folder from its beginning"
+            )
+        found = []
+        place = 0
+        while start < end:
+            number = bisect_right(self._starts, start) - 1
+            first = self._starts[number]
+            until = min(end, self._start_of(number + 1))
+            found.append(BlockPart(str(self._spool(number)), start - first, until - first, place))
+            place += sum(block.rows for block in self._blocks[start:until])
+            start = until
+        return found
+
+    def forget_spools(self, before: int) -> None:
+        """Remove the spool files all of whose blocks are before a block; what is written down stays."""
+        for path in self._spools.iterdir():
+            number = path.name.removesuffix(".arrow")
+            if number.isdigit() and int(number) < len(self._starts) and self._start_of(int(number) + 1) <= before:
+                path.unlink(missing_ok=True)
+
+    def _load(self) -> None:
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        whole = text[: text.rfind(b"\n") + 1]
+        if len(whole) < len(text):
+            with self._path.open("r+b") as file:
+                file.truncate(len(whole))
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                record = orjson.loads(line)
+                if record.pop("format") != _FORMAT:
+                    raise ValueError("its format is unknown")
+                blocks = [Block(rows=rows, size_bytes=size) for rows, size in record.pop("blocks")]
+                self._remember(FileVersion(**record), blocks)
+            except (ValueError, KeyError, TypeError) as error:
+                raise FeedDamaged(f"{self._path}: line {number} cannot be read: {error}") from error
+
+    def _remember(self, version: FileVersion, blocks: list[Block]) -> None:
+        self._latest[version.name] = version
+        self._starts.append(len(self._blocks))
+        self._blocks += blocks
+
+    def _spool(self, number: int) -> Path:
+        return self._spools / f"{number:08}.arrow"
+
+    def _start_of(self, number: int) -> int:
+        return self._starts[number] if number < len(self._starts) else len(self._blocks)
+
+    def _unpack(self, spool: Path, rows: Iterable[FeedRow]) -> list[Block]:
+        draft = spool.with_suffix(".tmp")
+        blocks: list[Block] = []
+        with draft.open("wb") as file:
+            with pa.ipc.new_file(file, FEED_SCHEMA) as writer:
+                for batch in _cut(rows):
+                    writer.write_batch(batch)
+                    blocks.append(Block(rows=batch.num_rows, size_bytes=batch.nbytes))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(spool)
+        _sync_folder(self._spools)
+        return blocks
+
+
+def read_part(part: BlockPart) -> Iterator[pa.RecordBatch]:
+    """The blocks of a part, in columns of ``FEED_DDL``.
+
+    Raises:
+        FeedDamaged: The spool file is gone or damaged.
+    """
+    try:
+        with pa.memory_map(part.spool) as file, pa.ipc.open_file(file) as reader:
+            place = part.place
+            for number in range(part.first, part.until):
+                batch = reader.get_batch(number)
+                yield batch.set_column(0, FEED_SCHEMA.field(0), pa.array(range(place, place + batch.num_rows)))
+                place += batch.num_rows
+    except (OSError, pa.ArrowException) as error:
+        raise FeedDamaged(
+            f"the spool file {part.spool} cannot be read: {error}; put it back, or begin a feed of another name, which "
+            "reads the folder from its beginning"
+        ) from error
+
+
+def _cut(rows: Iterable[FeedRow]) -> Iterator[pa.RecordBatch]:
+    block: list[FeedRow] = []
+    size = 0
+    for row in rows:
+        if block and (len(block) == _BLOCK_ROWS or size + len(row.body) > _BLOCK_BYTES):
+            yield to_batch(block)
+            block, size = [], 0
+        block.append(row)
+        size += len(row.body)
+    if block:
+        yield to_batch(block)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,378 @@
+"""Kafka topics as a streaming source of Spark: the format ``forestall_kafka``.
+
+Offsets are the next offset of each topic's partitions. Spark tasks read a range each, with a plain consumer that is
+assigned its partition: no group is joined and nothing is committed to the brokers, the checkpoint alone says how far
+the feed is. Records of aborted transactions are left out. A record's place in its micro-batch follows from its offset,
+so that records that a compaction removes between two readings do not shift the others.
+
+``confluent-kafka`` is imported where a client is made, as it is an optional extra.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import orjson
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from pipeline.errors import KafkaClientMissing, KafkaGap, KafkaUnreachable, SourceOptionError
+from pipeline.feeds.kafka_messages import read_message
+from pipeline.feeds.rows import FEED_DDL, FeedRow, to_batch
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message
+
+Begin: TypeAlias = Literal["earliest", "latest"]
+Offset: TypeAlias = dict[str, int]
+
+_POLL_S = 0.5
+_PAGE_RECORDS = 1_000
+_BATCH_BYTES = 4_000_000
+_OWN_SETTINGS = {
+    "bootstrap.servers": "servers are named by --servers",
+    "enable.auto.commit": "the feed's checkpoint says how far it is",
+    "enable.auto.offset.store": "the feed's checkpoint says how far it is",
+    "auto.offset.reset": "where a new feed begins is said by --from, and a gap later is an error",
+    "enable.partition.eof": "the feed needs it",
+    "isolation.level": "records of open transactions would be read before they are decided",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOptions:
+    """How topics are read.
+
+    Attributes:
+        servers: Brokers to ask first, ``host:port``, joined by commas.
+        topics: Topics.
+        begin: Where a new feed begins: at the first record that is there, or behind the last.
+        settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
+        max_rows: At most so many records in one micro-batch, shared among the partitions.
+        max_row_bytes: Larger records have a fault.
+        timeout_s: So long brokers may stay silent.
+    """
+
+    servers: str
+    topics: tuple[str, ...]
+    begin: Begin = "earliest"
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    max_rows: int = 10_000
+    max_row_bytes: int = 10 * 1024 * 1024
+    timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not self.servers or not self.topics or not all(self.topics):
+            raise SourceOptionError("a Kafka feed names servers, such as broker:9092, and at least one topic")
+        if self.max_rows < 1:
+            raise SourceOptionError(f"option max_rows is {self.max_rows}: at least 1", option="max_rows")
+        for name, why in _OWN_SETTINGS.items():
+            if name in self.settings:
+                raise SourceOptionError(f"the setting {name} cannot be given: {why}", option=name)
+
+    def to_mapping(self) -> dict[str, str]:
+        """The options as Spark carries them; the settings under a name that Spark does not print the value of."""
+        return {
+            "servers": self.servers,
+            "topics": ",".join(self.topics),
+            "begin": self.begin,
+            "secret_settings": orjson.dumps(dict(self.settings)).decode(),
+            "max_rows": str(self.max_rows),
+            "max_row_bytes": str(self.max_row_bytes),
+            "timeout_s": str(self.timeout_s),
+        }
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, str]) -> KafkaOptions:
+        """Read the options that Spark carried.
+
+        Raises:
+            SourceOptionError: One is missing or malformed.
+        """
+        try:
+            return cls(
+                servers=options["servers"],
+                topics=tuple(options["topics"].split(",")),
+                begin="latest" if options.get("begin") == "latest" else "earliest",
+                settings=orjson.loads(options.get("secret_settings", "{}")),
+                max_rows=int(options["max_rows"]),
+                max_row_bytes=int(options["max_row_bytes"]),
+                timeout_s=float(options["timeout_s"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise SourceOptionError(f"options of a Kafka feed cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class KafkaPart(InputPartition):
+    """Offsets from ``start`` until before ``end`` of one partition, read by one task."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    place: int
+
+
+class KafkaSource(DataSource):
+    """The format ``forestall_kafka``; options are those of ``KafkaOptions``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "forestall_kafka"
+
+    def schema(self) -> str:
+        return FEED_DDL
+
+    def streamReader(self, schema: StructType) -> KafkaReader:
+        return KafkaReader(KafkaOptions.from_mapping(self.options))
+
+
+class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans and reads micro-batches over all partitions of the topics."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._consumer: Consumer | None = None
+        self._target: Offset | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        ends = self._ends()
+        return {name: high if self._options.begin == "latest" else low for name, (low, high) in ends.items()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """Where the next micro-batch ends; partitions that are new begin at their first record.
+
+        Raises:
+            KafkaUnreachable: The brokers do not answer, or a topic is not there.
+            KafkaGap: Records that have to be read are gone.
+        """
+        ends = self._ends()
+        start = {**dict.fromkeys(ends, 0), **start}
+        for name, begin in start.items():
+            _check_range(name, begin, ends.get(name))
+        highs = {name: high for name, (_, high) in ends.items()}
+        if self._target is not None:
+            highs = {name: max(start[name], min(high, self._target.get(name, 0))) for name, high in highs.items()}
+        return _shared_out(start, highs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = {name: high for name, (_, high) in self._ends().items()}
+
+    def reportLatestOffset(self) -> dict[str, int] | None:
+        return None
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """One partition per partition of a topic that has news."""
+        parts = []
+        place = 0
+        for name in sorted(end, key=_order):
+            begin, until = start.get(name, 0), end[name]
+            if begin < until:
+                topic, partition = _order(name)
+                parts.append(KafkaPart(topic, partition, begin, until, place))
+                place += until - begin
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a partition's range by offset, in columns of ``FEED_DDL``.
+
+        Raises:
+            KafkaUnreachable: The brokers stay silent.
+            KafkaGap: The range begins before the first record that is left.
+        """
+        return _read_part(cast(KafkaPart, partition), self._options)
+
+    def stop(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _ends(self) -> dict[str, tuple[int, int]]:
+        """First offset and the one behind the last of every partition."""
+        if self._consumer is None:
+            self._consumer = connect(self._options)
+        return offsets_of(self._consumer, self._options)
+
+
+def connect(options: KafkaOptions) -> Consumer:
+    """A consumer of nothing yet.
+
+    Raises:
+        KafkaClientMissing: confluent-kafka is not installed.
+        SourceOptionError: librdkafka refuses a setting.
+    """
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise KafkaClientMissing(
+            "a Kafka feed needs the package confluent-kafka: install forestall with its extra kafka"
+        ) from error
+    own = {
+        "group.id": "forestall-feed",
+        **options.settings,
+        "bootstrap.servers": options.servers,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "error",
+        "enable.partition.eof": "true",
+        "isolation.level": "read_committed",
+    }
+    try:
+        return confluent_kafka.Consumer(own)
+    except confluent_kafka.KafkaException as error:
+        raise SourceOptionError(f"Kafka's client refuses its settings: {error.args[0].str()}") from error
+
+
+def cluster_of(options: KafkaOptions) -> str:
+    """The id of the brokers' cluster, whichever of them were asked; their addresses where they tell none.
+
+    Raises:
+        KafkaClientMissing: confluent-kafka is not installed.
+        KafkaUnreachable: The brokers do not answer, or a topic is not there.
+        SourceOptionError: librdkafka refuses a setting.
+    """
+    consumer = connect(options)
+    try:
+        offsets_of(consumer, options)
+        return cast("str | None", consumer.list_topics(timeout=options.timeout_s).cluster_id) or options.servers
+    finally:
+        consumer.close()
+
+
+def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int, int]]:
+    """First offset and the one behind the last of every partition of the topics, by ``topic:partition``.
+
+    Raises:
+        KafkaUnreachable: The brokers do not answer, or a topic is not there.
+    """
+    from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
+
+    found: dict[str, tuple[int, int]] = {}
+    try:
+        for topic in options.topics:
+            facts = consumer.list_topics(topic, timeout=options.timeout_s).topics[topic]
+            if facts.error is not None or not facts.partitions:
+                why = facts.error.str() if facts.error is not None else "it has no partitions"
+                raise KafkaUnreachable(f"topic {topic!r} on {options.servers} cannot be read: {why}", topic=topic)
+            for partition in facts.partitions:
+                where = TopicPartition(topic, partition)
+                found[f"{topic}:{partition}"] = consumer.get_watermark_offsets(where, timeout=options.timeout_s)
+    except KafkaException as error:
+        raise _unreachable(options, error.args[0].str()) from error
+    return found
+
+
+def _read_part(part: KafkaPart, options: KafkaOptions) -> Iterator[pa.RecordBatch]:
+    rows: list[FeedRow] = []
+    size = 0
+    for message in _records(part, options):
+        body, fault = read_message(message.value(), _headers(message), options.max_row_bytes)
+        offset = cast(int, message.offset())
+        origin: dict[str, Any] = {"topic": part.topic, "partition": part.partition, "offset": offset}
+        rows.append(FeedRow(place=part.place + offset - part.start, body=body, origin=origin, fault=fault))
+        size += len(body)
+        if len(rows) >= _PAGE_RECORDS or size >= _BATCH_BYTES:
+            yield to_batch(rows)
+            rows, size = [], 0
+    if rows:
+        yield to_batch(rows)
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    headers = cast("list[tuple[str, bytes | str | None]]", message.headers() or [])
+    return [(name, content.encode() if isinstance(content, str) else content) for name, content in headers]
+
+
+def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
+    """The records of a range; ends at the first one behind it, or where the partition ends."""
+    from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
+
+    consumer = connect(options)
+    try:
+        consumer.assign([TopicPartition(part.topic, part.partition, part.start)])
+        silent_since = time.monotonic()
+        while True:
+            found = consumer.consume(_PAGE_RECORDS, timeout=_POLL_S)
+            if not found and time.monotonic() > silent_since + options.timeout_s:
+                raise _unreachable(options, f"no record of {part.topic}:{part.partition} for {options.timeout_s:.0f} s")
+            for message in found:
+                error = message.error()
+                if error is not None:
+                    if _is_end(error, part, options) and cast(int, message.offset()) >= part.end:
+                        return  # an earlier end is that of the records whose transactions are decided: more will come
+                    continue
+                silent_since = time.monotonic()
+                offset = cast(int, message.offset())
+                if offset >= part.end:
+                    return
+                yield message
+                if offset == part.end - 1:
+                    return
+    finally:
+        consumer.close()
+
+
+def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
+    """Whether an error says that the partition ends; errors that pass by themselves say nothing.
+
+    Raises:
+        KafkaGap: The range begins before the first record that is left.
+        KafkaUnreachable: The brokers refuse.
+    """
+    from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
+
+    if error.code() == Codes._PARTITION_EOF:
+        return True
+    if error.code() in (Codes.OFFSET_OUT_OF_RANGE, Codes._AUTO_OFFSET_RESET):
+        raise KafkaGap(
+            f"{part.topic}:{part.partition} has no offset {part.start} any more: {error.str()}; {_GAP_ADVICE}"
+        )
+    if error.fatal() or not (error.retriable() or error.code() in (Codes._TRANSPORT, Codes._ALL_BROKERS_DOWN)):
+        raise _unreachable(options, error.str())
+    return False
+
+
+_GAP_ADVICE = (
+    "events were removed before the feed read them; keep records for longer, and begin a feed of another name to go on "
+    "without them"
+)
+
+
+def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
+    if ends is None:
+        raise KafkaGap(f"{name} is in the feed's checkpoint and not on the brokers any more; {_GAP_ADVICE}")
+    low, high = ends
+    if not low <= begin <= high:
+        raise KafkaGap(f"{name} is to be read from offset {begin}, and has {low} to {high}; {_GAP_ADVICE}")
+
+
+def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
+    """Ends within ``highs`` such that each partition has its fair part of ``max_rows``."""
+    if max_rows is None:
+        return {**start, **highs}
+    ends = dict(start)
+    waiting = sorted((name for name in highs if highs[name] > start[name]), key=lambda name: highs[name] - start[name])
+    left = max_rows
+    for number, name in enumerate(waiting):
+        share = -(-left // (len(waiting) - number))
+        taken = min(highs[name] - start[name], share, left)
+        ends[name] += taken
+        left -= taken
+    return ends
+
+
+def _order(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition(":")
+    return topic, int(partition)
+
+
+def _unreachable(options: KafkaOptions, why: str) -> KafkaUnreachable:
+    return KafkaUnreachable(f"the Kafka brokers {options.servers} do not answer as they should: {why}")

@@ -1,0 +1,65 @@
+"""What a Kafka record says: an event as one JSON object.
+
+CloudEvents as in their Kafka protocol binding: in binary mode (a header ``ce_specversion``) the attributes are in
+headers ``ce_*`` and ``content-type``, and the value is the data; in structured mode the value is the whole event. Any
+other value is a plain JSON object, for the stream's mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+_PREFIX = "ce_"
+_SHOWN_BYTES = 4_000
+
+
+def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
+    """The event of a record.
+
+    Args:
+        value: Of the record.
+        headers: Of the record, in their order; the last of a name counts.
+        max_bytes: Larger values have a fault.
+
+    Returns:
+        A JSON object, not checked, and None; or the first bytes of the value, and why it is no event.
+    """
+    if value is not None and len(value) > max_bytes:
+        return value[:_SHOWN_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
+    named = {name.lower(): content for name, content in headers}
+    if _PREFIX + "specversion" in named:
+        return _binary_event(value, named)
+    if value is None:
+        return b"", "the record has no value (a tombstone); an event is a JSON object in the value"
+    return value, None
+
+
+def _binary_event(value: bytes | None, headers: Mapping[str, bytes | None]) -> tuple[bytes, str | None]:
+    shown = (value or b"")[:_SHOWN_BYTES]
+    event: dict[str, Any] = {}
+    for name, content in headers.items():
+        if name.startswith(_PREFIX) or name == "content-type":
+            try:
+                event[_attribute(name)] = (content or b"").decode()
+            except UnicodeDecodeError as error:
+                return shown, f"header {name} is not UTF-8: {error}"
+    if value is not None and _is_json(event.get("datacontenttype")):
+        try:
+            event["data"] = orjson.loads(value)
+        except orjson.JSONDecodeError as error:
+            return shown, f"the value, the data of a CloudEvent in binary mode, is not JSON: {error}"
+    return orjson.dumps(event), None
+
+
+def _attribute(header: str) -> str:
+    return "datacontenttype" if header == "content-type" else header.removeprefix(_PREFIX)
+
+
+def _is_json(content_type: object) -> bool:
+    """Whether to read the data; what else it may be is refused later, by the rules for CloudEvents."""
+    return content_type is None or "json" in str(content_type).lower()

@@ -1,0 +1,60 @@
+"""The rows of a feed, whatever it reads: one event as JSON, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+FEED_DDL = "place BIGINT, body BINARY, origin STRING, fault STRING"
+FEED_SCHEMA = pa.schema(
+    [
+        pa.field("place", pa.int64()),
+        pa.field("body", pa.binary()),
+        pa.field("origin", pa.string()),
+        pa.field("fault", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRow:
+    """One event on its way to the sink.
+
+    Attributes:
+        place: Its number in the micro-batch: growing, the same whenever the same range is read, perhaps with gaps.
+        body: A JSON object, not checked; of a row with a fault, what there was, cut.
+        origin: Where it comes from, as plain JSON: file and row, or topic, partition and offset.
+        fault: Why there is no object; None where there is one.
+    """
+
+    place: int
+    body: bytes
+    origin: Mapping[str, Any]
+    fault: str | None = None
+
+
+def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
+    """Rows in the columns of ``FEED_DDL``."""
+    found = list(rows)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([row.place for row in found], pa.int64()),
+            pa.array([row.body for row in found], pa.binary()),
+            pa.array([orjson.dumps(row.origin).decode() for row in found], pa.string()),
+            pa.array([row.fault for row in found], pa.string()),
+        ],
+        schema=FEED_SCHEMA,
+    )
+
+
+def from_table(table: pa.Table) -> list[FeedRow]:
+    """The rows of a micro-batch, in their order."""
+    columns = (table.column(name).to_pylist() for name in ("place", "body", "origin", "fault"))
+    return [
+        FeedRow(place=place, body=body or b"", origin=orjson.loads(origin), fault=fault)
+        for place, body, origin, fault in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,221 @@
+"""The states of shards within one Python process of Spark: at hand from one micro-batch to the next.
+
+A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: whoever has the
+state at the position behind which the micro-batch begins goes on from there. In order of cost, that is
+
+1.  the state that this process kept when it matched the shard last;
+2.  the *handed over* state, a file on this machine that the process which matched the shard last wrote, not waiting
+    for the disk;
+3.  the newest *snapshot* at or before that position, and the entries of the log since then, matched once more with
+    their rows thrown away: the log is the change log of the state.
+
+A snapshot is written when so many bytes of entries have been matched since the last that reading them again would cost
+about as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So writing snapshots costs
+at most a constant factor, however many traces are open, and so does recovery.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import structlog
+
+from pipeline.entries import StoredEntry
+from pipeline.errors import LogDamaged, SavedStateError
+from pipeline.measures import Spent, stats_row
+from pipeline.quarantine import Quarantine
+from pipeline.rows import OutputRow
+from pipeline.shard import ShardState
+from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
+from pipeline.sources.log_reading import START, connect, read_entries
+from pipeline.sources.options import EventLogOptions
+from streams import position_order
+
+_ENTRY_BYTES = 200
+_UNSAVED = struct.Struct("<q")  # before a handed over state: bytes matched since the last snapshot
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOptions:
+    """Where states are found and left.
+
+    Attributes:
+        log: The log, with the place of its snapshots.
+        handover: Folder on each machine for states on their way from one process to the next; None: none are.
+    """
+
+    log: EventLogOptions
+    handover: Path | None
+
+
+@dataclass(slots=True)
+class _Held:
+    """A state in this process, and how far the log has grown since its snapshot.
+
+    Attributes:
+        unsaved_bytes: Bytes of entries since the last snapshot.
+    """
+
+    state: ShardState
+    unsaved_bytes: int
+
+
+class HeldShards:
+    """States of shards, advanced by micro-batches."""
+
+    def __init__(self, options: HeldOptions) -> None:
+        self._options = options.log
+        self._server = connect(options.log)
+        self._quarantine = Quarantine(self._server)
+        self._snapshots = open_snapshots(options.log.snapshots, self._server)
+        self._index = SnapshotIndex(self._server)
+        self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
+        self._held: dict[int, _Held] = {}
+        self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
+
+    def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
+        """Rows of a micro-batch's part of one shard, and one of the kind ``stats``; the state at its end is kept.
+
+        Args:
+            shard: Its number.
+            after: Position behind which the part begins.
+            entries: In the order of the log, not none.
+
+        Raises:
+            LogDamaged: Entries since the newest snapshot are gone.
+        """
+        begun = time.perf_counter()
+        if shard in self._begun:  # it failed on the way: the state may be half changed
+            self._held.pop(shard, None)
+        self._begun.add(shard)
+        is_suspect = self._quarantine.begin(shard, after)
+        self._held_at(shard, after)
+        loaded = time.perf_counter()
+        rows = (
+            self._one_by_one(shard, after, entries, is_watched=True) if is_suspect else self._all(shard, after, entries)
+        )
+        matched = time.perf_counter()
+        size = self._keep(shard, after, _cost(entries))
+        self._quarantine.done(shard, after)
+        self._begun.discard(shard)
+        spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
+        return [*rows, stats_row(self._held[shard].state, entries, spent, size)]
+
+    def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
+        """All entries at once; one by one, if that raises what nobody foresaw."""
+        try:
+            return self._held_at(shard, after).state.apply(self._quarantine.screened(shard, entries))
+        except MemoryError:
+            raise
+        # house: allow broad-except: whatever it is, the entry that causes it is set aside, with the reason
+        except Exception:
+            log.exception("entries-break-the-matcher", shard=shard, after=after)
+            del self._held[shard]
+            return self._one_by_one(shard, after, entries, is_watched=False)
+
+    def _one_by_one(
+        self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
+    ) -> list[OutputRow]:
+        """Find the entries that raise, or that ended the process before, set them aside, and match the others."""
+        done: list[StoredEntry] = []
+        rows: list[OutputRow] = []
+        for entry in entries:
+            if is_watched and self._quarantine.watch(shard, entry):
+                self._quarantine.set_aside(shard, entry, "the process that matched it died, again and again")
+            rows += self._one(shard, after, done, entry)
+            done += self._quarantine.screened(shard, [entry])
+            self._quarantine.unwatch(shard, entry)
+        return rows
+
+    def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[OutputRow]:
+        """Match one entry behind those that are done; if it raises, it is set aside and the state made anew."""
+        held = self._held.get(shard) or self._held_at(shard, after)
+        try:
+            return held.state.apply(self._quarantine.screened(shard, [entry]))
+        except MemoryError:
+            raise
+        # house: allow broad-except: whatever it is, the entry is set aside with the reason and told as a dead letter
+        except Exception as error:
+            self._quarantine.set_aside(shard, entry, f"matching it raised {type(error).__name__}: {error}")
+            del self._held[shard]
+            again = self._held_at(shard, after).state
+            again.apply(done)
+            return again.apply(self._quarantine.screened(shard, [entry]))
+
+    def _held_at(self, shard: int, after: str) -> _Held:
+        """The state of the shard at a position, from where it is nearest."""
+        held = self._held.get(shard)
+        if held is None or held.state.position != after:
+            held = self._held[shard] = self._handed_over(shard, after) or self._rebuilt(shard, after)
+        return held
+
+    def _handed_over(self, shard: int, position: str) -> _Held | None:
+        body = None if self._handover is None else self._handover.read(shard, position)
+        if body is None or len(body) < _UNSAVED.size:
+            return None
+        try:
+            state = ShardState.load(body[_UNSAVED.size :])
+        except SavedStateError as error:
+            log.warning("handed-over-state-damaged", shard=shard, position=position, reason=error.message)
+            return None
+        return _Held(state, *_UNSAVED.unpack_from(body))
+
+    def _rebuilt(self, shard: int, position: str) -> _Held:
+        """From the newest snapshot at or before the position, or from what was kept since, and the log from there."""
+        saved = self._index.latest(shard, position)
+        kept = self._held.pop(shard, None)
+        if kept is not None and _is_between(saved or START, kept.state.position, position):
+            state, size = kept.state, kept.unsaved_bytes
+        else:
+            state, size = ShardState(shard) if saved is None else self._loaded(shard, saved), 0
+        for page in read_entries(self._server, shard, state.position, position):
+            size += _cost(page)
+            state.apply(self._quarantine.screened(shard, page))
+        return _Held(state, size)
+
+    def _loaded(self, shard: int, position: str) -> ShardState:
+        body = self._snapshots.read(shard, position)
+        if body is None:
+            raise LogDamaged(
+                f"the snapshot of shard {shard} at {position} is gone, and the log before it may have been trimmed; "
+                "put the folder of snapshots back, or begin with an empty Redis and data folder",
+                shard=shard,
+                position=position,
+            )
+        return ShardState.load(body)
+
+    def _keep(self, shard: int, after: str, grown: int) -> int:
+        """Leave the state for whoever matches the shard next, and as a snapshot if it is time; its size in bytes."""
+        held = self._held[shard]
+        body = held.state.dump()
+        held.unsaved_bytes += grown
+        if held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body)):
+            self._snapshots.write(shard, held.state.position, body)
+            self._index.enter(shard, held.state.position, len(body))
+            held.unsaved_bytes = 0
+        if self._handover is not None:
+            self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
+            self._handover.keep_only(shard, (after, held.state.position))
+        return len(body)
+
+
+def _is_between(first: str, position: str, last: str) -> bool:
+    return position_order(first) <= position_order(position) <= position_order(last)
+
+
+def _cost(entries: Sequence[StoredEntry]) -> int:
+    """What matching entries once more would cost, in bytes: small ones cost more than their bytes say."""
+    return sum(len(entry.body) + _ENTRY_BYTES for entry in entries)
+
+
+@lru_cache(maxsize=1)
+def held_shards(options: HeldOptions) -> HeldShards:
+    """Those of this process; other options begin anew."""
+    return HeldShards(options)

@@ -1,0 +1,57 @@
+"""What a shard did in a micro-batch, in numbers: a row among its rows, which the driver adds up."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from pipeline.entries import StoredEntry
+from pipeline.rows import OutputRow, RowKind, row_id
+from pipeline.shard import ShardState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Where the time of a shard went, in seconds.
+
+    Attributes:
+        load_s: Getting hold of the state.
+        match_s: Matching the entries.
+        keep_s: Saving the state.
+    """
+
+    load_s: float
+    match_s: float
+    keep_s: float
+
+
+def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int) -> OutputRow:
+    """The row of the kind ``stats``; it is about one run of the micro-batch and never stored.
+
+    Args:
+        state: After the entries.
+        entries: What was matched.
+        spent: Where the time went.
+        state_bytes: Size of the saved state.
+    """
+    body = {
+        "shard": state.shard,
+        "process": [socket.gethostname(), os.getpid()],
+        "entries": len(entries),
+        "bytes": sum(len(entry.body) for entry in entries),
+        **asdict(spent),
+        "state_bytes": state_bytes,
+        "streams": state.measures(),
+    }
+    return OutputRow(
+        kind=RowKind.STATS,
+        stream="",
+        id=row_id(RowKind.STATS, state.shard, state.position),
+        body=orjson.dumps(body),
+        position=state.position,
+        shard=state.shard,
+    )

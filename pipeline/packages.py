@@ -1,0 +1,51 @@
+"""The project's own packages as one archive, for machines of a cluster that do not have them."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from hashlib import blake2b
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+
+SHIPPED = ("streams", "nfa", "constraints", "workflows", "pipeline")
+
+_LEFT_OUT = {"__pycache__"}
+_SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal archives
+
+
+def pack(folder: Path) -> Path:
+    """Write the packages that tasks import into an archive that has a digest of its content in its name.
+
+    Args:
+        folder: Where it goes; an archive of the same packages that is there already is used again.
+    """
+    body = BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
+        for name, path in _sources():
+            archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    digest = blake2b(body.getvalue(), digest_size=8).hexdigest()
+    target = folder / f"forestall-{digest}.zip"
+    if not target.exists():
+        draft = target.with_suffix(".tmp")
+        draft.write_bytes(body.getvalue())
+        draft.replace(target)
+    return target
+
+
+def _sources() -> Iterator[tuple[str, Path]]:
+    """Every file of the packages, by its name in the archive."""
+    for package in SHIPPED:
+        top = _folder_of(package)
+        for path in sorted(top.rglob("*")):
+            place = path.relative_to(top)
+            if path.is_file() and not _LEFT_OUT & set(place.parts):
+                yield f"{package}/{place.as_posix()}", path
+
+
+def _folder_of(package: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError(f"the package {package} of this program is not installed as a folder")
+    return Path(next(iter(spec.submodule_search_locations)))

@@ -1,0 +1,206 @@
+"""How a micro-batch went: what it took in, where its time went, what the shards hold.
+
+Three sources are folded into one: what the shards tell in rows of the kind ``stats``, how long the sink took, and what
+Spark says of the micro-batch once it is committed. Nothing is made up: what nobody told is None.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from pipeline.rows import OutputRow, RowKind
+
+PARTS = ("plan", "read", "match", "state", "commit", "other")
+
+_PLANNING = ("latestOffset", "getBatch", "queryPlanning")
+_COMMITTING = ("walCommit", "commitOffsets")
+_REMEMBERED = 8  # micro-batches whose end Spark has not told yet
+
+_Sink = Callable[[Sequence[OutputRow], int], None]
+BatchReport = Callable[["BatchProgress"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """One micro-batch.
+
+    Attributes:
+        batch: Its number; grows by one within a checkpoint.
+        started_us: When it began, microseconds UTC.
+        duration_ms: From its planning to its commit.
+        parts_ms: Where that went, by the names of ``PARTS``; together they are ``duration_ms``. ``plan``: looking for
+            news (up to the source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own
+            work on the tasks; ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and
+            Spark's commit; ``other``: the rest. Tasks run side by side: their times are scaled down to the time of the
+            job where they are longer.
+        entries: Log entries that were matched, control records included.
+        events: Events that were matched; None in the first micro-batch that a process matches of a shard.
+        bytes: Bytes of the entries.
+        rows: What was found, by kind of row.
+        shards: Shards that had news.
+        state_bytes: Bytes that these shards have written of their states; None where they do not tell.
+        open_traces: Traces open in these shards; None where they do not tell.
+        held: Partial matches in these shards; None where they do not tell.
+        watermark_lag_s: By stream, how far the watermark of the slowest of these shards is behind the end of the
+            micro-batch; only streams that have a watermark.
+    """
+
+    batch: int
+    started_us: int
+    duration_ms: float
+    parts_ms: Mapping[str, float]
+    entries: int
+    events: int | None
+    bytes: int
+    rows: Mapping[str, int]
+    shards: int
+    state_bytes: int | None
+    open_traces: int | None
+    held: int | None
+    watermark_lag_s: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form: an object of the attributes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkTime:
+    """What the driver saw of a micro-batch.
+
+    Attributes:
+        told: What the shards tell: the bodies of their rows of the kind ``stats``.
+        rows: What was found, by kind of row.
+        sink_ms: How long the sink took.
+        events: How many events were matched; None where that is not known.
+    """
+
+    told: Sequence[Mapping[str, Any]]
+    rows: Mapping[str, int]
+    sink_ms: float
+    events: int | None = None
+
+
+class BatchMeter:
+    """A sink around a sink, which tells how each micro-batch went.
+
+    Args:
+        sink: Takes the rows.
+        report: Told of each micro-batch after its commit, from the thread that runs the query.
+    """
+
+    def __init__(self, sink: _Sink, report: BatchReport) -> None:
+        self._sink = sink
+        self._report = report
+        self._seen: dict[int, SinkTime] = {}
+        self._events: dict[int, int] = {}  # by shard, since its state began
+
+    def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
+        """Pass the rows on, all of them, and remember what they say."""
+        begun = time.perf_counter()
+        self._sink(rows, epoch_id)
+        sink_ms = 1_000 * (time.perf_counter() - begun)
+        seen = seen_by_driver(rows, sink_ms)
+        self._seen[epoch_id] = replace(seen, events=self._new_events(seen))
+        while len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+    def _new_events(self, seen: SinkTime) -> int | None:
+        """How many events these shards have matched since they told last; None where one tells for the first time."""
+        new: int | None = 0
+        for told in seen.told:
+            events = _streams_total(told, "events") or 0
+            before = self._events.get(told["shard"])
+            new = None if before is None or new is None else new + max(0, events - before)
+            self._events[told["shard"]] = events
+        return new
+
+    def committed(self, spark_progress: str) -> None:
+        """Learn that a micro-batch is committed.
+
+        Args:
+            spark_progress: The JSON of Spark's ``StreamingQueryProgress``.
+        """
+        told = orjson.loads(spark_progress)
+        seen = self._seen.pop(told["batchId"], None)
+        if seen is not None:
+            self._report(fold(told, seen))
+
+
+def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
+    """What the rows of a micro-batch say, as plain values."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        if row.kind is not RowKind.STATS:
+            counts[row.kind.value] = counts.get(row.kind.value, 0) + 1
+    told = [orjson.loads(row.body) for row in rows if row.kind is RowKind.STATS]
+    return SinkTime(told=told, rows=counts, sink_ms=sink_ms)
+
+
+def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
+    """One micro-batch from what Spark and the shards say of it.
+
+    Args:
+        spark: Spark's ``StreamingQueryProgress``, as decoded JSON.
+        seen: What came with its rows.
+    """
+    durations = spark["durationMs"]
+    duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
+    started_us = round(datetime.fromisoformat(spark["timestamp"]).timestamp() * 1_000_000)
+    return BatchProgress(
+        batch=spark["batchId"],
+        started_us=started_us,
+        duration_ms=duration_ms,
+        parts_ms=_parts(durations, duration_ms, seen),
+        entries=sum(told["entries"] for told in seen.told),
+        events=seen.events,
+        bytes=sum(told["bytes"] for told in seen.told),
+        rows=dict(seen.rows),
+        shards=len(seen.told),
+        state_bytes=_total(told.get("state_bytes") for told in seen.told),
+        open_traces=_total(_streams_total(told, "open_traces") for told in seen.told),
+        held=_total(_streams_total(told, "held") for told in seen.told),
+        watermark_lag_s=_lags(seen.told, started_us + round(duration_ms * 1_000)),
+    )
+
+
+def _parts(durations: Mapping[str, float], duration_ms: float, seen: SinkTime) -> dict[str, float]:
+    job_ms = max(0.0, durations.get("addBatch", 0) - seen.sink_ms)
+    match_ms = 1_000 * sum(told["match_s"] for told in seen.told)
+    state_ms = 1_000 * sum(told["load_s"] + told["keep_s"] for told in seen.told)
+    scale = min(1.0, job_ms / (match_ms + state_ms)) if match_ms + state_ms else 0.0
+    parts = {
+        "plan": float(sum(durations.get(name, 0) for name in _PLANNING)),
+        "read": job_ms - scale * (match_ms + state_ms),
+        "match": scale * match_ms,
+        "state": scale * state_ms,
+        "commit": seen.sink_ms + sum(durations.get(name, 0) for name in _COMMITTING),
+    }
+    known = {name: round(value, 3) for name, value in parts.items()}
+    return {**known, "other": round(max(0.0, duration_ms - sum(known.values())), 3)}
+
+
+def _streams_total(told: Mapping[str, Any], name: str) -> int | None:
+    return _total(fares.get(name) for fares in told["streams"].values())
+
+
+def _total(values: Any) -> int | None:
+    """The sum of what was told; None when nothing was."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _lags(told: Sequence[Mapping[str, Any]], end_us: int) -> dict[str, float]:
+    slowest: dict[str, int] = {}
+    for shard in told:
+        for name, fares in shard["streams"].items():
+            watermark_us = fares.get("watermark_us")
+            if watermark_us is not None:
+                slowest[name] = min(watermark_us, slowest.get(name, watermark_us))
+    return {name: round((end_us - watermark_us) / 1_000_000, 3) for name, watermark_us in sorted(slowest.items())}

@@ -1,0 +1,8 @@
+"""Saved states of shards: where they are kept, by shard and position."""
+
+from pipeline.snapshots.folder import FolderSnapshots
+from pipeline.snapshots.in_redis import RedisSnapshots
+from pipeline.snapshots.index import SnapshotIndex
+from pipeline.snapshots.store import SnapshotStore, open_snapshots
+
+__all__ = ["FolderSnapshots", "RedisSnapshots", "SnapshotIndex", "SnapshotStore", "open_snapshots"]

@@ -1,0 +1,40 @@
+"""Which snapshots there are: next to the log, so that trimming the log knows what it must leave."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import redis
+
+from streams import position_order
+
+_KEY = "forestall:snapshots:{shard}"
+
+
+class SnapshotIndex:
+    """Positions of the snapshots of every shard. A snapshot is entered after it was written, removed before it goes."""
+
+    def __init__(self, server: redis.Redis) -> None:
+        self._server = server
+
+    def enter(self, shard: int, position: str, size: int) -> None:
+        """Say that a snapshot of so many bytes is there."""
+        self._server.hset(_KEY.format(shard=shard), position, str(size))
+
+    def remove(self, shard: int, position: str) -> None:
+        """Say that it will go."""
+        self._server.hdel(_KEY.format(shard=shard), position)
+
+    def positions(self, shard: int) -> list[str]:
+        """What there is of a shard, oldest first."""
+        found = cast("list[bytes]", self._server.hkeys(_KEY.format(shard=shard)))
+        return sorted((position.decode() for position in found), key=position_order)
+
+    def latest(self, shard: int, until: str) -> str | None:
+        """The newest one at or before a position."""
+        limit = position_order(until)
+        return max(
+            (position for position in self.positions(shard) if position_order(position) <= limit),
+            key=position_order,
+            default=None,
+        )

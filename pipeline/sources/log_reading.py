@@ -1,0 +1,103 @@
+"""Reading the event log in Redis, as the source does and whoever rebuilds a state from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+
+from pipeline.entries import StoredEntry
+from pipeline.errors import LogDamaged, LogUnreachable
+from pipeline.sources.options import EventLogOptions
+from streams import log_key
+
+START = "0-0"
+
+_PAGE_ENTRIES = 64
+_RETRY_CAP_S = 2.0
+_RETRY_BASE_S = 0.05
+
+Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
+
+
+def connect(options: EventLogOptions) -> redis.Redis:
+    """A connection that waits for a server which is away: growing pauses, a bounded number of them."""
+    return redis.Redis.from_url(
+        options.redis_url,
+        socket_connect_timeout=5.0,
+        socket_timeout=30.0 + options.wait_ms / 1_000,
+        retry=Retry(ExponentialWithJitterBackoff(base=_RETRY_BASE_S, cap=_RETRY_CAP_S), options.retries),
+        retry_on_error=[redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError],
+    )
+
+
+def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
+    """Entries of a shard behind ``after`` up to and with ``until``, as Redis returns them.
+
+    Raises:
+        LogUnreachable: The server stayed away for all retries.
+        LogDamaged: Entries up to ``until`` are gone.
+    """
+    reached = after
+    while reached != until:
+        try:
+            page = cast(
+                "list[tuple[bytes, dict[bytes, bytes]]]",
+                server.xrange(log_key(shard), min=f"({reached}", max=until, count=_PAGE_ENTRIES),
+            )
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise unreachable(error) from error
+        if not page:
+            raise LogDamaged(
+                f"shard {shard} of the event log ends at {reached} where entries up to {until} were planned: "
+                "entries were removed, or the server lost data; put the log back, or begin with an empty Redis and "
+                "data folder: a new checkpoint alone cannot rebuild the streams and patterns of removed entries",
+                shard=shard,
+                reached=reached,
+                planned=until,
+            )
+        yield page
+        reached = page[-1][0].decode()
+
+
+def read_entries(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[list[StoredEntry]]:
+    """The same as pages of entries."""
+    for page in read_pages(server, shard, after, until):
+        yield [stored_entry(position, fields) for position, fields in page]
+
+
+def stored_entry(position: bytes, fields: Mapping[bytes, bytes]) -> StoredEntry:
+    """An entry from what Redis has of it."""
+    return StoredEntry(
+        position=position.decode(),
+        kind=text_of(fields, b"kind"),
+        stream=text_of(fields, b"stream"),
+        route=text_of(fields, b"route"),
+        body=fields.get(b"body", b""),
+    )
+
+
+def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
+    """A field as text; empty where it is missing."""
+    return fields.get(name, b"").decode(errors="replace")
+
+
+def unreachable(error: Exception) -> LogUnreachable:
+    """The error for a server that does not answer."""
+    return LogUnreachable(f"the event log does not answer: {error}; the micro-batch is tried again after a restart")
+
+
+def counts(server: redis.Redis, key: str) -> tuple[int, int]:
+    """How many entries were ever added to a shard, and how many it still has."""
+    try:
+        facts: Any = server.xinfo_stream(key)
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise unreachable(error) from error
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return 0, 0
+        raise
+    return int(facts["entries-added"]), int(facts["length"])

@@ -1,0 +1,91 @@
+"""How the event log is read: the options of the source, as Spark carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from pipeline.errors import SourceOptionError
+from streams import MAX_SHARDS
+
+_FLOORS = {
+    "shards": 1,
+    "max_entries": 1,
+    "max_bytes": 1,
+    "retain_entries": 0,
+    "tasks": 1,
+    "wait_ms": 0,
+    "retries": 0,
+    "snapshot_bytes": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogOptions:
+    """How the log is read, and where states that are functions of it are saved.
+
+    Attributes:
+        redis_url: Where the log is.
+        shards: Number of shards; fixed for the life of a checkpoint.
+        snapshots: Where snapshots of states are kept: ``redis``, or a folder that every worker reaches under this path.
+        max_entries: At most so many entries of one shard in one micro-batch.
+        max_bytes: At most so many bytes of one shard in one micro-batch, but always one entry.
+        retain_entries: So many entries of a shard are kept behind the committed offset, for replays.
+        tasks: Shards with news are read by at most so many Spark tasks.
+        wait_ms: How long a look for news waits for some before it answers that there are none.
+        retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
+        snapshot_bytes: A shard is saved when it has matched so many bytes since, and as many as its state has.
+    """
+
+    redis_url: str
+    shards: int
+    snapshots: str = "redis"
+    max_entries: int = 64
+    max_bytes: int = 4_000_000
+    retain_entries: int = 10_000
+    tasks: int = 2
+    wait_ms: int = 200
+    retries: int = 20
+    snapshot_bytes: int = 4_000_000
+
+    def __post_init__(self) -> None:
+        if not self.redis_url:
+            raise SourceOptionError(
+                "option redis_url is empty: name the log's server, such as redis://127.0.0.1:6379/0"
+            )
+        if not self.snapshots:
+            raise SourceOptionError("option snapshots is empty: write redis, or the path of a folder")
+        for name, floor in _FLOORS.items():
+            if getattr(self, name) < floor:
+                raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least {floor}", option=name)
+        if self.shards > MAX_SHARDS:
+            raise SourceOptionError(f"option shards is {self.shards}: at most {MAX_SHARDS}", option="shards")
+
+    def to_mapping(self) -> dict[str, str]:
+        """The options as Spark carries them."""
+        return {part.name: str(getattr(self, part.name)) for part in fields(self)}
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, str]) -> EventLogOptions:
+        """Read the options that Spark carried.
+
+        Raises:
+            SourceOptionError: One is missing or not a whole number.
+        """
+        numbers: dict[str, int] = {}
+        for name in _FLOORS:
+            text = options.get(name)
+            if text is None:
+                continue
+            if not text.lstrip("-").isdigit():
+                raise SourceOptionError(f"option {name} is {text!r}: a whole number is wanted", option=name)
+            numbers[name] = int(text)
+        if "shards" not in numbers:
+            raise SourceOptionError("option shards is missing: the number of shards of the log", option="shards")
+        shards = numbers.pop("shards")
+        return cls(
+            redis_url=options.get("redis_url", ""),
+            snapshots=options.get("snapshots", "redis"),
+            shards=shards,
+            **numbers,
+        )

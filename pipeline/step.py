@@ -1,0 +1,134 @@
+"""The stateful step of the Spark job: entries of some shards in, rows out, states kept beside Spark.
+
+A task reads its shards' entries and matches them in the same stage: there is no shuffle, and Spark's state stores are
+not used (ADR 15 tells why, with figures). Why a crash at any point changes nothing:
+
+1.  Spark writes the micro-batch's offsets to the checkpoint before anything else. A micro-batch is thus a fixed range
+    of each shard's log, and a re-run reads the same entries.
+2.  Each range comes with the position behind which it begins, and ``HeldShards`` finds the state at exactly that
+    position: kept, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
+3.  ``ShardState`` is a function of (state, entries): same rows, same ids, same next state.
+4.  ``foreachBatch`` hands the rows to the sink on the driver, which stores them by id. If the crash came between sink
+    and commit, the re-run stores the same rows under the same ids.
+5.  Spark marks the micro-batch as committed, and only when the next one is planned is the source told; it trims the log
+    behind snapshots that lie behind committed offsets only.
+
+The frame must be computed exactly once per micro-batch: the sink collects it once and never asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pipeline.entries import StoredEntry
+from pipeline.held_shards import HeldOptions, held_shards
+from pipeline.rows import OutputRow, RowKind
+from streams import position_order
+
+OUTPUT_DDL = "shard INT, position STRING, kind STRING, stream STRING, id STRING, body BINARY"
+_OUTPUT = pa.schema(
+    [
+        pa.field("shard", pa.int32()),
+        *(pa.field(name, pa.string()) for name in ("position", "kind", "stream", "id")),
+        pa.field("body", pa.binary()),
+    ]
+)
+_ROLE = "FORESTALL_ROLE"
+
+Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
+    """Rows of ``OUTPUT_DDL`` that the entries of the log cause, in no order.
+
+    Args:
+        entries: Streaming frame in the columns of the event-log source.
+        options: Where states are found and left.
+    """
+    return _mapped(entries, partial(advance, options=options))
+
+
+def ignore_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
+    """The same plan with an operator that looks at nothing and says nothing: the ceiling for ``match_shards``."""
+    return _mapped(entries, look_away)
+
+
+def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
+    """Match the entries of one partition; runs in Spark's Python worker."""
+    held = held_shards(options)
+    for shard, after, entries in ranges(batches):
+        yield to_batch(held.advance(shard, after, entries))
+
+
+def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take the entries of one partition and do nothing."""
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:
+    """Shard, position behind which it begins, and entries, for each shard of a partition; its rows are together."""
+    current: tuple[int, str] | None = None
+    entries: list[StoredEntry] = []
+    for batch in batches:
+        names = ("shard", "after", "position", "kind", "stream", "route", "body")
+        columns = (batch.column(name).to_pylist() for name in names)
+        for shard, after, position, kind, stream, route, body in zip(*columns, strict=True):
+            if current is not None and current != (shard, after):
+                yield *current, entries
+                entries = []
+            current = shard, after
+            entries.append(StoredEntry(position=position, kind=kind, stream=stream, route=route, body=body))
+    if current is not None:
+        yield *current, entries
+
+
+def to_batch(rows: list[OutputRow]) -> pa.RecordBatch:
+    """Rows in columns of ``OUTPUT_DDL``."""
+    columns = [
+        [row.shard for row in rows],
+        [row.position for row in rows],
+        [row.kind.value for row in rows],
+        [row.stream for row in rows],
+        [row.id for row in rows],
+        [row.body for row in rows],
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _OUTPUT, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+
+
+def from_table(table: pa.Table) -> list[OutputRow]:
+    """Rows of a collected micro-batch, by shard and position; those of one position keep their order."""
+    columns = (table.column(name).to_pylist() for name in ("shard", "position", "kind", "stream", "id", "body"))
+    rows = [
+        OutputRow(kind=RowKind(kind), stream=stream, id=row_id, body=body, position=position, shard=shard)
+        for shard, position, kind, stream, row_id, body in zip(*columns, strict=True)
+    ]
+    rows.sort(key=lambda row: (row.shard, position_order(row.position)))
+    return rows
+
+
+def _mapped(entries: DataFrame, step: Step) -> DataFrame:
+    with _own_workers(entries):
+        return entries.mapInArrow(step, OUTPUT_DDL)
+
+
+@contextmanager
+def _own_workers(frame: DataFrame) -> Iterator[None]:
+    """Have Spark keep Python workers for this step alone, so that they meet the shards that they hold more often.
+
+    Spark pools its Python workers by their environment; without this, workers that read and workers that match change
+    places from one micro-batch to the next.
+    """
+    environment = frame.sparkSession.sparkContext.environment
+    environment[_ROLE] = "matcher"
+    try:
+        yield
+    finally:
+        del environment[_ROLE]

@@ -1,0 +1,320 @@
+"""Several ways to match the same history, side by side: one shard of a backtest, without Spark.
+
+Each *variant* is a ``ShardState`` of its own that is told the same events, so what differs in alerts and in cost does
+so because of what was switched and of nothing else. A key is in one shard only, so alerts are compared within it:
+nothing of a comparison has to leave the shard but its counts and the alerts that differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, TypeAlias
+
+import orjson
+
+from pipeline.entries import StoredEntry
+from pipeline.rows import OutputRow, RowKind
+from pipeline.shard import ShardState
+from streams import KINDS, ControlRecord, EventBatch, RecordKind, Tick, encode_control
+
+HELD_DIFFERENCES = 100_000
+
+Likeness: TypeAlias = Literal["bindings", "events"]
+
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to match.
+
+    Attributes:
+        name: Tells it from the others.
+        control: What the log would say before the first event: the stream, its constraints, its patterns.
+        counterparts: From its patterns to those of the first variant that their alerts are compared with, by name;
+            a pattern that is not in here is compared with the one of its own name.
+        alike: Which alerts of a key are the same: those that bind the same events to the same aliases, or that bind the
+            same events.
+    """
+
+    name: str
+    control: tuple[ControlRecord, ...]
+    counterparts: Mapping[str, str] = field(default_factory=dict)
+    alike: Likeness = "bindings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPlan:
+    """What a backtest does in every shard.
+
+    Attributes:
+        stream: Name of the stream; every variant declares it.
+        variants: The first is what is asked about, the others are what it is compared with.
+        is_open: Whether the history is the beginning of something: traces stay open, and time has come as far as its
+            newest event. Otherwise every trace ends with it, and all time has passed.
+    """
+
+    stream: str
+    variants: tuple[Variant, ...]
+    is_open: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class VariantCounts:
+    """What a variant found, and what that took; those of shards add up.
+
+    Attributes:
+        rows: Rows by kind.
+        patterns: Alerts by pattern.
+        reasons: Dead letters by their code.
+        events: Events that were matched.
+        released: Bound events that were given up because of constraints.
+        open_traces: Traces that were open before the end.
+        peak_held: Most (pattern, instance) pairs bound in kept partial matches at once; of several shards the sum of
+            their peaks.
+        peak_state_bytes: Most bytes of partial matches after a batch; of several shards the sum of their peaks.
+        busy_ns: Time of the threads that matched, in nanoseconds; waiting is not in it.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    patterns: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    released: int = 0
+    open_traces: int = 0
+    peak_held: int = 0
+    peak_state_bytes: int = 0
+    busy_ns: int = 0
+
+    def __add__(self, other: VariantCounts) -> VariantCounts:
+        return VariantCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> VariantCounts:
+        """What ``to_document`` gave."""
+        known: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
+        return cls(**known)
+
+
+@dataclass(slots=True, kw_only=True)
+class ComparisonCounts:
+    """How the alerts of the first variant differ from those of another one; those of shards add up.
+
+    Attributes:
+        added: Only the first variant has them.
+        lost: Only the other one has them.
+        same: Both have them.
+        unlisted: Of those added and lost, how many were only counted: a shard holds so many and no more.
+    """
+
+    added: int = 0
+    lost: int = 0
+    same: int = 0
+    unlisted: int = 0
+
+    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
+        return ComparisonCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def to_document(self) -> dict[str, int]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """Something that a backtest has found.
+
+    Attributes:
+        label: A value of ``RowKind`` for a row of the first variant; ``added`` or ``lost`` for an alert in which it
+            differs from another one.
+        variant: The index of the variant that it was compared with; 0 for a row of the first.
+        body: JSON object in UTF-8.
+    """
+
+    label: str
+    variant: int
+    body: bytes
+
+
+class Trial:
+    """The variants of a plan in one shard.
+
+    Args:
+        plan: What is done.
+        shard: The shard's number.
+    """
+
+    def __init__(self, plan: TrialPlan, shard: int) -> None:
+        self._plan = plan
+        self._runs = [_Run(variant, plan.stream, shard) for variant in plan.variants]
+        self._comparisons = [_Comparison(variant) for variant in plan.variants[1:]]
+
+    @property
+    def counts(self) -> list[VariantCounts]:
+        """Of each variant, so far."""
+        return [run.counts for run in self._runs]
+
+    @property
+    def comparisons(self) -> list[ComparisonCounts]:
+        """Of each variant but the first, so far; alerts in which they differ are known at the end."""
+        return [comparison.counts for comparison in self._comparisons]
+
+    def begin(self) -> Iterator[TrialRow]:
+        """Apply what is said before the first event; rows are dead letters."""
+        first, *_ = [run.begin() for run in self._runs]
+        yield from _found(first)
+
+    def feed(self, batch: EventBatch) -> Iterator[TrialRow]:
+        """Match the next events of the shard.
+
+        Args:
+            batch: In the order in which they are to be seen.
+        """
+        body = batch.to_bytes()
+        yield from self._take([run.apply(RecordKind.EVENTS, body) for run in self._runs])
+
+    def finish(self, newest_us: int) -> Iterator[TrialRow]:
+        """What the end of the history brings, and the alerts in which variants differ.
+
+        Args:
+            newest_us: Time of the newest event of all shards.
+        """
+        if self._plan.is_open:
+            tick = encode_control(Tick(time_us=newest_us, cause="events"))
+            yield from self._take([run.apply(RecordKind.TICK, tick) for run in self._runs])
+        else:
+            yield from self._take([run.finish() for run in self._runs])
+        for number, comparison in enumerate(self._comparisons, start=1):
+            for label, body in comparison.differences():
+                yield TrialRow(label=label, variant=number, body=body)
+
+    def _take(self, found: list[list[OutputRow]]) -> Iterator[TrialRow]:
+        first, *others = found
+        for comparison, rows in zip(self._comparisons, others, strict=True):
+            comparison.take(first, rows)
+        yield from _found(first)
+
+
+class _Run:
+    """One variant in one shard."""
+
+    def __init__(self, variant: Variant, stream: str, shard: int) -> None:
+        self._variant = variant
+        self._stream = stream
+        self._state = ShardState(shard)
+        self._position = 0
+        self.counts = VariantCounts()
+
+    def begin(self) -> list[OutputRow]:
+        return [row for record in self._variant.control for row in self._said(record)]
+
+    def _said(self, record: ControlRecord) -> list[OutputRow]:
+        return self.apply(KINDS[type(record)], encode_control(record))
+
+    def apply(self, kind: RecordKind, body: bytes) -> list[OutputRow]:
+        self._position += 1
+        entry = StoredEntry(position=f"1-{self._position}", kind=kind.value, stream=self._stream, body=body)
+        begin_ns = time.thread_time_ns()
+        rows = self._state.apply([entry])
+        self._note(rows, begin_ns)
+        return rows
+
+    def finish(self) -> list[OutputRow]:
+        begin_ns = time.thread_time_ns()
+        rows = self._state.finish()
+        self._note(rows, begin_ns, is_end=True)
+        return rows
+
+    def _note(self, rows: list[OutputRow], begin_ns: int, *, is_end: bool = False) -> None:
+        counts = self.counts
+        counts.busy_ns += time.thread_time_ns() - begin_ns
+        for row in rows:
+            counts.rows[row.kind.value] += 1
+            if row.kind is RowKind.ALERT:
+                counts.patterns[orjson.loads(row.body)["pattern"]] += 1
+            elif row.kind is RowKind.DEAD_LETTER:
+                counts.reasons[orjson.loads(row.body)["code"]] += 1
+        stats = self._state.stats.get(self._stream)
+        if stats is None:
+            return
+        counts.events, counts.peak_held, counts.released = stats.events, stats.peak_held, stats.released
+        counts.peak_state_bytes = max(counts.peak_state_bytes, stats.state_bytes)
+        if not is_end:
+            counts.open_traces = stats.open_traces
+
+
+class _Comparison:
+    """Finds the alerts that only one of two variants has, as they come: each waits until the other variant has it."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._variant = variant
+        self._waiting: dict[str, dict[bytes, list[bytes]]] = {"added": {}, "lost": {}}
+        self._held = 0
+        self._unlisted = 0
+        self._same = 0
+
+    @property
+    def counts(self) -> ComparisonCounts:
+        sizes = {label: sum(map(len, waiting.values())) for label, waiting in self._waiting.items()}
+        return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
+
+    def take(self, first: list[OutputRow], other: list[OutputRow]) -> None:
+        """Rows that the two variants have found in the same events."""
+        names = self._variant.counterparts
+        for row in first:
+            self._wait(row, "added", {})
+        for row in other:
+            self._wait(row, "lost", names)
+
+    def differences(self) -> Iterator[tuple[str, bytes]]:
+        """(label, alert) of what is still without its like."""
+        for label, waiting in self._waiting.items():
+            for bodies in waiting.values():
+                yield from ((label, body) for body in bodies if body)
+
+    def _wait(self, row: OutputRow, label: str, names: Mapping[str, str]) -> None:
+        if row.kind is not RowKind.ALERT:
+            return
+        identity = self._identity(orjson.loads(row.body), names)
+        opposite = self._waiting["lost" if label == "added" else "added"]
+        if identity in opposite:
+            self._let_go(opposite, identity)
+            return
+        body = row.body if self._held < HELD_DIFFERENCES else b""
+        self._waiting[label].setdefault(identity, []).append(body)
+        self._held += bool(body)
+        self._unlisted += not body
+
+    def _let_go(self, waiting: dict[bytes, list[bytes]], identity: bytes) -> None:
+        bodies = waiting[identity]
+        body = bodies.pop()
+        if not bodies:
+            del waiting[identity]
+        self._held -= bool(body)
+        self._unlisted -= not body
+        self._same += 1
+
+    def _identity(self, alert: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
+        """What makes two alerts the same; the pattern's name is that of the first variant."""
+        bindings: Mapping[str, list[str]] = alert["bindings"]
+        bound: Any = bindings
+        if self._variant.alike == "events":
+            bound = sorted({event for events in bindings.values() for event in events})
+        what = [names.get(alert["pattern"], alert["pattern"]), alert["key"], bound]
+        return blake2b(orjson.dumps(what, option=orjson.OPT_SORT_KEYS), digest_size=_DIGEST_BYTES).digest()
+
+
+def _found(rows: list[OutputRow]) -> Iterator[TrialRow]:
+    return (TrialRow(label=row.kind.value, variant=0, body=row.body) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, Counter) else value

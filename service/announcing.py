@@ -1,0 +1,38 @@
+"""What senders know of time and of the end of traces, as use cases without HTTP."""
+
+from __future__ import annotations
+
+from service.runtime import Stores
+from streams import Punctuation, TraceEnd, key_hash, shard_of
+
+
+class Announcing:
+    """The use cases.
+
+    Args:
+        stores: Where streams are registered, and the log.
+    """
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def punctuate(self, stream: str, punctuation: Punctuation) -> None:
+        """Promise what does not come behind this place of the log: it is told to every shard.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        self._stores.registry.stream(stream)
+        self._stores.announcements.append(stream, punctuation)
+
+    def end_trace(self, stream: str, end: TraceEnd) -> None:
+        """End the trace of a key at this place of the log; nothing happens where none is open.
+
+        Only the shard of the key is told, as no other holds a trace of it.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        self._stores.registry.stream(stream)
+        home = shard_of(key_hash(end.key), self._stores.log.shards())
+        self._stores.announcements.append(stream, end, [home])

@@ -1,0 +1,180 @@
+"""Backtests of a running service, as use cases without HTTP: ask for one, look, cancel."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from constraints import ConstraintSet, parse_constraints
+from nfa import Prune, check_stream, parse_pattern
+from service.backtests.questions import Question, TriedPattern
+from service.backtests.sources import allowed_path
+from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
+from service.reports import has_trace_end
+from service.routing import route_of
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import Backtest, BacktestAlerts
+from streams import Clock, StreamDeclaration
+
+Pruning: TypeAlias = Literal["on", "off", "compare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternChoice:
+    """A pattern that a backtest names.
+
+    Attributes:
+        text: In the pattern language; None where a registered one is meant.
+        name: Of a registered pattern.
+        version: Of it; None: the one that runs.
+    """
+
+    text: str | None = None
+    name: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestDraft:
+    """A backtest that somebody asks for.
+
+    Attributes:
+        stream: A declared stream; its constraints count.
+        pattern: What is asked about.
+        against: What that is compared with.
+        path: A file or folder below the configured one; None: the log.
+        pruning: Whether the constraints end partial matches early, or whether both are compared.
+        is_open: Whether traces go on after the history; None: if it is the log.
+    """
+
+    stream: str
+    pattern: PatternChoice
+    against: PatternChoice | None = None
+    path: str | None = None
+    pruning: Pruning = "on"
+    is_open: bool | None = None
+
+
+class BacktestLibrary:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        settings: Limits, and the folder of files.
+        clock: Tells when.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
+        self._stores = stores
+        self._settings = settings
+        self._clock = clock
+
+    def ask(self, draft: BacktestDraft) -> Backtest:
+        """Queue a backtest; what it needs to know of the stream it knows from now.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownPatternName: There is no such pattern, or no such version of it.
+            PatternOnOtherStream: It is registered on another stream.
+            PatternTooLong: The text is longer than the limit.
+            PatternRefused: The text cannot be read, or waits for an end of trace that does not come.
+            KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
+            BacktestRefused: The file must not be read or is not there, there is nothing to compare, or the pattern is
+                matched by a further key.
+            TooManyBacktests: Too many wait already.
+        """
+        declaration = self._stores.registry.stream(draft.stream)
+        if draft.path is not None:
+            allowed_path(self._settings.backtest_dir, draft.path)
+        is_open = draft.path is None if draft.is_open is None else draft.is_open
+        constraint_set = self._constraints(draft, declaration)
+        question = Question(
+            declaration=declaration,
+            patterns=(self._pattern(draft.pattern, declaration, is_open=is_open),),
+            against=() if draft.against is None else (self._pattern(draft.against, declaration, is_open=is_open),),
+            constraint_set=constraint_set,
+            prune=Prune.OFF if draft.pruning == "off" else None,
+            compares_pruning=draft.pruning == "compare",
+            is_open=is_open,
+        )
+        backtest = Backtest(
+            id=f"bt_{uuid.uuid4().hex}",
+            stream=draft.stream,
+            question=question.to_document(),
+            path=draft.path,
+            created_us=self._clock.now_us(),
+        )
+        self._stores.backtests.add(backtest)
+        return backtest
+
+    def all(self) -> list[Backtest]:
+        """All backtests that are kept, the newest first."""
+        return self._stores.backtests.all()
+
+    def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
+        """A backtest, and its summary once it is done.
+
+        Raises:
+            UnknownBacktest: There is none of that id.
+        """
+        found = self._stores.backtests.get(backtest_id)
+        return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
+
+    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
+        """Alerts of a backtest by their end; none before it is done.
+
+        Raises:
+            UnknownBacktest: There is none of that id.
+            InvalidCursor: ``after`` is not a cursor.
+        """
+        self._stores.backtests.get(backtest_id)
+        return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
+
+    def delete(self, backtest_id: str) -> None:
+        """Cancel a backtest that is not over; forget one that is.
+
+        Raises:
+            UnknownBacktest: There is none of that id.
+        """
+        fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
+        if self._stores.backtests.change(backtest_id, ("queued", "running"), **fields) is None:
+            self._stores.backtests.remove(backtest_id)
+
+    def _constraints(self, draft: BacktestDraft, declaration: StreamDeclaration) -> ConstraintSet | None:
+        try:
+            record = self._stores.registry.constraints(draft.stream)
+        except UnknownConstraints:
+            if draft.pruning == "compare":
+                raise BacktestRefused(
+                    f"the stream {declaration.name!r} has no constraints, so there is no pruning to compare"
+                ) from None
+            return None
+        return parse_constraints(record.document).constraint_set
+
+    def _pattern(self, choice: PatternChoice, declaration: StreamDeclaration, *, is_open: bool) -> TriedPattern:
+        tried = self._registered(choice, declaration) if choice.text is None else self._written(choice.text)
+        parsed = parse_pattern(tried.text)
+        if route := route_of(parsed, declaration):
+            raise BacktestRefused(
+                f"the pattern {tried.name!r} is matched by the further key {route!r}; backtests match by the "
+                f"correlation key {declaration.key} only"
+            )
+        check_stream(parsed, has_trace_end=not is_open or has_trace_end(declaration))
+        return tried
+
+    def _written(self, text: str) -> TriedPattern:
+        limit = self._settings.limits.max_pattern_chars
+        if len(text) > limit:
+            raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
+        return TriedPattern(name=parse_pattern(text).name, text=text)
+
+    def _registered(self, choice: PatternChoice, declaration: StreamDeclaration) -> TriedPattern:
+        record = self._stores.registry.pattern_version(choice.name or "", choice.version)
+        if record.stream != declaration.name:
+            raise PatternOnOtherStream(
+                f"the pattern {record.name!r} is registered on the stream {record.stream!r}, not {declaration.name!r}",
+                stream=record.stream,
+            )
+        return TriedPattern(name=record.name, text=record.text, version=record.version, is_guarded=record.is_guarded)

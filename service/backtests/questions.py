@@ -1,0 +1,85 @@
+"""What a backtest is to find out, as a value that can be stored; nothing of it needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from constraints import ConstraintSet, parse_constraints, to_document
+from nfa import Prune
+from streams import PatternOn, StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedPattern:
+    """A pattern of a backtest.
+
+    Attributes:
+        name: Also in the text.
+        text: In the pattern language.
+        version: As it is registered; 1 where it is not.
+        is_guarded: Whether constraints end its partial matches early.
+    """
+
+    name: str
+    text: str
+    version: int = 1
+    is_guarded: bool = True
+
+    def to_record(self) -> PatternOn:
+        """What the log says where it begins."""
+        return PatternOn(name=self.name, version=self.version, text=self.text, is_guarded=self.is_guarded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a backtest is to find out.
+
+    Attributes:
+        declaration: The stream, its end events included.
+        patterns: What is asked about.
+        against: What that is compared with.
+        constraint_set: What the traces keep to, the stream's end events included; None: nothing.
+        prune: What becomes of doomed partial matches; None: what the set says.
+        compares_pruning: Whether the same is done without pruning.
+        compares_constraints: Whether the same is done without any constraints.
+        is_open: Whether traces go on after the history.
+    """
+
+    declaration: StreamDeclaration
+    patterns: tuple[TriedPattern, ...]
+    against: tuple[TriedPattern, ...] = ()
+    constraint_set: ConstraintSet | None = None
+    prune: Prune | None = None
+    compares_pruning: bool = False
+    compares_constraints: bool = False
+    is_open: bool = False
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "declaration": self.declaration.to_json(),
+            "patterns": [asdict(pattern) for pattern in self.patterns],
+            "against": [asdict(pattern) for pattern in self.against],
+            "constraints": None if self.constraint_set is None else to_document(self.constraint_set),
+            "prune": None if self.prune is None else self.prune.value,
+            "compares_pruning": self.compares_pruning,
+            "compares_constraints": self.compares_constraints,
+            "is_open": self.is_open,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Question:
+        """What ``to_document`` gave."""
+        constraints, prune = document["constraints"], document["prune"]
+        return cls(
+            declaration=StreamDeclaration.from_json(document["declaration"]),
+            patterns=tuple(TriedPattern(**pattern) for pattern in document["patterns"]),
+            against=tuple(TriedPattern(**pattern) for pattern in document["against"]),
+            constraint_set=None if constraints is None else parse_constraints(constraints).constraint_set,
+            prune=None if prune is None else Prune(prune),
+            compares_pruning=document["compares_pruning"],
+            compares_constraints=document["compares_constraints"],
+            is_open=document["is_open"],
+        )

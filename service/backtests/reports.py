@@ -1,0 +1,108 @@
+"""The result of a backtest as plain JSON; fields are added to it, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline import BacktestResult, ComparisonCounts, VariantCounts
+from streams import format_time, parse_time
+
+_NS = 1_000_000_000
+_COUNTED = {
+    "alerts": "alert",
+    "timeouts": "timeout",
+    "endings": "ending",
+    "deviations": "deviation",
+    "corrections": "correction",
+    "dead_letters": "dead-letter",
+}
+
+
+def summary_document(result: BacktestResult) -> dict[str, Any]:
+    """What was found and what that took, without the alerts."""
+    names = list(result.variants)
+    tested = result.variants[names[0]]
+    return {
+        "events": result.events,
+        "first": None if result.first_us is None else format_time(result.first_us),
+        "last": None if result.last_us is None else format_time(result.last_us),
+        "variants": [{"name": name, **_variant(counts)} for name, counts in result.variants.items()],
+        "comparisons": [
+            {"with": name, **_comparison(counts, tested, result.variants[name])}
+            for name, counts in result.comparisons.items()
+        ],
+        "read_s": round(result.read_s, 3),
+        "match_s": round(result.match_s, 3),
+    }
+
+
+def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
+    """Alerts by their end, each with the name of the variant in ``found_by``: those of the first variant, ``added_to``
+    those that it is the first to have, and those that it has lost.
+
+    Args:
+        result: Of the backtest.
+        limit: At most so many.
+    """
+    added: dict[str, list[str]] = {}
+    for place, alerts in result.rows.items():
+        label, _, variant = place.partition(".")
+        if label == "added":
+            for alert in alerts:
+                added.setdefault(alert["id"], []).append(variant)
+    tested = [
+        {"change": "added" if alert["id"] in added else None, "compared_with": added.get(alert["id"], []), **alert}
+        for alert in result.rows.get("alert", ())
+    ]
+    lost = [
+        {"change": "lost", "compared_with": [place.partition(".")[2]], **alert}
+        for place, alerts in result.rows.items()
+        if place.startswith("lost.")
+        for alert in alerts
+    ]
+    return sorted([*tested, *lost], key=_order)[:limit]
+
+
+def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
+    """Alerts added and lost in the comparison with a variant, by their end, at most so many of each."""
+    added, lost = (sorted(result.rows.get(f"{label}.{variant}", ()), key=_order) for label in ("added", "lost"))
+    return added[:limit], lost[:limit]
+
+
+def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Rows of the first variant, alerts by their end."""
+    rows = result.rows.get(kind, ())
+    return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
+
+
+def _order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
+    times = parse_time(alert["end"]), parse_time(alert["start"])
+    return *times, sorted(alert["bindings"].items()), alert["pattern"], alert["key"]
+
+
+def _variant(counts: VariantCounts) -> dict[str, Any]:
+    return {
+        **{name: counts.rows[kind] for name, kind in _COUNTED.items()},
+        "patterns": dict(sorted(counts.patterns.items())),
+        "reasons": dict(sorted(counts.reasons.items())),
+        "released": counts.released,
+        "open_traces": counts.open_traces,
+        "peak_held": counts.peak_held,
+        "peak_state_bytes": counts.peak_state_bytes,
+        "busy_s": round(counts.busy_ns / _NS, 3),
+    }
+
+
+def _comparison(counts: ComparisonCounts, tested: VariantCounts, other: VariantCounts) -> dict[str, Any]:
+    return {
+        **counts.to_document(),
+        "peak_held_ratio": _ratio(tested.peak_held, other.peak_held),
+        "peak_state_bytes_ratio": _ratio(tested.peak_state_bytes, other.peak_state_bytes),
+        "busy_ratio": _ratio(tested.busy_ns, other.busy_ns),
+    }
+
+
+def _ratio(tested: int, other: int) -> float | None:
+    """How much of the other variant's the first one's is; None where the other has nothing."""
+    return round(tested / other, 3) if other else None

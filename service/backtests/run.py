@@ -1,0 +1,107 @@
+"""One backtest as a process, ``python -m service.backtests.run ID``: says in Redis how far it is and how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pipeline import BacktestOptions, BacktestResult, History, history_files
+from service.backtests.job import SparkUse, run_job
+from service.backtests.plans import plan_of
+from service.backtests.questions import Question
+from service.backtests.reports import alerts_of, summary_document
+from service.backtests.sources import allowed_path, export_log, require_inside
+from service.process import Stopped, run_process
+from service.runtime import Stores, open_stores
+from service.settings import Settings
+from service.stores import Backtest
+from streams import Clock, ForestallError, StreamDeclaration, SystemClock
+from streams.readers import ReaderOptions
+
+_NICENESS = 10  # live matching comes first
+_TOLD_EVERY_S = 0.5
+_KEYS_OF_THEIR_OWN = ("subject", "key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestRun:
+    """Runs a backtest that the worker has begun.
+
+    Attributes:
+        stores: Where it is, and where what comes of it is kept.
+        settings: Where Spark runs, what may be read, how much is kept.
+        clock: Tells when.
+    """
+
+    stores: Stores
+    settings: Settings
+    clock: Clock
+
+    def run(self, backtest_id: str) -> None:
+        """Run it, and keep what comes of it.
+
+        Raises:
+            UnknownBacktest: It is gone.
+        """
+        store = self.stores.backtests
+        backtest = store.get(backtest_id)
+        try:
+            with tempfile.TemporaryDirectory(prefix="forestall-history-") as scratch:
+                result = self._result(backtest, Path(scratch))
+        except ForestallError as error:
+            failure = {"code": error.code, "detail": error.message}
+            now_us = self.clock.now_us()
+            store.change(backtest_id, ("running",), status="failed", error=failure, finished_us=now_us)
+            return
+        alerts = alerts_of(result, self.settings.limits.backtest_alerts_kept)
+        store.keep_result(backtest_id, {**summary_document(result), "alerts_kept": len(alerts)}, alerts)
+        store.change(backtest_id, ("running",), status="done", progress=1.0, finished_us=self.clock.now_us())
+
+    def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
+        question = Question.from_document(backtest.question)
+        history = self._history(backtest, question.declaration, scratch)
+        use = SparkUse(master=self.settings.spark_master, data_folder=self.settings.data_dir)
+        options = BacktestOptions(shards=use.shards, limit=self.settings.limits.backtest_alerts_kept)
+        return run_job(history, plan_of(question), use, options, _Teller(self.stores, backtest.id))
+
+    def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
+        if backtest.path is None:
+            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us())
+            return History(files=files, is_ordered=True)
+        files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
+        require_inside(self.settings.backtest_dir, files)
+        key = None if declaration.key in _KEYS_OF_THEIR_OWN else declaration.key
+        is_ordered = declaration.lateness is not None
+        options = ReaderOptions(key=key, keeps_order=is_ordered)
+        return History(files=files, options=options, declaration=declaration, is_ordered=is_ordered)
+
+
+class _Teller:
+    """Says in Redis how far a backtest is; ends it when nobody wants it any more."""
+
+    def __init__(self, stores: Stores, backtest_id: str) -> None:
+        self._stores = stores
+        self._id = backtest_id
+        self._due_s = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + _TOLD_EVERY_S
+        if self._stores.backtests.change(self._id, ("running",), progress=round(share, 3)) is None:
+            raise Stopped
+
+
+def _work(backtest_id: str, settings: Settings) -> None:
+    os.nice(_NICENESS)
+    with open_stores(settings) as stores:
+        BacktestRun(stores=stores, settings=settings, clock=SystemClock()).run(backtest_id)
+
+
+if __name__ == "__main__":
+    sys.exit(run_process("backtest", partial(_work, sys.argv[1])))

@@ -1,0 +1,249 @@
+"""``forestall backtest``: what patterns would have found in the past, on all cores."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from constraints import ConstraintSet
+from nfa import Prune, describe_pattern, parse_pattern
+from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
+from service.backtests.job import SparkUse, run_job, with_output
+from service.backtests.plans import plan_of
+from service.backtests.questions import Question, TriedPattern
+from service.backtests.reports import differences_of, rows_of, summary_document
+from service.cli.inputs import Times, progress_bar, read_constraint_file, read_pattern_files, reason_of, require_key
+from service.cli.match import (
+    Beginning,
+    Exact,
+    IdleTimeout,
+    Key,
+    LateEvents,
+    Lateness,
+    LatePolicy,
+    MapFile,
+    Model,
+    Order,
+    Process,
+    Pruning,
+    Simultaneous,
+    Tables,
+    TieOrder,
+    check_constraints,
+    check_patterns,
+    event_time,
+    followed,
+    model_choice,
+    shown_bindings,
+)
+from service.errors import FileUnreadable
+from service.matching import WorkflowUse
+from service.reports import has_trace_end
+from streams import StreamDeclaration
+from streams.readers import ReaderOptions
+
+_STREAM = "backtest"
+_TERMINATED = 143
+_SUMMARY_FILE = "summary.json"
+_LISTED = ("alert", "timeout", "deviation", "correction", "dead-letter")
+
+
+Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with; repeatable.")]
+ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Compare with no pruning.")]
+ComparedConstraints = Annotated[
+    bool, typer.Option("--compare-constraints", help="Compare with neither constraints nor workflow.")
+]
+Listed = Annotated[int, typer.Option(min=0, help="At most so many alerts are listed, of each kind.")]
+Folder = Annotated[Path | None, typer.Option(help="Folder for all rows, JSON lines; new or empty.")]
+
+
+def backtest(
+    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
+    events: Annotated[Path, typer.Option(help="Events: a file or a folder of .jsonl, .csv, .xes and .parquet.")],
+    against: Against = None,
+    constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    workflow: Model = None,
+    map_file: MapFile = None,
+    process: Process = None,
+    exact: Exact = False,
+    tables: Tables = False,
+    prune: Pruning = None,
+    no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
+    compare_pruning: ComparedPruning = False,
+    compare_constraints: ComparedConstraints = False,
+    key: Key = None,
+    end: Annotated[list[str] | None, typer.Option(help="A type that ends a trace; repeatable.")] = None,
+    times: Order = Times.EVENT,
+    is_open: Beginning = False,
+    ties: Simultaneous = TieOrder.LOG,
+    lateness: Lateness = None,
+    late: LateEvents = LatePolicy.DEAD_LETTER,
+    idle_timeout: IdleTimeout = None,
+    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    output: Folder = None,
+    limit: Listed = 100,
+    is_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
+    cores: Annotated[int | None, typer.Option(min=1, help="Cores to use; all else.")] = None,
+) -> None:
+    """Find patterns in a history with Spark, and compare them with others."""
+    check_java()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
+    choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
+    own = read_constraint_file(constraints).constraint_set if constraints else None
+    constraint_set, use = followed(own, choice, is_json=is_json)
+    said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
+    declaration, constraint_set = _with_ends(said, end or [], constraint_set)
+    question = Question(
+        declaration=declaration,
+        patterns=_tried(pattern, key),
+        against=_tried(against or [], key),
+        constraint_set=constraint_set,
+        prune=Prune.OFF if no_prune else prune,
+        compares_pruning=compare_pruning,
+        compares_constraints=compare_constraints,
+        is_open=is_open,
+    )
+    _check(question)
+    reading = ReaderOptions(key=key, times=times.order, keeps_order=lateness is not None, lifecycle=lifecycle)
+    history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
+    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:
+    _require_empty(output)
+    spark = SparkUse(master=f"local[{cores or '*'}]")
+    options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
+    with progress_bar("backtest") as (progress, task):
+        return run_job(history, plan_of(question), spark, options, lambda share: progress.update(task, completed=share))
+
+
+def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output: Path | None, *, is_json: bool) -> None:
+    document = summary_document(result) | ({} if use is None else {"workflow": use.to_document()})
+    if output is not None:
+        (output / _SUMMARY_FILE).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    if is_json:
+        typer.echo(orjson.dumps(document | _rows(result, limit)).decode())
+    else:
+        _print(document, result, limit)
+
+
+def _check(question: Question) -> None:
+    """Refuse what cannot be answered, before anything takes long; say what is probably not meant."""
+    asked = {"--compare-pruning": question.compares_pruning, "--compare-constraints": question.compares_constraints}
+    for option, is_asked in asked.items():
+        if is_asked and question.constraint_set is None:
+            raise typer.BadParameter("give constraints, with --constraints or --workflow", param_hint=option)
+    patterns = [parse_pattern(tried.text) for tried in (*question.patterns, *question.against)]
+    check_patterns(patterns, has_trace_end=not question.is_open or has_trace_end(question.declaration))
+    if question.constraint_set is not None:
+        check_constraints(patterns, question.constraint_set)
+
+
+def _with_ends(
+    declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
+) -> tuple[StreamDeclaration, ConstraintSet | None]:
+    """Stream and constraints with end events: those of the option and of the constraints."""
+    said = frozenset(end)
+    if constraint_set is not None:
+        constraint_set = replace(constraint_set, end_events=constraint_set.end_events | said)
+        said = constraint_set.end_events
+    return replace(declaration, end_events=tuple(sorted(said))), constraint_set
+
+
+def _require_empty(folder: Path | None) -> None:
+    """Check that a folder can take the rows, before anything takes long.
+
+    Raises:
+        FileUnreadable: It cannot, or there is something in it already.
+    """
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = next(folder.iterdir(), None) is None
+    except OSError as error:
+        raise FileUnreadable(f"{folder} cannot be used as a folder: {reason_of(error)}", file=str(folder)) from error
+    if not is_empty:
+        raise FileUnreadable(f"{folder} is not empty; name a new folder for the rows", file=str(folder))
+
+
+def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
+    """The patterns of some files, that the events' key is good for."""
+    patterns = read_pattern_files(paths)
+    require_key(patterns, key)
+    return tuple(
+        TriedPattern(name=pattern.name, text=pattern.text or describe_pattern(pattern)) for pattern in patterns
+    )
+
+
+def _rows(result: BacktestResult, limit: int) -> dict[str, Any]:
+    rows = {f"{kind.replace('-', '_')}s": rows_of(result, kind, limit) for kind in _LISTED}
+    changes = {name: differences_of(result, name, limit) for name in result.comparisons}
+    return {
+        **rows,
+        "added": {name: added for name, (added, _) in changes.items()},
+        "lost": {name: lost for name, (_, lost) in changes.items()},
+    }
+
+
+def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for alert in rows_of(result, "alert", limit):
+        _print_alert(console, "", alert)
+    for name in result.comparisons:
+        added, lost = differences_of(result, name, limit)
+        if added or lost:
+            console.print(f"\ncompared with {name}:")
+        for mark, alerts in (("+ ", added), ("- ", lost)):
+            for alert in alerts:
+                _print_alert(console, mark, alert)
+    console.print(_found_table(document["variants"]))
+    if document["comparisons"]:
+        console.print(_compared_table(document["comparisons"]))
+    seconds = document["read_s"] + document["match_s"]
+    console.print(f"{document['events']:,} events in {seconds:.1f} s, {document['read_s']:.1f} s of it to read them")
+
+
+def _print_alert(console: Console, mark: str, alert: Mapping[str, Any]) -> None:
+    console.print(f"{mark}{alert['pattern']}  {alert['key']}  {alert['start']} to {alert['end']}")
+    console.print(f"    {shown_bindings(alert['bindings'])}")
+
+
+def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("", *(variant["name"] for variant in variants), title="found")
+    rows = {
+        "alerts": "alerts",
+        "timeouts": "timeouts",
+        "ended early": "endings",
+        "deviating traces": "deviations",
+        "corrections": "corrections",
+        "dead letters": "dead_letters",
+        "peak held instances": "peak_held",
+        "peak bytes of partial matches": "peak_state_bytes",
+        "seconds of matching": "busy_s",
+    }
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for title, name in rows.items():
+        table.add_row(title, *(f"{variant[name]:,}" for variant in variants))
+    return table
+
+
+def _compared_table(comparisons: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("compared with", "added", "lost", "same", "held", "bytes", "time", title="compared")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in comparisons:
+        ratios = (one[name] for name in ("peak_held_ratio", "peak_state_bytes_ratio", "busy_ratio"))
+        shown = ("-" if ratio is None else f"{ratio:.2f} x" for ratio in ratios)
+        table.add_row(one["with"], *(f"{one[name]:,}" for name in ("added", "lost", "same")), *shown)
+    return table

@@ -1,0 +1,268 @@
+"""``forestall feed``: other inputs into the event log, until interrupted or, with ``--once``, what is there now."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from threading import Event as Signal
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pipeline import FeedFolderMissing, build_session, check_java
+from pipeline.feeds import (
+    FeedOptions,
+    FeedQuery,
+    FolderOptions,
+    KafkaOptions,
+    cluster_of,
+    start_feed,
+)
+from service.cli.inputs import read_text, told
+from service.cluster import session_options
+from service.feeds import FeedProgress, FeedSink, opened_feed
+from service.intake import Intake
+from service.logs import configure_logs
+from service.process import signals_held
+from service.runtime import open_stores
+from service.settings import Settings, load_settings
+from streams import FieldMapping, StreamDeclaration, SystemClock
+from streams.readers import RowLayout
+
+feed = typer.Typer(
+    help="Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help.",
+    no_args_is_help=True,
+)
+
+_TOLD_EVERY_S = 5.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class FileFormat(StrEnum):
+    """What the files of a folder are."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    XES = "xes"
+    PARQUET = "parquet"
+
+
+class From(StrEnum):
+    """Where a new feed begins in a topic."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a command wants.
+
+    Attributes:
+        name: Of the feed.
+        stream: Where its events go.
+        source: What it reads, in words.
+        make_source: The source for a stream's declaration and the feed's own folder.
+        is_once: End after what is there now.
+    """
+
+    name: str
+    stream: str
+    source: str
+    make_source: Callable[[StreamDeclaration, Settings, Path], FolderOptions | KafkaOptions]
+    is_once: bool
+
+
+@feed.command()
+def folder(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files appear.")],
+    stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
+    file_format: Annotated[
+        FileFormat | None, typer.Option("--format", help="What all files are; as their names say else.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
+    name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-folder-DIR else.")] = None,
+    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of a micro-batch, at most.")] = 10_000,
+) -> None:
+    """Feed the event files of a folder, as they appear: .jsonl, .csv, .xes, each also .gz, and .parquet."""
+    if not directory.is_dir():
+        raise FeedFolderMissing(f"{directory} is no folder; make it, or name another one", folder=str(directory))
+    where = directory.resolve()
+
+    def make_source(declaration: StreamDeclaration, settings: Settings, state: Path) -> FolderOptions:
+        return FolderOptions(
+            folder=where,
+            state=state,
+            kind=file_format.value if file_format else None,
+            layout=layout_for(declaration, settings.limits.max_body_bytes),
+            max_rows=max_rows,
+        )
+
+    _run(
+        _Plan(
+            name=_checked_name(name, f"{stream}-folder-{where.name}"),
+            stream=stream,
+            source=f"folder {where}",
+            make_source=make_source,
+            is_once=once,
+        )
+    )
+
+
+@feed.command()
+def kafka(
+    servers: Annotated[str, typer.Option(help="Brokers to ask first: HOST:PORT, joined by commas.")],
+    topic: Annotated[list[str], typer.Option(help="Topic; repeatable.")],
+    stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
+    option: Annotated[
+        list[str] | None, typer.Option(help="Setting of librdkafka, such as security.protocol=SASL_SSL; repeatable.")
+    ] = None,
+    option_file: Annotated[
+        Path | None, typer.Option(help="File of such settings, one a line: passwords do not belong in --option.")
+    ] = None,
+    begin: Annotated[From, typer.Option("--from", help="Where a new feed begins.")] = From.EARLIEST,
+    once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
+    name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-kafka-TOPIC else.")] = None,
+    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Records of a micro-batch, at most.")] = 10_000,
+    patience: Annotated[float, typer.Option(min=0.1, help="Seconds that brokers may stay silent.")] = 30.0,
+) -> None:
+    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping."""
+    topics = tuple(dict.fromkeys(topic))
+    options = KafkaOptions(
+        servers=servers,
+        topics=topics,
+        begin="latest" if begin is From.LATEST else "earliest",
+        settings=_settings_of(option_file, option or []),
+        max_rows=max_rows,
+        timeout_s=patience,
+    )
+
+    def make_source(_declaration: StreamDeclaration, settings: Settings, _state: Path) -> KafkaOptions:
+        return replace(options, max_row_bytes=settings.limits.max_body_bytes)
+
+    _run(
+        _Plan(
+            name=_checked_name(name, f"{stream}-kafka-{'-'.join(topics)}"),
+            stream=stream,
+            source=f"topic {', '.join(topics)} of Kafka cluster {cluster_of(options)}",
+            make_source=make_source,
+            is_once=once,
+        )
+    )
+
+
+def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
+    """How columns of files become events that a stream reads: by its mapping, or by the usual names without one."""
+    usual = RowLayout()
+    key = declaration.key
+    mapping = declaration.mapping
+    if mapping == FieldMapping():
+        assert usual.top is not None
+        own = set() if key.partition(".")[0] == "data" else {key}
+        return RowLayout(top=usual.top | own, texts=usual.texts | own, max_row_bytes=max_row_bytes)
+    return RowLayout(
+        top=None,
+        texts=frozenset({mapping.id, mapping.type, key}),
+        id=mapping.id,
+        time=mapping.time,
+        max_row_bytes=max_row_bytes,
+    )
+
+
+def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
+    """Settings from a file and from the command line, the latter winning; values are never repeated in messages."""
+    lines = [] if file is None else read_text(file).splitlines()
+    found: dict[str, str] = {}
+    for text in [*(line.strip() for line in lines), *options]:
+        if text and not text.startswith("#"):
+            name, sign, value = text.partition("=")
+            if not sign or not name.strip():
+                raise typer.BadParameter("a setting is written NAME=VALUE, such as security.protocol=SASL_SSL")
+            found[name.strip()] = value.strip()
+    return found
+
+
+def _checked_name(name: str | None, usual: str) -> str:
+    chosen = name if name is not None else re.sub(r"[^A-Za-z0-9._-]+", "-", usual)[:100]
+    if not _NAME.fullmatch(chosen):
+        raise typer.BadParameter(
+            f"feed name {chosen!r}: use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+        )
+    return chosen
+
+
+def _run(plan: _Plan) -> None:
+    check_java()
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    with open_stores(settings) as stores:
+        declaration = stores.registry.stream(plan.stream)
+        with opened_feed(settings.data_dir, plan.name, plan.stream, plan.source) as opened:
+            source = plan.make_source(declaration, settings, opened.folder)
+            stop = Signal()
+            intake = Intake(stores.log, stores.registry, settings.limits, SystemClock())
+            sink = FeedSink(intake, stores.feeds, opened, settings.limits, stop)
+            sink.check()
+            options = FeedOptions(
+                source=source,
+                state=opened.folder,
+                interval_s=settings.trigger_interval_s,
+                is_bounded=plan.is_once,
+            )
+            told.print(f"feed {escape(plan.name)}: {escape(plan.source)} to stream {escape(plan.stream)}")
+            _feed(settings, options, sink, stop)
+    _tell(plan.name, sink.progress, "ended")
+    raise typer.Exit(1 if plan.is_once and sink.progress.rejected else 0)
+
+
+def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal) -> None:
+    """Run the query until it ends or a signal comes."""
+    query: FeedQuery | None = None
+
+    def end(*_: object) -> None:
+        stop.set()
+        if query is not None:
+            query.request_stop()
+
+    with ExitStack() as ends:
+        with signals_held():  # Spark's Java process would stay behind
+            session = build_session(session_options(settings))
+            ends.callback(session.stop)
+            query = start_feed(session, options, sink)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        query.wait(_Teller(options.state.name, sink.progress).look)
+
+
+class _Teller:
+    """Says now and then what a feed has done, when there is something new."""
+
+    def __init__(self, name: str, progress: FeedProgress) -> None:
+        self._name = name
+        self._progress = progress
+        self._told_at = time.monotonic()
+        self._told: object = None
+
+    def look(self) -> None:
+        """Look once."""
+        now = time.monotonic()
+        known = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
+        if now < self._told_at + _TOLD_EVERY_S or known in (self._told, (0, 0, "")):
+            return
+        self._told_at, self._told = now, known
+        _tell(self._name, self._progress, f"waits: {self._progress.waiting}" if self._progress.waiting else "runs")
+
+
+def _tell(name: str, progress: FeedProgress, state: str) -> None:
+    repeated = f", {progress.repeated:,} rows taken before" if progress.repeated else ""
+    told.print(
+        f"feed {escape(name)} {escape(state)}: {progress.accepted:,} events in the log, "
+        f"{progress.rejected:,} dead letters{repeated}"
+    )

@@ -1,0 +1,77 @@
+"""Where Spark runs and what it leaves where, from the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline import ClusterOptions, SessionOptions, is_local
+from service.errors import SettingsInvalid
+from service.settings import PREFIX, Settings
+
+_IN_REDIS = "redis"
+_LOCAL_SNAPSHOT_BYTES = 4_000_000
+_CLUSTER_SNAPSHOT_BYTES = 500_000
+
+
+def session_options(settings: Settings) -> SessionOptions:
+    """How Spark is started.
+
+    Raises:
+        SettingsInvalid: The machines of a cluster would not reach what they need.
+    """
+    master, spark = settings.spark_master, settings.spark
+    if not is_local(master):
+        _check_cluster(settings)
+    return SessionOptions(
+        data_folder=settings.data_dir,
+        master=master,
+        cluster=ClusterOptions(
+            python=spark.python,
+            driver_host=spark.driver_host,
+            bind_address=spark.bind_address,
+            worker_folder=spark.worker_folder,
+            patience_s=spark.patience_s,
+            settings=spark.conf,
+        ),
+    )
+
+
+def snapshot_place(settings: Settings) -> str:
+    """Where snapshots are kept: ``redis``, or a folder."""
+    if settings.snapshots == _IN_REDIS or (settings.snapshots is None and not is_local(settings.spark_master)):
+        return _IN_REDIS
+    return str(Path(settings.snapshots or settings.data_dir / "snapshots").resolve())
+
+
+def snapshot_bytes(settings: Settings) -> int:
+    """After how many bytes of entries a shard is saved.
+
+    On a cluster a shard meets another machine in nearly every micro-batch, which has to go on from a snapshot: so they
+    are written more often.
+    """
+    return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
+
+
+def handover_folder(settings: Settings, log_identity: str) -> Path:
+    """Where processes of one machine leave states for one another."""
+    if is_local(settings.spark_master):
+        return settings.data_dir.resolve() / "handover" / log_identity
+    return session_options(settings).cluster.handover(log_identity)
+
+
+def _check_cluster(settings: Settings) -> None:
+    faults: list[str] = []
+    if settings.redis_url is None:
+        faults.append(
+            f"{PREFIX}REDIS_URL: the machines of {settings.spark_master} cannot reach the private Redis of the data "
+            "folder; run one of your own and name it here"
+        )
+    if settings.snapshots not in (None, _IN_REDIS) and not Path(str(settings.snapshots)).is_absolute():
+        faults.append(
+            f"{PREFIX}SNAPSHOTS: {settings.snapshots!r} is neither redis nor the absolute path of a folder that every "
+            f"machine of {settings.spark_master} reaches"
+        )
+    if not settings.spark.worker_folder.is_absolute():
+        faults.append(f"{PREFIX}SPARK__WORKER_FOLDER: {settings.spark.worker_folder} is not an absolute path")
+    if faults:
+        raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))

@@ -1,0 +1,116 @@
+"""How the pipeline fares: what it told of itself, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.backlog import Backlog, Volume
+from service.runtime import Stores
+from service.stores import ShardReport
+from streams import Clock
+
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOverview:
+    """How a stream fares over all shards that told of it; what none told is None.
+
+    Attributes:
+        watermark_us: How far event time has come in the shard where it is least far.
+        lag_s: By how much that is behind the wall clock.
+        open_traces: Traces that have not ended.
+        held: Partial matches.
+        waiting: Events that wait to be put in order.
+        late: Late events, by what became of them.
+    """
+
+    name: str
+    watermark_us: int | None
+    lag_s: float | None
+    open_traces: int | None
+    held: int | None
+    waiting: int | None
+    late: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOverview:
+    """How the pipeline fares.
+
+    Attributes:
+        running_since_us: When its process started last; None when it never did.
+        alive_us: Its last sign of life; None before the first since that start.
+        backlog: What was appended and what is matched.
+        rate: What is matched per second of late; None where nobody knows.
+        last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
+        batches: Micro-batches so far.
+        seconds: Where their time went, by part.
+        shards: Shards that have told of themselves.
+        state_bytes: Bytes of their saved states; None when none told.
+        streams: By name.
+    """
+
+    running_since_us: int | None
+    alive_us: int | None
+    backlog: Backlog
+    rate: Volume | None
+    last_batch: Mapping[str, Any] | None
+    batches: int
+    seconds: Mapping[str, float]
+    shards: int
+    state_bytes: int | None
+    streams: Sequence[StreamOverview]
+
+
+def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
+    """How the pipeline fares now.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    status = stores.pipeline_status
+    totals = status.totals()
+    reports = status.shards()
+    seconds = {name[1]: micros / _SECOND_US for name, micros in totals.items() if name[0] == "batch_us"}
+    return PipelineOverview(
+        running_since_us=status.started_us(),
+        alive_us=stores.heartbeat.last_us(),
+        backlog=stores.backlog.read(),
+        rate=stores.backlog.drain_rate(),
+        last_batch=status.latest(),
+        batches=totals.get(("batches",), 0),
+        seconds=dict(sorted(seconds.items())),
+        shards=len(reports),
+        state_bytes=_total([report.state_bytes for report in reports]),
+        streams=_streams(reports, clock.now_us()),
+    )
+
+
+def _streams(reports: Sequence[ShardReport], now_us: int) -> list[StreamOverview]:
+    names = sorted({name for report in reports for name in report.streams})
+    return [_stream(name, [report for report in reports if name in report.streams], now_us) for name in names]
+
+
+def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOverview:
+    parts = [report.streams[name] for report in reports]
+    watermarks = [part.watermark_us for part in parts if part.watermark_us is not None]
+    slowest = min(watermarks, default=None)
+    policies = sorted({policy for part in parts for policy in part.late})
+    return StreamOverview(
+        name=name,
+        watermark_us=slowest,
+        lag_s=None if slowest is None else (now_us - slowest) / _SECOND_US,
+        open_traces=_total([part.open_traces for part in parts]),
+        held=_total([part.held for part in parts]),
+        waiting=_total([part.waiting for part in parts]),
+        late={policy: sum(part.late.get(policy, 0) for part in parts) for policy in policies},
+    )
+
+
+def _total(values: Sequence[int | None]) -> int | None:
+    """The sum of what was told; None when nothing was."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,223 @@
+"""Backtests: what was asked, how far it is, what came of it.
+
+A backtest is one record that changes by compare-and-set, and two values beside it that are written before it says that
+it is done: its summary and its alerts. So whoever dies in between leaves a record that is still true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias, cast
+
+import orjson
+
+from service.errors import InvalidCursor, RegistryContended, TooManyBacktests, UnknownBacktest
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+
+BACKTESTS_KEY = PREFIX + "backtests"
+ORDER_KEY = PREFIX + "backtests:order"
+NUMBER_KEY = PREFIX + "backtests:number"
+LEASE_KEY = PREFIX + "backtests:lease"
+BACKTEST_KEY = PREFIX + "backtest:"
+
+BacktestStatus: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+OVER: tuple[BacktestStatus, ...] = ("done", "failed", "cancelled")
+
+_ATTEMPTS = 5
+_CHUNK_ALERTS = 200
+
+# KEYS: records, order, number. ARGV: id, record.
+_CREATE = """
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 1 then
+  redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[3]), ARGV[1])
+end
+return 1
+"""
+
+# KEYS: records. ARGV: id, the record that is replaced, the new one.
+_CHANGE = """
+local current = redis.call('HGET', KEYS[1], ARGV[1])
+if current == ARGV[3] then return 1 end
+if current ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
+
+# KEYS: the lease. ARGV: who wants it, its life in ms.
+_LEASE = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backtest:
+    """A backtest.
+
+    Attributes:
+        id: Unique.
+        stream: Its stream.
+        question: What it is to find out, in the form of ``service.backtests.questions``.
+        path: The file or folder that it reads, below the configured one; None: the log.
+        created_us: When it was asked for, microseconds UTC.
+        status: How it stands.
+        progress: The share that is done, 0.0 to 1.0.
+        attempts: How often it was begun.
+        started_us: When it was begun last.
+        finished_us: When it was over.
+        error: Code and reason of a failure.
+    """
+
+    id: str
+    stream: str
+    question: Mapping[str, Any]
+    path: str | None
+    created_us: int
+    status: BacktestStatus = "queued"
+    progress: float = 0.0
+    attempts: int = 0
+    started_us: int | None = None
+    finished_us: int | None = None
+    error: Mapping[str, str] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing happens to it any more."""
+        return self.status in OVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestAlerts:
+    """Some alerts of a backtest, in their order.
+
+    Attributes:
+        alerts: As plain JSON.
+        after: Cursor behind the last of them; the one that was given, when there are none.
+        is_last: Whether none follow.
+    """
+
+    alerts: list[dict[str, Any]]
+    after: str
+    is_last: bool
+
+
+class BacktestStore:
+    """The backtests.
+
+    Args:
+        client: Where they are.
+        kept: So many are kept; beyond, the oldest that are over go.
+    """
+
+    def __init__(self, client: Client, *, kept: int = 100) -> None:
+        self._client = client
+        self._kept = kept
+        self._create = register(client, _CREATE)
+        self._change = register(client, _CHANGE)
+        self._lease = register(client, _LEASE)
+
+    def add(self, backtest: Backtest) -> None:
+        """Queue a backtest.
+
+        Raises:
+            TooManyBacktests: As many as are kept are there, and none of them is over.
+        """
+        known = self.all()
+        surplus = len(known) - self._kept + 1
+        over = [one for one in reversed(known) if one.is_over][: max(0, surplus)]
+        if len(over) < surplus:
+            raise TooManyBacktests(
+                f"{len(known)} backtests wait already; wait for some, or cancel some (DELETE /v1/backtests/ID)",
+                limit=self._kept,
+            )
+        for old in over:
+            self.remove(old.id)
+        self._create([BACKTESTS_KEY, ORDER_KEY, NUMBER_KEY], [backtest.id, encode(**asdict(backtest))])
+
+    def get(self, backtest_id: str) -> Backtest:
+        """One backtest.
+
+        Raises:
+            UnknownBacktest: There is none of that id.
+        """
+        return _record(self._stored(backtest_id), backtest_id)
+
+    def all(self) -> list[Backtest]:
+        """All backtests, the newest first."""
+        ids = cast("list[bytes]", self._client.zrevrange(ORDER_KEY, 0, -1))
+        if not ids:
+            return []
+        bodies = cast("list[bytes | None]", self._client.hmget(BACKTESTS_KEY, cast("list[str]", ids)))
+        return [_record(body, name.decode()) for name, body in zip(ids, bodies, strict=True) if body is not None]
+
+    def change(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
+        """Change fields of a backtest whose status is one of those expected; None: it is another one by now.
+
+        Raises:
+            UnknownBacktest: There is none of that id.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self._stored(backtest_id)
+            known = _record(current, backtest_id)
+            if known.status not in expected:
+                return None
+            changed = replace(known, **fields)
+            if self._change([BACKTESTS_KEY], [backtest_id, current, encode(**asdict(changed))]):
+                return changed
+        raise RegistryContended(f"the backtest {backtest_id!r} keeps being changed by others; try again")
+
+    def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what came of a backtest, in place of what an earlier attempt may have left."""
+        key = BACKTEST_KEY + backtest_id
+        with self._client.pipeline(transaction=True) as commands:
+            commands.delete(f"{key}:alerts")
+            for start in range(0, len(alerts), _CHUNK_ALERTS):
+                commands.rpush(f"{key}:alerts", *map(orjson.dumps, alerts[start : start + _CHUNK_ALERTS]))
+            commands.set(f"{key}:summary", encode(**summary))
+            commands.execute()
+
+    def summary(self, backtest_id: str) -> dict[str, Any] | None:
+        """The summary of a backtest that is done."""
+        stored = cast("bytes | None", self._client.get(f"{BACKTEST_KEY}{backtest_id}:summary"))
+        return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
+
+    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
+        """Alerts behind a cursor.
+
+        Raises:
+            InvalidCursor: ``after`` is not a cursor.
+        """
+        if not (after.isascii() and after.isdigit()) or int(after) >= 2**31:
+            raise InvalidCursor(f"after={after!r} is not a cursor; leave it out, or send the 'after' of the last page")
+        first = int(after)
+        key = f"{BACKTEST_KEY}{backtest_id}:alerts"
+        found = cast("list[bytes]", self._client.lrange(key, first, first + limit))
+        alerts = [orjson.loads(body) for body in found[:limit]]
+        return BacktestAlerts(alerts=alerts, after=str(first + len(alerts)), is_last=len(found) <= limit)
+
+    def remove(self, backtest_id: str) -> None:
+        """Forget a backtest and what came of it."""
+        key = BACKTEST_KEY + backtest_id
+        with self._client.pipeline(transaction=True) as commands:
+            commands.zrem(ORDER_KEY, backtest_id)
+            commands.hdel(BACKTESTS_KEY, backtest_id)
+            commands.delete(f"{key}:alerts", f"{key}:summary")
+            commands.execute()
+
+    def lease(self, holder: str, life_ms: int) -> bool:
+        """Take or renew the one right to run backtests; whether it is held now."""
+        return bool(self._lease([LEASE_KEY], [holder, life_ms]))
+
+    def _stored(self, backtest_id: str) -> bytes:
+        body = cast("bytes | None", self._client.hget(BACKTESTS_KEY, backtest_id))
+        if body is None:
+            raise UnknownBacktest(f"there is no backtest {backtest_id!r}; GET /v1/backtests lists them", id=backtest_id)
+        return body
+
+
+def _record(body: bytes, backtest_id: str) -> Backtest:
+    return Backtest(**decode(body, f"the backtest {backtest_id!r}"))

@@ -1,0 +1,81 @@
+"""How far each feed is: one mark per feed, moved in the same script that appends what the feed brings.
+
+A mark names the next row that is wanted. It lives as long as the log does; unlike an idempotency key it never expires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from service.stores.connection import PREFIX, Client
+from service.stores.records import decode, encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedMark:
+    """The next row of a feed that is wanted.
+
+    Attributes:
+        checkpoint: Id of the checkpoint that counts the micro-batches.
+        batch: Number of the micro-batch, from 0.
+        row: The row in it, from 0.
+    """
+
+    checkpoint: str
+    batch: int = 0
+    row: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The stored form; equal marks have equal forms."""
+        return encode(checkpoint=self.checkpoint, batch=self.batch, row=self.row)
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> FeedMark:
+        """Read the stored form."""
+        return cls(**decode(body, "a feed's mark"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStep:
+    """From one mark to the next, together with the rows between.
+
+    Attributes:
+        feed: Name of the feed.
+        before: Where the feed must be; elsewhere nothing is appended.
+        after: Where it is then.
+    """
+
+    feed: str
+    before: FeedMark
+    after: FeedMark
+
+    @property
+    def key(self) -> str:
+        """Redis key of the mark."""
+        return mark_key(self.feed)
+
+
+def mark_key(feed: str) -> str:
+    """Redis key of a feed's mark."""
+    return f"{PREFIX}feed:{feed}"
+
+
+class FeedStore:
+    """The marks of all feeds.
+
+    Args:
+        client: Where they are.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def mark(self, feed: str) -> FeedMark | None:
+        """Where a feed is; None when the log has never heard of it."""
+        body = self._client.get(mark_key(feed))
+        return None if body is None else FeedMark.from_bytes(cast(bytes, body))
+
+    def begin(self, feed: str, mark: FeedMark) -> None:
+        """Set the first mark of a feed; one that is there stays."""
+        self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

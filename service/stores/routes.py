@@ -1,0 +1,42 @@
+"""Which further keys the patterns of a stream are matched by: the routes on which its events are appended.
+
+The script that registers, pauses or deletes a pattern changes them together with the control record, and the script
+that appends events refuses to run under other routes than those that it was told. So a pattern on a route sees every
+event behind its control record, and none is appended to a route that nobody uses.
+"""
+
+from __future__ import annotations
+
+from service.stores.connection import PREFIX
+
+ROUTES_KEY = PREFIX + "routes"
+
+# Lua. ``rerouted`` notes that a pattern uses a route ('' for none) and works out the routes of its stream again.
+REROUTING = """
+local function rerouted(routes, users, stream, pattern, route)
+  if route == '' then redis.call('HDEL', users, pattern) else redis.call('HSET', users, pattern, route) end
+  local seen, names = {}, {}
+  for _, name in ipairs(redis.call('HVALS', users)) do
+    if not seen[name] then names[#names + 1] = name end
+    seen[name] = true
+  end
+  table.sort(names)
+  if #names == 0 then redis.call('HDEL', routes, stream)
+  else redis.call('HSET', routes, stream, table.concat(names, ' ')) end
+end
+"""
+
+
+def users_key(stream: str) -> str:
+    """The Redis key under which the route of each pattern of a stream is kept, where it has one."""
+    return f"{PREFIX}route-users:{stream}"
+
+
+def as_text(routes: tuple[str, ...]) -> str:
+    """Routes as they are stored: their names, sorted."""
+    return " ".join(routes)
+
+
+def from_text(text: bytes) -> tuple[str, ...]:
+    """Stored routes."""
+    return tuple(text.decode().split())

@@ -1,0 +1,98 @@
+"""The timekeeper: tells every shard how far the event time of a stream has come, by records in the log.
+
+A shard knows the times of its own events only. The timekeeper appends ``tick`` records with the newest time of the
+whole stream, so that time passes in shards without events, too; and where a stream is quiet, with the time that has
+passed on the wall clock since. As all of it is in the log, a replay gives the same. Ticks that come twice, or late,
+change nothing: so several timekeepers do no harm.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Protocol
+
+import structlog
+
+from service.errors import RecordFormatError, StoreUnavailable
+from service.stores import EventLog, Registry, StreamTimes, StreamTimesStore
+from streams import LATEST_US, StreamDeclaration, Tick
+
+PERIOD_S = 1.0
+
+_SECOND_US = 1_000_000
+_LONGEST_PAUSE_US = 60 * _SECOND_US
+
+
+class TimedStores(Protocol):
+    """Those of the stores that the timekeeper needs."""
+
+    @property
+    def log(self) -> EventLog:
+        """Where ticks go."""
+        ...
+
+    @property
+    def registry(self) -> Registry:
+        """Knows the streams."""
+        ...
+
+    @property
+    def stream_times(self) -> StreamTimesStore:
+        """Knows how far they are."""
+        ...
+
+
+class Timekeeper:
+    """Appends ticks for streams that declare ``lateness``, ``idle_timeout`` or ``quiet_after``."""
+
+    def __init__(self, stores: TimedStores) -> None:
+        self._stores = stores
+        self._log = structlog.get_logger(__name__)
+
+    def run(self, stop: threading.Event) -> None:
+        """Look once a second, until told to stop; while Redis does not answer, nothing is told."""
+        while not stop.wait(PERIOD_S):
+            try:
+                self.look()
+            except (StoreUnavailable, RecordFormatError) as error:
+                self._log.warning("time-not-told", code=error.code, error=error.message)
+
+    def look(self) -> Mapping[str, Tick]:
+        """Append the ticks that are due now; returns them by stream."""
+        declared = [stream for stream in self._stores.registry.streams() if needs_ticks(stream)]
+        if not declared:
+            return {}
+        now_us, times = self._stores.stream_times.read()
+        due = {
+            stream.name: tick
+            for stream in declared
+            if stream.name in times and (tick := due_tick(stream, times[stream.name], now_us)) is not None
+        }
+        shards = self._stores.log.keys()
+        return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, shards)}
+
+
+def needs_ticks(stream: StreamDeclaration) -> bool:
+    """Whether a stream says anything of event time."""
+    return any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
+
+
+def due_tick(stream: StreamDeclaration, times: StreamTimes, now_us: int) -> Tick | None:
+    """What every shard should be told now, if anything.
+
+    Args:
+        stream: Its declaration.
+        times: What is known of its time.
+        now_us: The clock by which ``times.appended_us`` was taken.
+    """
+    ticked_us = times.ticked_us
+    if ticked_us is None or times.newest_us > ticked_us:
+        return Tick(time_us=times.newest_us, cause="events")
+    quiet_us, pause_us = stream.quiet_after_us, now_us - times.appended_us
+    if quiet_us is None or pause_us < quiet_us:
+        return None
+    time_us = min(times.newest_us + pause_us, now_us, LATEST_US)
+    step_us = min(max(quiet_us // 4, _SECOND_US), _LONGEST_PAUSE_US)
+    is_first = ticked_us == times.newest_us
+    return Tick(time_us=time_us, cause="clock") if time_us >= ticked_us + (1 if is_first else step_us) else None

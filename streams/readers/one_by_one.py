@@ -1,0 +1,96 @@
+"""The events of a file one after the other, for files that nobody wants to hold in memory.
+
+JSON lines and Parquet are read row by row and given in the order of the file; CSV and XES are read as a whole, as by
+``read_events``. Other than there, an id may come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.cloudevents import parse_cloudevent
+from streams.declaration import StreamDeclaration
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.parsing import MISSING, read_path, require_object
+from streams.plain import parse_plain
+from streams.readers.assembling import Assembly
+from streams.readers.files import read_events
+from streams.readers.options import ReaderOptions
+from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
+
+_STREAMED = ("jsonl", "parquet")
+
+
+def iterate_events(
+    path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None
+) -> Iterator[Event]:
+    """The events of a file; those of equal time are in the order of the file.
+
+    Args:
+        path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet``.
+        options: How to read it; the defaults of ``ReaderOptions`` when absent.
+        declaration: The stream that rows of JSON lines and Parquet belong to: CloudEvents, or plain objects under its
+            mapping. Absent: plain objects as ``read_events`` takes them, keyed as the options say.
+
+    Raises:
+        EventFileError: As ``read_events``; events before the place may have been given.
+    """
+    chosen = options if options is not None else ReaderOptions()
+    kind = kind_of(path)
+    if kind is None:
+        raise EventFileError(
+            f"{path}: unknown kind of event file; the name of an event file tells which of {', '.join(FILE_KINDS)} it "
+            "is by its ending",
+            file=str(path),
+        )
+    if kind not in _STREAMED:
+        yield from read_events(path, chosen)
+        return
+    known = declaration or StreamDeclaration(name="file", key=chosen.key or "key")
+    known = replace(known, event_types=(), end_events=())
+    assembly = Assembly(path, chosen)
+    for row in raw_rows(path, kind, _layout(known), chosen):
+        try:
+            yield _event_of(row, known, assembly)
+        except EventRejected as error:
+            assembly.refuse(row.place, error)
+    assembly.finish()
+
+
+def _layout(declaration: StreamDeclaration) -> RowLayout:
+    """Which columns are members of the object itself: those that the stream looks for there."""
+    usual = RowLayout()
+    mapping = declaration.mapping
+    if mapping.data != "data":
+        return RowLayout(top=None, id=mapping.id, time=mapping.time)
+    own = {mapping.id, mapping.type, mapping.time}
+    key = set() if declaration.key.startswith("data.") else {declaration.key}
+    return RowLayout(top=(usual.top or frozenset()) | own | key, id=mapping.id, time=mapping.time)
+
+
+def _event_of(row: RawRow, declaration: StreamDeclaration, assembly: Assembly) -> Event:
+    if row.fault is not None:
+        raise EventRejected(row.fault)
+    try:
+        value = require_object(orjson.loads(row.body))
+    except orjson.JSONDecodeError as error:
+        raise EventRejected(f"not JSON: {error.msg} at column {error.colno}; a line is a JSON object") from error
+    if "specversion" in value:
+        time_us = assembly.next_time_us(value.get("time"), 'give the event a "time"')
+        return replace(parse_cloudevent(value, declaration), time_us=time_us)
+    path = declaration.mapping.time
+    found = read_path(value, path)
+    time_us = assembly.next_time_us(None if found is MISSING else found, f'give the row a "{path}"')
+    return parse_plain(_with(value, path, time_us), declaration)
+
+
+def _with(value: Any, path: str, found: int) -> Any:
+    """The object with another value at a dotted path."""
+    name, _, rest = path.partition(".")
+    return {**value, name: _with(value.get(name, {}), rest, found) if rest else found}

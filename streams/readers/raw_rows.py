@@ -1,0 +1,277 @@
+"""The rows of an event file as JSON objects, one by one, for somebody else to judge.
+
+Where ``read_events`` refuses a file for one bad event, this gives every row on its own: either a JSON object, or the
+reason why there is none, each with its place in the file. What each kind of file becomes:
+
+- JSON lines: the line as it stands; empty lines are skipped.
+- CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
+  of Parquet are RFC 3339 in UTC. Without a column for it, the id is ``<file>:<row>``.
+- XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.cloudevents import render_cloudevent
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.readers.assembling import Assembly
+from streams.readers.comma_separated import infer_value
+from streams.readers.opening import open_events
+from streams.readers.options import ReaderOptions
+from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PARQUET_ROWS = 1_024
+_SHOWN_BYTES = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRow:
+    """One row.
+
+    Attributes:
+        place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
+        body: A JSON object as it is written, not checked; of a row with a fault, its first bytes.
+        fault: Why there is no object; None where there is one.
+    """
+
+    place: int | str
+    body: bytes
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLayout:
+    """How columns become a JSON object.
+
+    Attributes:
+        top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
+            is a member of the object itself, and dots in its name make objects within it.
+        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` but the time.
+        id: Column of the event's id, which is made up where there is none.
+        time: Column of its time: whole microseconds stay numbers.
+        max_row_bytes: Larger rows have a fault.
+    """
+
+    top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
+    texts: frozenset[str] = frozenset({"id", "type", "key", "subject"})
+    id: str = "id"
+    time: str = "time"
+    max_row_bytes: int = 10 * 1024 * 1024
+
+
+_Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout], Iterator[RawRow]]
+
+
+def kind_of(path: Path) -> str | None:
+    """The kind of file that a name stands for, such as ``csv`` for ``orders.csv.gz``; None when it says none."""
+    name = Path(path.stem) if path.suffix.lower() == ".gz" else path
+    return _KIND_BY_SUFFIX.get(name.suffix.lower())
+
+
+def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
+    """The rows of a file in their order.
+
+    Args:
+        path: The file; ``.gz`` at the end means that it is compressed.
+        kind: One of ``FILE_KINDS``.
+        layout: Of CSV and Parquet.
+        options: Bound of the file's size; the defaults of ``ReaderOptions`` when absent.
+
+    Raises:
+        EventFileError: The file cannot be opened, or read any further; the rows before that place have been given.
+    """
+    chosen = options if options is not None else ReaderOptions()
+    if kind == "parquet":
+        yield from _bounded(_parquet_rows(path, layout), layout)
+        return
+    with open_events(path, chosen.max_bytes, None) as stream:
+        yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout), layout)
+
+
+def _bounded(rows: Iterator[RawRow], layout: RowLayout) -> Iterator[RawRow]:
+    for row in rows:
+        if len(row.body) > layout.max_row_bytes:
+            fault = f"the row has more than {layout.max_row_bytes} bytes; send smaller events"
+            yield RawRow(place=row.place, body=row.body[:_SHOWN_BYTES], fault=fault)
+        else:
+            yield row
+
+
+def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout) -> Iterator[RawRow]:
+    number = 0
+    while line := stream.readline(layout.max_row_bytes + 2):
+        number += 1
+        is_whole = line.endswith(b"\n") or len(line) < layout.max_row_bytes + 2
+        while not is_whole:
+            rest = stream.readline(layout.max_row_bytes)
+            is_whole = rest.endswith(b"\n") or not rest
+        text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).strip()
+        if text:
+            yield RawRow(place=number, body=text)
+
+
+def _comma_separated(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
+    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    header: list[str] | None = None
+    try:
+        for row in rows:
+            if header is None:
+                header = _checked_header(row, path) if row else None
+            elif row:
+                yield _cells_row(header, row, rows.line_num, (path, layout))
+    except csv.Error as error:
+        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
+
+
+def _checked_header(names: list[str], path: Path) -> list[str]:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
+    return names
+
+
+def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout]) -> RawRow:
+    path, layout = of
+    if len(row) != len(header):
+        fault = f"{len(row)} values for {len(header)} columns; quote values that hold commas"
+        return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=fault)
+    cells = {name: _cell(name, text, layout) for name, text in zip(header, row, strict=True)}
+    return RawRow(place=line, body=orjson.dumps(_arranged(cells, f"{path.name}:{line}", layout)))
+
+
+def _cell(name: str, text: str, layout: RowLayout) -> str | int | float | bool | None:
+    if name == layout.time:
+        return int(text) if _INTEGER.fullmatch(text) else text or None
+    return (text or None) if name in layout.texts else infer_value(text)
+
+
+def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
+    """The object that a row stands for."""
+    if layout.id not in cells:
+        cells = {layout.id: made_up_id, **cells}
+    if layout.top is None:
+        return _nested(cells)
+    event: dict[str, Any] = {name: value for name, value in cells.items() if name in layout.top}
+    rest = {name: value for name, value in cells.items() if name not in layout.top}
+    data = rest.pop("data", {})
+    event["data"] = {**data, **_nested(_without_data(rest))} if isinstance(data, Mapping) else data
+    return event
+
+
+def _without_data(cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix("data."): value for name, value in cells.items()}
+
+
+def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Dots in names make objects; a name that is both a value and an object keeps the value under its whole name."""
+    whole: dict[str, Any] = {}
+    for name, value in cells.items():
+        *parents, last = name.split(".")
+        place: Any = whole
+        for parent in parents:
+            place = place.setdefault(parent, {}) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place[last] = value
+        else:
+            whole[name] = value
+    return whole
+
+
+def _parquet_rows(path: Path, layout: RowLayout) -> Iterator[RawRow]:
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield _columns_row(row, number, (path, layout))
+    except (OSError, pa.ArrowException) as error:
+        raise EventFileError(f"{path}: after row {number}: not readable as Parquet: {error}", file=str(path)) from error
+
+
+def _columns_row(row: Mapping[str, Any], number: int, of: tuple[Path, RowLayout]) -> RawRow:
+    path, layout = of
+    try:
+        event = _arranged(row, f"{path.name}:{number}", layout)
+        return RawRow(place=number, body=orjson.dumps(event, default=_plain_value, option=_PARQUET_OPTION))
+    except TypeError as error:
+        return RawRow(place=number, body=repr(row).encode()[:_SHOWN_BYTES], fault=f"no JSON can say this row: {error}")
+
+
+_PARQUET_OPTION = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+
+def _plain_value(value: object) -> object:
+    """Values of Parquet that JSON lacks: exact decimals, bytes, times of nanoseconds."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return datetime.fromtimestamp(moment.timestamp(), UTC)
+    return str(value)
+
+
+def _xes_rows(stream: io.BufferedReader, path: Path, _layout: RowLayout) -> Iterator[RawRow]:
+    """All events of the log by time, also of a damaged one; the faults come first."""
+    assembly = Assembly(path, ReaderOptions())
+    events: list[tuple[str, Event]] = []
+    damage: EventFileError | None = None
+    try:
+        yield from _xes_faults(iterate_traces(stream, path), assembly, events)
+    except EventFileError as error:
+        damage = error
+    events.sort(key=lambda one: one[1].time_us)
+    for place, event in events:
+        named = Event(
+            id=f"{path.name}:{event.id}", type=event.type, time_us=event.time_us, key=event.key, data=event.data
+        )
+        yield RawRow(place=place, body=orjson.dumps(render_cloudevent(named, path.name)))
+    if damage is not None:
+        raise damage
+
+
+def _xes_faults(traces: Iterator[Trace], assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
+    """What cannot be taken; what can is added to ``events``."""
+    for trace in traces:
+        case = trace.attributes.get(CASE_NAME, ("", ""))[1]
+        if not case:
+            fault = f"no {CASE_NAME}; a trace needs one, as the name of its case"
+            yield RawRow(place=f"trace {trace.number}", body=b"", fault=fault)
+            continue
+        yield from _trace_rows(case, trace, assembly, events)
+
+
+def _trace_rows(case: str, trace: Trace, assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
+    for number, attributes in enumerate(trace.events, start=1):
+        place = f"trace {trace.number}, event {number}"
+        try:
+            events.append((place, read_event(case, attributes, assembly, ReaderOptions())))
+        except EventRejected as error:
+            yield RawRow(place=place, body=orjson.dumps(dict(attributes))[:_SHOWN_BYTES], fault=error.message)
+
+
+_ROWS_BY_KIND: Mapping[str, _Rows] = {"jsonl": _json_lines, "csv": _comma_separated, "xes": _xes_rows}
+FILE_KINDS: Sequence[str] = (*_ROWS_BY_KIND, "parquet")
+_KIND_BY_SUFFIX: Mapping[str, str] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".xes": "xes",
+    ".parquet": "parquet",
+}

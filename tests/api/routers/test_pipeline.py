@@ -1,0 +1,91 @@
+import pytest
+
+from service.testing import stats_row
+
+pytestmark = pytest.mark.redis
+
+PROGRESS = {
+    "batch": 4,
+    "started_us": 1_767_225_600_000_000,
+    "duration_ms": 300.0,
+    "parts_ms": {"plan": 20.0, "match": 280.0},
+    "entries": 3,
+    "events": 20,
+    "bytes": 900,
+    "rows": {"alert": 2},
+    "shards": 1,
+    "state_bytes": 5,
+    "open_traces": 1,
+    "held": 1,
+    "watermark_lag_s": {},
+}
+
+
+def test_at_first_nothing_is_known_and_nothing_made_up(http):
+    told = http.get("/v1/pipeline").json()
+    nothing = {"entries": 0, "events": 0, "bytes": 0}
+    assert told == {
+        "running_since": None,
+        "alive_at": None,
+        "backlog": {
+            "waiting": nothing,
+            "appended": nothing,
+            "matched": nothing,
+            "per_second": None,
+            "max_events": 5_000_000,
+            "max_bytes": 4 * 1024**3,
+        },
+        "last_batch": None,
+        "batches": 0,
+        "batch_seconds": {},
+        "shards": 0,
+        "state_bytes": None,
+        "streams": [],
+    }
+
+
+def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders, stores, clock):
+    now = clock.now_us()
+    events = [{"id": f"e{n}", "type": "A", "time": n, "data": {"id": "k"}} for n in range(20)]
+    assert orders.post("/v1/events?stream=orders", json=events).status_code == 202
+    shard, position = next(
+        (shard, entry.position)
+        for shard in range(3)
+        for entry in stores.log.read_range(shard)
+        if entry.kind == "events"
+    )
+    waiting = orders.get("/v1/pipeline").json()["backlog"]["waiting"]
+    assert (waiting["entries"], waiting["events"]) == (1, 20)
+    stores.pipeline_status.begin(now)
+    stores.heartbeat.beat(now)
+    fares = {"watermark_us": now - 1_500_000, "open_traces": 1, "held": 0, "waiting": 0, "late_dropped": 2}
+    stores.pipeline_status.note([stats_row(shard, position, state_bytes=77, streams={"orders": fares})])
+    stores.pipeline_status.keep(PROGRESS)
+    told = orders.get("/v1/pipeline").json()
+    assert told["running_since"] == told["alive_at"] == "2026-01-01T00:00:00Z"
+    assert told["backlog"]["waiting"]["events"] == 0
+    assert told["backlog"]["matched"] == waiting
+    assert told["last_batch"] == {
+        "batch": 4,
+        "started_at": "2026-01-01T00:00:00Z",
+        "duration_ms": 300.0,
+        "parts_ms": {"plan": 20.0, "match": 280.0},
+        "entries": 3,
+        "events": 20,
+        "bytes": 900,
+        "rows": {"alert": 2},
+        "shards": 1,
+    }
+    assert (told["batches"], told["batch_seconds"]) == (1, {"match": 0.28, "plan": 0.02})
+    assert (told["shards"], told["state_bytes"]) == (1, 77)
+    assert told["streams"] == [
+        {
+            "name": "orders",
+            "watermark": "2025-12-31T23:59:58.500000Z",
+            "watermark_lag_s": 1.5,
+            "open_traces": 1,
+            "held_partial_matches": 0,
+            "waiting_events": 0,
+            "late_events": {"dropped": 2},
+        }
+    ]

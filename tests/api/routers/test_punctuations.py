@@ -1,0 +1,51 @@
+import pytest
+
+from streams import Punctuation, RecordKind, decode_control
+
+pytestmark = pytest.mark.redis
+
+
+def punctuations(stores):
+    return [
+        [decode_control(one.kind, one.body) for one in stores.log.read_range(shard) if one.kind == "punctuation"]
+        for shard in range(stores.log.shards())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "record"),
+    [
+        ({"before": "2026-01-01T00:00:00Z"}, Punctuation(before_us=1_767_225_600_000_000)),
+        ({"key": "t7"}, Punctuation(key="t7")),
+        ({"before": "2026-01-01T01:00:00+01:00", "key": "7"}, Punctuation(before_us=1_767_225_600_000_000, key="7")),
+    ],
+)
+def test_every_shard_is_told(orders, stores, body, record):
+    answer = orders.post("/v1/streams/orders/punctuations", json=body)
+    assert (answer.status_code, answer.json()) == (202, {"before": None, "key": None, **body})
+    assert punctuations(stores) == [[record]] * stores.log.shards()
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({}, "say 'before', 'key' or both"),
+        ({"before": None, "key": None}, "say 'before', 'key' or both"),
+        ({"before": "soon"}, "is not RFC 3339"),
+        ({"before": "2026-01-01T00:00:00"}, "has no zone"),
+        ({"key": ""}, "at least 1 character"),
+        ({"after": "2026-01-01T00:00:00Z"}, "Extra inputs"),
+    ],
+)
+def test_what_says_nothing_is_refused(orders, stores, check_problem, body, part):
+    answer = orders.post("/v1/streams/orders/punctuations", json=body)
+    assert part in check_problem(answer, 422, "wrong-shape")["detail"]
+    assert punctuations(stores) == [[]] * stores.log.shards()
+
+
+def test_the_stream_must_be_declared(http, check_problem):
+    check_problem(http.post("/v1/streams/none/punctuations", json={"key": "k"}), 404, "unknown-stream")
+
+
+def test_the_kind_is_of_the_log():
+    assert RecordKind("punctuation") is RecordKind.PUNCTUATION

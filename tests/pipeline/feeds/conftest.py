@@ -1,0 +1,11 @@
+"""Brokers for the tests of this folder."""
+
+import pytest
+
+from pipeline.feeds.testing import mock_brokers
+
+
+@pytest.fixture
+def brokers():
+    with mock_brokers() as brokers:
+        yield brokers

@@ -1,0 +1,55 @@
+import orjson
+import pytest
+
+from pipeline.feeds.kafka_messages import read_message
+from streams import StreamDeclaration, parse_cloudevent
+
+BINARY = [
+    ("ce_specversion", b"1.0"),
+    ("ce_id", b"e1"),
+    ("ce_source", b"/shop"),
+    ("ce_type", b"A"),
+    ("ce_time", b"2026-01-01T00:00:00Z"),
+    ("ce_subject", "schlüssel".encode()),
+    ("content-type", b"application/json"),
+    ("trace", b"\xff"),
+]
+
+
+def test_a_value_is_the_event_as_it_stands():
+    assert read_message(b' {"id": 1}', [("content-type", b"application/cloudevents+json")], 99) == (b' {"id": 1}', None)
+
+
+def test_headers_are_the_attributes_of_a_binary_cloudevent():
+    body, fault = read_message(b'{"n": 1}', BINARY, 99)
+    assert fault is None
+    event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders"))
+    assert (event.id, event.type, event.key, event.time_us) == ("e1", "A", "schlüssel", 1_767_225_600_000_000)
+    assert event.data == {"n": 1}
+
+
+def test_a_binary_cloudevent_may_have_no_data():
+    body, fault = read_message(None, BINARY, 99)
+    assert (fault, "data" in orjson.loads(body)) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "reason"),
+    [
+        (None, [], "tombstone"),
+        (b"x" * 100, [], "more than 99 bytes"),
+        (b"{", BINARY, "not JSON"),
+        (b"{}", [*BINARY, ("ce_id", b"\xff")], "ce_id is not UTF-8"),
+    ],
+)
+def test_what_is_no_event_has_a_fault(value, headers, reason):
+    body, fault = read_message(value, headers, 99)
+    assert fault is not None
+    assert reason in fault
+    assert len(body) <= 4_000
+
+
+def test_data_that_is_not_json_is_left_to_the_rules_for_cloudevents():
+    body, fault = read_message(b"<a/>", [*BINARY, ("content-type", b"text/xml")], 99)
+    assert fault is None
+    assert orjson.loads(body)["datacontenttype"] == "text/xml"

@@ -1,0 +1,237 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import orjson
+import pyspark
+import pytest
+from py4j.protocol import Py4JError
+
+from pipeline.cluster import NEEDED, ClusterOptions, cluster_settings, faults_of, is_local, starting_on
+from pipeline.errors import ClusterUnready
+from pipeline.inline import run_inline
+from pipeline.testing import Step, event, log_of
+from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+
+SHARDS = 4
+ROUNDS = "AAUAUAUUAUAALUAUAUAAUUUA"
+OPTIONAL = {"pandas", "rich"}  # other packages import them where they are
+PROGRAM = Path(__file__).with_name("cluster_process.py")
+
+
+def long_log():
+    steps: list[Step] = [
+        StreamOn(StreamDeclaration(name="orders", end_events=("End",))),
+        ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]}),
+        PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u) WITHIN 100 s"),
+    ]
+    for round_, event_type in enumerate(ROUNDS):
+        steps.append([event(20 * round_ + key, event_type, f"k{key}") for key in range(20)])
+    return log_of(steps, shards=SHARDS)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Cluster:
+    """A master and two workers with a core each, as processes that are gone at the end, with all that they started."""
+
+    def __init__(self, folder, environment):
+        self.folder = folder
+        self.environment = environment | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
+        self.port = free_port()
+        self.master = f"spark://127.0.0.1:{self.port}"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.ends = ExitStack()
+
+    def start(self):
+        self.spawn("master", "master.Master", "--port", str(self.port))
+        self.workers = [
+            self.spawn(
+                f"worker-{number}",
+                "worker.Worker",
+                *("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.master),
+            )
+            for number in range(2)
+        ]
+
+    def spawn(self, name, java_class, *words):
+        program = Path(self.environment["SPARK_HOME"], "bin", "spark-class")
+        place = ["--host", "127.0.0.1", "--webui-port", "0"]
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [program, f"org.apache.spark.deploy.{java_class}", *place, *words],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.ends.callback(end, process)
+        return process
+
+    def logs(self):
+        paths = [self.folder / "driver.log", *self.folder.glob("work-*/*/*/stderr")]
+        return "\n".join(f"--- {path}\n{path.read_text()[-1_500:]}" for path in paths)
+
+
+def end(process):
+    """Kill what a process started, and itself."""
+    for child in [process.pid, *descendants(process.pid)]:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    process.wait()
+
+
+def parents():
+    """Parent by process."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def descendants(ancestor):
+    above = parents()
+
+    def is_below(pid):
+        while pid in above:
+            pid = above[pid]
+            if pid == ancestor:
+                return True
+        return False
+
+    return [pid for pid in above if is_below(pid)]
+
+
+@contextmanager
+def running_cluster(folder, environment):
+    cluster = Cluster(folder, environment)
+    with cluster.ends:
+        cluster.start()
+        yield cluster
+
+
+def start_job(server, folder, master, environment):
+    words = [sys.executable, PROGRAM, folder / "data", server.url, str(SHARDS), master, folder]
+    with (folder / "driver.log").open("wb") as log:
+        return subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+@pytest.fixture
+def environment(pytestconfig):
+    """One cache of kernels, wherever the sources lie."""
+    cache = os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
+    return os.environ | {
+        "NUMBA_CACHE_DIR": cache,
+        "NUMBA_CACHE_LOCATOR_CLASSES": "nfa.kernel_cache.KernelCache",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def stored_rows(server):
+    return {row_id.decode(): orjson.loads(text) for row_id, text in server.client.hgetall("rows").items()}
+
+
+def rows_without_spark(logs):
+    return {row.id: [row.kind, row.stream, row.shard, row.body.decode()] for row in run_inline(logs)}
+
+
+@pytest.mark.spark
+@pytest.mark.redis
+@pytest.mark.slow
+def test_a_restart_with_other_cores_goes_on(own_server, tmp_path, environment):
+    logs = long_log()
+    for master, part in (("local[1]", slice(0, 6)), ("local[2]", slice(6, 12))):
+        own_server.append({shard: entries[part] for shard, entries in logs.items()})
+        job = start_job(own_server, tmp_path, master, environment)
+        try:
+            assert job.wait(timeout=400) == 0, (tmp_path / "driver.log").read_text()[-3_000:]
+        finally:
+            end(job)
+    assert own_server.client.lrange("tasks", 0, -1) == [b"1", b"2"]
+    assert stored_rows(own_server) == rows_without_spark({shard: entries[:12] for shard, entries in logs.items()})
+
+
+@pytest.mark.spark
+@pytest.mark.redis
+@pytest.mark.slow
+def test_both_workers_match_and_the_death_of_one_changes_nothing(own_server, tmp_path, environment):
+    logs = long_log()
+    own_server.append(logs)
+    with running_cluster(tmp_path, environment) as cluster:
+        driver = start_job(own_server, tmp_path, cluster.master, environment)
+        cluster.ends.callback(end, driver)
+        busy: list[int] = []
+        while len(busy) < 2:
+            assert driver.poll() is None, cluster.logs()
+            time.sleep(0.1)
+            matchers = {orjson.loads(text)[1] for text in own_server.client.smembers("processes")}
+            busy = [worker.pid for worker in cluster.workers if matchers & set(descendants(worker.pid))]
+        batches = int(own_server.client.get("batches") or 0)
+        end(cluster.workers[0])
+        assert driver.wait(timeout=400) == 0, cluster.logs()
+        assert int(own_server.client.get("batches")) > batches + 1
+    assert stored_rows(own_server) == rows_without_spark(logs)
+
+
+@pytest.mark.parametrize(
+    ("master", "is_here"),
+    [("local", True), ("local[*]", True), ("local[2,3]", True), ("local-cluster[2,1,1024]", False), ("yarn", False)],
+)
+def test_which_masters_are_local(master, is_here):
+    assert is_local(master) == is_here
+
+
+def test_a_master_that_does_not_answer_is_named():
+    with (
+        pytest.raises(ClusterUnready, match=r"spark://nowhere:7077 does not answer"),
+        starting_on("spark://nowhere:7077"),
+    ):
+        raise Py4JError
+    with pytest.raises(Py4JError), starting_on("local[2]"):
+        raise Py4JError
+
+
+def test_machines_get_the_packages_and_the_place_of_kernels(tmp_path):
+    settings = cluster_settings(ClusterOptions(driver_host="driver", bind_address="0.0.0.0"), tmp_path)
+    archive, _, name = settings["spark.archives"].partition("#")
+    assert Path(archive.removeprefix("file://")).parent == tmp_path
+    assert settings["spark.executorEnv.PYTHONPATH"] == name
+    assert (settings["spark.driver.host"], settings["spark.driver.bindAddress"]) == ("driver", "0.0.0.0")
+
+
+def test_what_a_machine_lacks_is_said_with_its_name():
+    needed = {"numpy": "2.3.1", "pyspark": "4.3.0", "redis": "6.1.0"}
+    good = {"numpy": "2.0.0", "pyspark": "4.3.1", "redis": "6.4.0"}
+    reports = [
+        ("one", "/usr/bin/python3", good),
+        ("two", "/usr/bin/python3", {**good, "redis": "", "pyspark": ""}),
+        ("three", "/opt/python", {**good, "numpy": "1.26.4", "pyspark": "4.2.0"}),
+        ("three", "/opt/python", {**good, "numpy": "1.26.4", "pyspark": "4.2.0"}),
+    ]
+    assert faults_of(reports, needed) == [
+        "three: /opt/python has numpy 1.26.4, and the driver 2.3.1; install numpy==2.3.1",
+        "three: /opt/python has pyspark 4.2.0, and the driver 4.3.0; install pyspark==4.3.0",
+        "two: /usr/bin/python3 has no package redis; install redis==6.1.0",
+    ]
+
+
+def test_all_packages_that_the_job_imports_are_looked_for():
+    program = "import sys, pipeline.step; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    named = packages_distributions()
+    wanted = {text.lower() for text in re.findall(r"^[\w-]+", "\n".join(requires("forestall") or ()), re.MULTILINE)}
+    assert {name.lower() for module in loaded for name in named.get(module, ())} & wanted <= {*NEEDED, *OPTIONAL}

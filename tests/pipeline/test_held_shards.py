@@ -1,0 +1,216 @@
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from pipeline.entries import StoredEntry
+from pipeline.errors import LogDamaged
+from pipeline.held_shards import HeldOptions, HeldShards, held_shards
+from pipeline.inline import run_inline
+from pipeline.shard import ShardState
+from pipeline.sources import EventLogOptions
+from pipeline.testing import Step, bodies, event, log_of
+from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, log_key
+
+pytestmark = pytest.mark.redis
+
+ENTRIES = 12
+
+
+def long_log():
+    steps: list[Step] = [
+        StreamOn(StreamDeclaration(name="orders")),
+        PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)"),
+    ]
+    steps += [[event(number, "AU"[number % 2], "k")] for number in range(ENTRIES - len(steps))]
+    return log_of(steps)
+
+
+@pytest.fixture
+def log(server):
+    logs = long_log()
+    server.append(logs)
+    return [StoredEntry(position=one.position, kind=one.kind, stream=one.stream, body=one.body) for one in logs[0]]
+
+
+@pytest.fixture
+def options(server, tmp_path):
+    source = EventLogOptions(redis_url=server.url, shards=1, snapshots=str(tmp_path / "snapshots"))
+    return HeldOptions(log=source, handover=tmp_path / "handover")
+
+
+def told(rows):
+    return [(row.kind, row.id, row.body) for row in rows if row.kind != "stats"]
+
+
+def expected():
+    return told(run_inline(long_log()))
+
+
+def advance(held, log, start, end):
+    return held.advance(0, "0-0" if start == 0 else log[start - 1].position, log[start:end])
+
+
+@pytest.mark.parametrize("with_handover", [True, False])
+def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, options, with_handover):
+    chosen = options if with_handover else replace(options, handover=None)
+    processes = [HeldShards(chosen), HeldShards(chosen)]
+    rows = []
+    for start in range(0, ENTRIES, 2):
+        rows += advance(processes[start // 2 % 2], log, start, start + 2)
+    assert told(rows) == expected()
+
+
+def test_a_process_goes_on_from_what_it_kept_where_no_newer_snapshot_is(server, log, options):
+    first, second = HeldShards(replace(options, handover=None)), HeldShards(replace(options, handover=None))
+    rows = advance(first, log, 0, 4) + advance(second, log, 4, 8)
+    server.client.xtrim(log_key(0), minid=log[4].position, approximate=False)
+    assert told(rows + advance(first, log, 8, ENTRIES)) == expected()
+
+
+def test_a_state_that_was_left_half_changed_is_not_used(monkeypatch, log, options):
+    def apply_and_fail(state, entries):
+        whole_apply(state, [replace(entry, body=body_of_nothing) for entry in entries])
+        raise MemoryError
+
+    whole_apply, body_of_nothing = ShardState.apply, EventBatch.from_events([]).to_bytes()
+    held, other = HeldShards(replace(options, handover=None)), HeldShards(replace(options, handover=None))
+    rows = advance(held, log, 0, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardState, "apply", apply_and_fail)
+        with pytest.raises(MemoryError):
+            advance(held, log, 4, 6)
+    rows += advance(other, log, 4, 8)
+    assert told(rows + advance(held, log, 8, ENTRIES)) == expected()
+
+
+def test_a_state_that_is_ahead_is_not_used(log, options):
+    held = HeldShards(options)
+    first = advance(held, log, 0, 6)
+    again = advance(held, log, 6, ENTRIES)
+    assert told(advance(held, log, 6, ENTRIES)) == told(again)
+    assert told(first) + told(again) == expected()
+    assert told(advance(held, log, 0, 6)) == told(first)
+
+
+def test_a_new_process_goes_on_from_a_snapshot_and_the_log(server, log, options):
+    saving = replace(options, log=replace(options.log, snapshot_bytes=1), handover=None)
+    rows = advance(HeldShards(saving), log, 0, 5)
+    assert server.client.hkeys("forestall:snapshots:0") == [log[4].position.encode()]
+    rare = replace(options, handover=None)
+    rows += advance(HeldShards(rare), log, 5, 8)
+    server.client.xtrim(log_key(0), minid=log[4].position, approximate=False)
+    rows += advance(HeldShards(rare), log, 8, ENTRIES)
+    assert told(rows) == expected()
+
+
+def test_snapshots_are_written_when_as_much_was_matched_as_they_hold(server, log, options):
+    held = HeldShards(replace(options, log=replace(options.log, snapshot_bytes=1)))
+    size = orjson.loads(advance(held, log, 0, 2)[-1].body)["state_bytes"]
+    assert size > sum(len(entry.body) for entry in log[:2])
+    assert server.client.hlen("forestall:snapshots:0") == 0
+
+
+def test_a_damaged_hand_over_is_passed_over(log, options):
+    rows = advance(HeldShards(options), log, 0, 6)
+    (file,) = (path for path in (options.handover / "0").iterdir() if log[5].position in path.name)
+    file.write_bytes(file.read_bytes()[:-3])
+    rows += advance(HeldShards(options), log, 6, ENTRIES)
+    assert told(rows) == expected()
+
+
+def test_a_snapshot_that_is_gone_is_told_of(server, log, options):
+    server.client.hset("forestall:snapshots:0", log[3].position, "100")
+    with pytest.raises(LogDamaged, match=r"the snapshot of shard 0 at 1-4 is gone.*put the folder of snapshots back"):
+        advance(HeldShards(replace(options, handover=None)), log, 6, 8)
+
+
+class Bug(Exception):
+    """What nobody foresaw."""
+
+
+@pytest.fixture
+def breaking(monkeypatch):
+    """Positions whose entries break the matcher half way through."""
+    positions: set[str] = set()
+    apply = ShardState.apply
+
+    def apply_or_break(self, entries):
+        whole = list(entries)
+        for place, entry in enumerate(whole):
+            if entry.position in positions and entry.kind == "events":
+                apply(self, whole[: place + 1])
+                raise Bug("half advanced")
+        return apply(self, whole)
+
+    monkeypatch.setattr(ShardState, "apply", apply_or_break)
+    return positions
+
+
+def without(position):
+    logs = long_log()
+    return told(run_inline({0: [entry for entry in logs[0] if entry.position != position]}))
+
+
+def test_an_entry_that_breaks_the_matcher_is_set_aside_and_nothing_else(log, options, breaking):
+    breaking.add(log[6].position)
+    held = HeldShards(options)
+    rows = advance(held, log, 0, 5) + advance(held, log, 5, 9) + advance(held, log, 9, ENTRIES)
+    (letter,) = bodies(rows, "dead-letter")
+    assert (letter["code"], letter["position"]) == ("quarantined", log[6].position)
+    assert "was set aside, and is still in the log: matching it raised Bug: half advanced" in letter["reason"]
+    assert [row for row in told(rows) if row[0] == "alert"] == [
+        row for row in without(log[6].position) if row[0] == "alert"
+    ]
+
+
+def test_who_matches_these_entries_again_passes_over_the_same_ones(log, options, breaking):
+    breaking.add(log[6].position)
+    first = advance(HeldShards(replace(options, handover=None)), log, 0, 9)
+    breaking.clear()
+    again = advance(HeldShards(replace(options, handover=None)), log, 0, 9)
+    assert told(again) == told(first)
+    later = HeldShards(replace(options, handover=None))
+    assert told(first + advance(later, log, 9, ENTRIES))[-1] == without(log[6].position)[-1]
+
+
+def test_an_entry_that_ends_the_process_again_and_again_is_set_aside(log, options, monkeypatch):
+    class Killed(BaseException):
+        """Stands for a process that is gone: nothing catches it."""
+
+    apply = ShardState.apply
+
+    def apply_or_die(self, entries):
+        whole = list(entries)
+        if any(entry.position == log[6].position and entry.kind == "events" for entry in whole):
+            raise Killed
+        return apply(self, whole)
+
+    monkeypatch.setattr(ShardState, "apply", apply_or_die)
+    advance(HeldShards(options), log, 0, 5)
+    deaths = 0
+    while True:
+        try:
+            rows = advance(HeldShards(options), log, 5, 9)
+        except Killed:
+            deaths += 1
+        else:
+            break
+    assert deaths == 6  # three of the whole part, three of the entry
+    (letter,) = bodies(rows, "dead-letter")
+    assert "the process that matched it died, again and again" in letter["reason"]
+    assert HeldShards(options)._server.hlen("forestall:tries") == 0
+
+
+def test_the_last_row_says_what_it_cost(log, options):
+    (*_, row) = advance(HeldShards(options), log, 0, 5)
+    told_of = orjson.loads(row.body)
+    assert (row.kind, told_of["shard"], told_of["entries"]) == ("stats", 0, 5)
+    assert told_of["bytes"] == sum(len(entry.body) for entry in log[:5])
+    assert told_of["streams"]["orders"]["events"] == 3
+    assert min(told_of[name] for name in ("load_s", "match_s", "keep_s")) > 0
+
+
+def test_a_process_keeps_its_shards(options):
+    assert held_shards(options) is held_shards(replace(options))
+    assert held_shards(replace(options, handover=None)) is not held_shards(options)

@@ -1,0 +1,32 @@
+import subprocess
+import sys
+import zipfile
+
+from pipeline.packages import SHIPPED, pack
+
+PROGRAM = """
+import sys
+import pipeline.step
+
+print(all(sys.modules[name].__file__.startswith(sys.argv[1]) for name in ("nfa", "pipeline", "streams")))
+"""
+
+
+def test_equal_packages_make_one_archive(tmp_path):
+    first = pack(tmp_path)
+    written = first.stat().st_mtime_ns
+    assert pack(tmp_path) == first
+    assert first.stat().st_mtime_ns == written
+    assert list(tmp_path.iterdir()) == [first]
+
+
+def test_an_archive_holds_all_that_the_job_imports(tmp_path):
+    unpacked = tmp_path / "unpacked"
+    with zipfile.ZipFile(pack(tmp_path)) as archive:
+        archive.extractall(unpacked)
+    assert {path.name for path in unpacked.iterdir()} == set(SHIPPED)
+    assert not list(unpacked.glob("**/__pycache__"))
+    environment = {"PYTHONPATH": str(unpacked), "PYTHONSAFEPATH": "1"}
+    words = [sys.executable, "-c", PROGRAM, str(unpacked)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True"], done.stderr

@@ -1,0 +1,130 @@
+"""The whole way of a backtest: asked for, run by the worker's process with Spark, and looked at."""
+
+import time
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from constraints import to_document
+from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice
+from service.backtests.testing import (
+    alerts_as_matches,
+    events_of,
+    exact_workflow,
+    matches_of,
+    question_about,
+    report_of,
+    write_lines,
+)
+from service.backtests.worker import Worker
+from service.settings import PREFIX
+from service.stores import Submission
+from streams import EventBatch, StreamDeclaration
+
+pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.slow]
+
+TEXT = "PATTERN p EVENT SEQ(A a, F f)"
+OLD = "PATTERN p EVENT SEQ(A a, F f [v > 2])"
+PATIENCE_S = 300.0
+
+
+@pytest.fixture
+def served(tmp_path, settings, monkeypatch):
+    """Settings that the process of a backtest reads from its environment too."""
+    folder = tmp_path / "history"
+    folder.mkdir()
+    chosen = {
+        "BACKTEST_DIR": str(folder),
+        "SPARK_MASTER": "local[2]",
+        "DATA_DIR": str(tmp_path / "data"),
+        "SHARDS": "3",
+    }
+    for name, value in chosen.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    return settings.model_copy(
+        update={"backtest_dir": folder, "spark_master": "local[2]", "data_dir": tmp_path / "data"}
+    )
+
+
+@cache
+def expected(text, *, is_open):
+    return matches_of(report_of(question_about(text, exact_workflow(), is_open=is_open), events_of()))
+
+
+def declare(stores):
+    constraint_set = exact_workflow()
+    end = tuple(sorted(constraint_set.end_events))
+    stores.registry.declare_stream(StreamDeclaration(name="orders", key="key", end_events=end))
+    stores.registry.put_constraints("orders", to_document(constraint_set), (), 1)
+
+
+def run_to_end(stores, library, clock, *names):
+    worker = Worker(stores, clock)
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while any(not library.get(name)[0].is_over for name in names):
+            assert time.monotonic() < deadline
+            worker.step()
+            time.sleep(0.1)
+    finally:
+        worker.close()
+    return [library.get(name) for name in names]
+
+
+def all_alerts(library, name):
+    page = library.alerts(name, limit=7)
+    alerts = page.alerts
+    while not page.is_last:
+        page = library.alerts(name, after=page.after, limit=7)
+        alerts += page.alerts
+    return alerts
+
+
+def test_a_folder_and_the_log_give_the_alerts_of_the_command(stores, served, clock):
+    declare(stores)
+    events = events_of()
+    write_lines(served.backtest_dir / "one.jsonl", events[::2])
+    columns = {
+        "id": [event.id for event in events[1::2]],
+        "type": [event.type for event in events[1::2]],
+        "time": pa.array([event.time_us for event in events[1::2]], pa.timestamp("us", tz="UTC")),
+        "key": [event.key for event in events[1::2]],
+        "v": [event.data["v"] for event in events[1::2]],
+    }
+    (served.backtest_dir / "more").mkdir()
+    pq.write_table(pa.table(columns), served.backtest_dir / "more" / "two.parquet")
+    batch = EventBatch.from_events(events)
+    stores.log.append_events(
+        Submission(stream="orders", batch=batch, dead_letters=(), answer={}, fingerprint="f", token="t")
+    )
+    library = BacktestLibrary(stores, served, clock)
+    against = PatternChoice(text=OLD)
+    draft = BacktestDraft(
+        stream="orders", pattern=PatternChoice(text=TEXT), against=against, path=".", pruning="compare"
+    )
+    by_folder = library.ask(draft).id
+    by_log = library.ask(BacktestDraft(stream="orders", pattern=PatternChoice(text=TEXT))).id
+    (folder, summary), (log, of_log) = run_to_end(stores, library, clock, by_folder, by_log)
+
+    assert (folder.status, folder.error, folder.progress) == ("done", None, 1.0)
+    assert (log.status, log.error) == ("done", None)
+    assert (summary["events"], of_log["events"]) == (len(events), len(events))
+    assert alerts_as_matches(all_alerts(library, by_folder)) == expected(TEXT, is_open=False)
+    assert alerts_as_matches(all_alerts(library, by_log)) == expected(TEXT, is_open=True)
+    added = [alert for alert in all_alerts(library, by_folder) if alert["change"] == "added"]
+    changes, pruning = summary["comparisons"]
+    assert (changes["with"], changes["lost"]) == ("against", 0)
+    assert changes["added"] == len(added) == len(expected(TEXT, is_open=False)) - len(expected(OLD, is_open=False)) > 0
+    assert (pruning["with"], pruning["added"]) == ("no-prune", 0)
+
+
+def test_a_file_that_cannot_be_read_is_told(stores, served, clock):
+    declare(stores)
+    (served.backtest_dir / "bad.jsonl").write_text('{"id":"a"}\nnonsense\n')
+    library = BacktestLibrary(stores, served, clock)
+    name = library.ask(BacktestDraft(stream="orders", pattern=PatternChoice(text=TEXT), path="bad.jsonl")).id
+    ((found, summary),) = run_to_end(stores, library, clock, name)
+    assert (found.status, found.error["code"], summary) == ("failed", "event-file", None)
+    assert "line 2: not JSON" in found.error["detail"]

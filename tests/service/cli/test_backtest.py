@@ -1,0 +1,56 @@
+"""The options of ``forestall backtest``, called as a user calls it."""
+
+from inspect import signature
+
+import orjson
+import pytest
+
+from service.cli.backtest import backtest
+from service.cli.match import match
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_backtest_finds_what_match_finds_and_compares(call, files):
+    (files / "events.jsonl").rename(files / "one.jsonl")
+    asked = ["--events", "one.jsonl", "--constraints", "rules.yaml", "--cores", "1"]
+    status, out, err = call(
+        "backtest", "--pattern", "expensive.pattern", "--against", "any.pattern", "--compare-pruning", *asked,
+        "--output", "rows", "--json",
+    )  # fmt: skip
+    assert status == 0, err
+    found = orjson.loads(out)
+    _, out, _ = call("match", "--pattern", "expensive.pattern", *asked[:4], "--output", "json")
+    matches = orjson.loads(out)["matches"]
+    assert [(alert["key"], alert["bindings"]) for alert in found["alerts"]] == [
+        (match["key"], match["bindings"]) for match in matches
+    ]
+    against, pruning = found["comparisons"]
+    assert (against["with"], against["added"], against["lost"], against["same"]) == ("against", 0, 0, 1)
+    assert pruning["with"] == "no-prune"
+    assert orjson.loads((files / "rows" / "summary.json").read_bytes())["events"] == 5
+    lines = [line for file in (files / "rows").glob("alert-*") for line in file.read_bytes().splitlines()]
+    assert [orjson.loads(line)["key"] for line in lines] == ["t1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--events", "none"], "no such file or folder"),
+        (["--events", "events.jsonl", "--compare-pruning"], "give constraints"),
+        (["--events", "events.jsonl", "--output", "."], "is not empty"),
+        (["--events", "events.jsonl", "--against", "none.pattern"], "cannot be read"),
+        (["--events", "events.jsonl", "--map", "x"], "about a model"),
+        (["--events", "events.jsonl", "--cores", "0"], "cores"),
+    ],
+)
+def test_bad_calls_are_refused_before_spark_starts(call, files, monkeypatch, more, words):
+    monkeypatch.setattr("service.cli.backtest.run_job", None)
+    status, out, err = call("backtest", "--pattern", "expensive.pattern", *more)
+    assert (status, out) == (2, "")
+    assert words in err
+
+
+def test_the_options_are_those_of_match():
+    forms = {"output", "outputs"}  # of the result
+    assert set(signature(match).parameters) - forms <= set(signature(backtest).parameters)

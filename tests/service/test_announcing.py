@@ -1,0 +1,42 @@
+import pytest
+
+from service.announcing import Announcing
+from service.errors import UnknownStream
+from streams import Punctuation, StreamDeclaration, TraceEnd, decode_control, key_hash, shard_of
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def announcing(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders"))
+    return Announcing(stores)
+
+
+def told(stores):
+    return [
+        [decode_control(one.kind, one.body) for one in stores.log.read_range(shard) if one.kind != "stream-on"]
+        for shard in range(stores.log.shards())
+    ]
+
+
+def test_every_shard_hears_a_punctuation(announcing, stores):
+    announcing.punctuate("orders", Punctuation(before_us=7))
+    assert told(stores) == [[Punctuation(before_us=7)]] * stores.log.shards()
+
+
+def test_the_shard_of_a_trace_hears_its_end(announcing, stores):
+    end = TraceEnd(key="k", time_us=5)
+    announcing.end_trace("orders", end)
+    home = shard_of(key_hash("k"), stores.log.shards())
+    assert told(stores) == [[end] if shard == home else [] for shard in range(stores.log.shards())]
+
+
+def test_the_stream_must_be_there(announcing, stores):
+    for call in (
+        lambda: announcing.punctuate("other", Punctuation(key="k")),
+        lambda: announcing.end_trace("other", TraceEnd(key="k")),
+    ):
+        with pytest.raises(UnknownStream):
+            call()
+    assert told(stores) == [[]] * stores.log.shards()

@@ -1,0 +1,253 @@
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pipeline.feeds import FeedRow
+from service import Intake
+from service.errors import BatchTooLarge, DataFolderUnusable, FeedInUse, FeedMisplaced, LogFull, UnknownStream
+from service.feeds import FeedSink, opened_feed
+from service.settings import Limits
+from service.stores import FeedMark
+from streams import EventBatch, StreamDeclaration
+
+pytestmark = pytest.mark.redis
+
+PROGRAM = Path(__file__).with_name("feed_process.py")
+
+
+@pytest.fixture
+def intake(stores, clock):
+    stores.registry.declare_stream(StreamDeclaration(name="orders"))
+    return Intake(stores.log, stores.registry, Limits(), clock)
+
+
+@pytest.fixture
+def feed(tmp_path):
+    with opened_feed(tmp_path, "f", "orders", "folder /in") as feed:
+        yield feed
+
+
+def rows(count, first=0, spacing=1):
+    return [
+        FeedRow(
+            place=first + n * spacing,
+            body=orjson.dumps({"id": f"e{first + n}", "type": "A", "time": 5, "key": f"k{n % 7}"}),
+            origin={"file": "a.jsonl", "row": n + 1},
+        )
+        for n in range(count)
+    ]
+
+
+def sink_of(intake, stores, feed, **limits):
+    return FeedSink(intake, stores.feeds, feed, Limits(**limits), threading.Event())
+
+
+def ids(stores):
+    return sorted(
+        (
+            event.id
+            for shard in range(3)
+            for entry in stores.log.read_range(shard)
+            if entry.kind == "events"
+            for event in EventBatch.from_bytes(entry.body).to_events()
+        ),
+        key=lambda text: int(text.lstrip("e")),
+    )
+
+
+def wanted(count):
+    return [f"e{n}" for n in range(count)]
+
+
+def test_rows_are_taken_in_portions_and_a_repeated_micro_batch_adds_nothing(intake, stores, feed):
+    sink = sink_of(intake, stores, feed, max_batch_events=10)
+    sink(rows(25), 0)
+    assert ids(stores) == wanted(25)
+    assert stores.feeds.mark("f") == FeedMark(checkpoint=feed.checkpoint, batch=1)
+    again = sink_of(intake, stores, feed)
+    again(rows(25), 0)
+    again(rows(5, 25), 1)
+    assert ids(stores) == wanted(30)
+    assert (again.progress.accepted, again.progress.repeated) == (5, 25)
+
+
+@pytest.mark.parametrize("portion", [3, 10, 1_000])
+def test_a_half_taken_micro_batch_goes_on_behind_its_last_row_however_portions_are_cut(intake, stores, feed, portion):
+    class Failing:
+        calls = 0
+
+        def ingest(self, *arguments, **named):
+            self.calls += 1
+            if self.calls == 3:
+                raise BatchTooLarge("enough")
+            return intake.ingest(*arguments, **named)
+
+    with pytest.raises(BatchTooLarge):
+        sink_of(Failing(), stores, feed, max_batch_events=7)(rows(40), 0)
+    assert ids(stores) == wanted(14)
+    sink_of(intake, stores, feed, max_batch_events=portion)(rows(40), 0)
+    assert ids(stores) == wanted(40)
+
+
+def test_rows_that_are_gone_when_a_micro_batch_is_repeated_shift_no_others(intake, stores, feed):
+    stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=0, row=10))
+    thinned = [row for row in rows(20) if row.place % 3]
+    sink_of(intake, stores, feed)(thinned, 0)
+    assert ids(stores) == [f"e{n}" for n in range(10, 20) if n % 3]
+
+
+def test_an_empty_micro_batch_moves_the_mark(intake, stores, feed):
+    sink = sink_of(intake, stores, feed)
+    sink([], 0)
+    sink(rows(1), 1)
+    assert stores.feeds.mark("f") == FeedMark(checkpoint=feed.checkpoint, batch=2)
+
+
+def test_portions_are_bounded_in_bytes(intake, stores, feed):
+    sink = sink_of(intake, stores, feed, max_body_bytes=60)
+    sink(rows(9), 0)
+    entries = [entry for shard in range(3) for entry in stores.log.read_range(shard) if entry.kind == "events"]
+    assert len(entries) == 9
+    assert ids(stores) == wanted(9)
+
+
+BAD = {
+    "no JSON": (b'{"id":', "not JSON: .* at column"),
+    "no event": (b'{"id": "e9"}', "'type' is missing"),
+    "no object": (b"[]", "JSON object"),
+    "a long integer": (b'{"id":"e","type":"A","time":5,"key":"k","data":{"n":%d}}' % 2**70, "beyond 64 bits"),
+    "an endless integer": (b'{"id":"e","type":"A","time":5,"key":"k","data":{"n":1%s}}' % (b"0" * 5000), "not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_a_dead_letter_with_its_origin_and_stops_nobody(intake, stores, feed, name):
+    body, reason = BAD[name]
+    sink = sink_of(intake, stores, feed)
+    bad = FeedRow(place=1, body=body, origin={"file": "a.jsonl", "row": 2})
+    sink([rows(1)[0], bad, rows(1, 2)[0]], 0)
+    (letter,) = stores.dead_letters.recent(10)
+    assert letter["origin"] == {"file": "a.jsonl", "row": 2}
+    assert letter["code"] == "event-rejected"
+    assert re.search(reason, letter["reason"])
+    assert ids(stores) == ["e0", "e2"]
+
+
+def test_a_fault_of_the_source_is_the_reason_of_the_dead_letter(intake, stores, feed):
+    sink = sink_of(intake, stores, feed)
+    sink([FeedRow(place=0, body=b"\xff<", origin={"file": "a.gz"}, fault="a.gz: cannot be read")], 0)
+    (letter,) = stores.dead_letters.recent(10)
+    assert (letter["reason"], letter["event"]) == ("a.gz: cannot be read", "\ufffd<")
+    assert sink.progress.rejected == 1
+
+
+def test_a_full_log_is_waited_for(intake, stores, feed):
+    class Full:
+        left = 2
+
+        def ingest(self, *arguments, **named):
+            self.left -= 1
+            if self.left >= 0:
+                raise LogFull("the log is full", retry_after_s=0)
+            return intake.ingest(*arguments, **named)
+
+    sink = sink_of(Full(), stores, feed)
+    sink(rows(3), 0)
+    assert ids(stores) == wanted(3)
+    assert sink.progress.waiting == ""
+
+
+def test_waiting_ends_when_the_process_is_to_end(stores, feed):
+    class Full:
+        def ingest(self, *_, **__):
+            stop.set()
+            raise LogFull("the log is full", retry_after_s=999)
+
+    stop = threading.Event()
+    sink = FeedSink(Full(), stores.feeds, feed, Limits(), stop)
+    with pytest.raises(LogFull):
+        sink(rows(3), 0)
+    assert sink.progress.waiting == "the log is full"
+
+
+def test_a_stream_that_is_not_declared_ends_the_feed(stores, feed, clock):
+    intake = Intake(stores.log, stores.registry, Limits(), clock)
+    with pytest.raises(UnknownStream):
+        sink_of(intake, stores, feed)(rows(1), 0)
+
+
+@pytest.mark.parametrize("mark", [None, FeedMark(checkpoint="", batch=1, row=5)])
+def test_a_log_that_has_less_than_the_checkpoint_says_is_refused(intake, stores, feed, mark):
+    if mark is not None:
+        stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=mark.batch, row=mark.row))
+    with pytest.raises(FeedMisplaced, match="is at micro-batch 3"):
+        sink_of(intake, stores, feed)(rows(1), 3)
+    assert ids(stores) == []
+
+
+def test_another_checkpoint_under_the_same_name_is_refused(intake, stores, feed):
+    stores.feeds.begin("f", FeedMark(checkpoint="another", batch=7))
+    with pytest.raises(FeedMisplaced, match="another checkpoint"):
+        sink_of(intake, stores, feed).check()
+
+
+def test_a_name_is_for_one_process_one_source_and_one_stream(tmp_path):
+    with (
+        opened_feed(tmp_path, "f", "orders", "folder /in") as feed,
+        pytest.raises(FeedInUse, match="another process"),
+        opened_feed(tmp_path, "f", "orders", "folder /in"),
+    ):
+        pass
+    with opened_feed(tmp_path, "f", "orders", "folder /in") as again:
+        assert again == feed
+    with pytest.raises(FeedInUse, match="brings folder /in"), opened_feed(tmp_path, "f", "orders", "folder /out"):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "feeds").write_text("a file")
+    with pytest.raises(DataFolderUnusable, match="feeds"), opened_feed(tmp_path, "f", "orders", "x"):
+        pass
+
+
+def run(url, folder, manner, portion, status):
+    """Run the feed until it ends as it should; on a busy machine Spark may fail before, which must not matter."""
+    words = [sys.executable, PROGRAM, folder, url, manner, str(portion)]
+    for attempt in range(3):
+        errors = folder / f"{manner}-{attempt}.log"
+        with errors.open("wb") as file:
+            done = subprocess.run(words, cwd=folder, stderr=file, timeout=600, check=False)
+        said = errors.read_text(errors="replace")
+        if done.returncode == status:
+            return said
+        assert "failed: " in said, said
+    raise AssertionError(said)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_nothing_is_lost_or_doubled_by_kills(stores, server_url, tmp_path):
+    stores.registry.declare_stream(StreamDeclaration(name="orders"))
+    folder = tmp_path / "in"
+    folder.mkdir()
+
+    def put(name, first, count):
+        lines = b"".join(row.body + b"\n" for row in rows(count, first))
+        (folder / f"{name}.tmp").write_bytes(lines)
+        (folder / f"{name}.tmp").rename(folder / name)
+
+    put("b.jsonl", 0, 1_500)
+    run(server_url, tmp_path, "after-append", 3, -signal.SIGKILL)
+    assert 0 < len(ids(stores)) < 1_500
+    put("a.jsonl", 1_500, 4_000)
+    run(server_url, tmp_path, "before-append", 4, -signal.SIGKILL)
+    (folder / "b.jsonl").unlink()
+    assert "failed: " in run(server_url, tmp_path, "jvm", 2, 1)
+    run(server_url, tmp_path, "none", 0, 0)
+    assert ids(stores) == wanted(5_500)

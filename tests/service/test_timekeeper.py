@@ -1,0 +1,103 @@
+"""When the timekeeper tells what, and that all shards are told once."""
+
+from typing import Any
+
+import pytest
+
+from service.stores import StreamTimes, Submission
+from service.timekeeper import Timekeeper, due_tick, needs_ticks
+from streams import Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
+
+SECOND = 1_000_000
+QUIET = StreamDeclaration(name="orders", quiet_after=40)
+
+
+def times(newest_s, appended_s, ticked_s=None):
+    ticked_us = None if ticked_s is None else ticked_s * SECOND
+    return StreamTimes(newest_us=newest_s * SECOND, appended_us=appended_s * SECOND, ticked_us=ticked_us)
+
+
+@pytest.mark.parametrize(
+    ("known", "now_s", "expected"),
+    [
+        (times(5, 1_000), 1_000, (5, "events")),
+        (times(5, 1_000, 4), 1_000, (5, "events")),
+        (times(5, 1_000, 5), 1_039, None),
+        (times(5, 1_000, 5), 1_040, (45, "clock")),
+        (times(5, 1_000, 45), 1_049, None),
+        (times(5, 1_000, 45), 1_050, (55, "clock")),
+        (times(990, 1_000, 990), 1_050, (1_040, "clock")),
+        (times(1_020, 1_000, 1_020), 1_050, (1_050, "clock")),
+        (times(2_000, 1_000, 2_000), 1_050, None),
+        (times(45, 1_060, 55), 1_061, None),
+    ],
+)
+def test_time_comes_from_events_and_from_the_clock_where_there_are_none(known, now_s, expected):
+    tick = due_tick(QUIET, known, now_s * SECOND)
+    assert (None if tick is None else (tick.time_us // SECOND, tick.cause)) == expected
+
+
+def test_the_clock_stands_still_for_a_stream_that_does_not_ask_for_it():
+    stream = StreamDeclaration(name="orders", lateness=1)
+    assert due_tick(stream, times(5, 1_000, 5), 9_000 * SECOND) is None
+
+
+def test_only_streams_with_event_time_are_told():
+    declared: list[dict[str, Any]] = [{}, {"lateness": 0}, {"idle_timeout": 1}, {"quiet_after": 1}]
+    assert [needs_ticks(StreamDeclaration(name="s", **one)) for one in declared] == [False, True, True, True]
+
+
+def submit(stores, stream, *times_us):
+    events = [Event(id=f"e{time_us}", type="A", time_us=time_us, key=f"k{time_us}") for time_us in times_us]
+    submission = Submission(
+        stream=stream,
+        batch=EventBatch.from_events(events),
+        dead_letters=[],
+        answer={},
+        fingerprint="",
+        token=f"{stream}{times_us}",
+    )
+    stores.log.append_events(submission)
+
+
+def ticks(stores, stream):
+    found = []
+    for shard in range(stores.log.shards()):
+        entries = [entry for entry in stores.log.read_range(shard) if entry.kind is RecordKind.TICK]
+        found.append([decode_control(entry.kind, entry.body) for entry in entries if entry.stream == stream])
+    return found
+
+
+def test_every_shard_is_told_the_newest_time_once(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", lateness=5))
+    stores.registry.declare_stream(StreamDeclaration(name="plain"))
+    keeper, other = Timekeeper(stores), Timekeeper(stores)
+    assert keeper.look() == {}
+    submit(stores, "plain", 9 * SECOND)
+    submit(stores, "orders", 7 * SECOND, 3 * SECOND)
+    told = Tick(time_us=7 * SECOND, cause="events")
+    assert keeper.look() == {"orders": told}
+    assert (keeper.look(), other.look()) == ({}, {})
+    submit(stores, "orders", 4 * SECOND)
+    assert other.look() == {}
+    assert ticks(stores, "orders") == [[told]] * 3
+    assert ticks(stores, "plain") == [[]] * 3
+
+
+def test_times_are_noted_with_the_events(stores):
+    submit(stores, "orders", 7 * SECOND, 253_402_300_799_999_999)
+    submit(stores, "orders", 3 * SECOND)
+    now_us, found = stores.stream_times.read()
+    assert found["orders"].newest_us == 253_402_300_799_999_999
+    assert found["orders"].ticked_us is None
+    assert 0 <= now_us - found["orders"].appended_us < 60 * SECOND
+
+
+def test_an_older_tick_is_not_appended(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", lateness=5))
+    keys = stores.log.keys()
+    outcomes = [
+        stores.stream_times.tick("orders", Tick(time_us=time_us, cause="clock"), keys) for time_us in (5, 9, 9, 7)
+    ]
+    assert outcomes == [True, True, False, False]
+    assert [[tick.time_us for tick in shard] for shard in ticks(stores, "orders")] == [[5, 9]] * 3

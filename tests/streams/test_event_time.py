@@ -1,0 +1,49 @@
+"""What streams may say of event time."""
+
+import re
+
+import pytest
+
+from streams import DeclarationError, StreamDeclaration
+
+
+def test_what_is_not_said_is_not_stored() -> None:
+    plain = StreamDeclaration(name="s")
+    assert not {"lateness", "late", "idle_timeout", "quiet_after"} & plain.to_json().keys()
+    assert (plain.lateness_us, plain.idle_timeout_us, plain.quiet_after_us) == (None, None, None)
+
+
+def test_what_is_said_is_read_back() -> None:
+    stream = StreamDeclaration(name="s", lateness=1.5, late="process", idle_timeout=60, quiet_after=0.25)
+    assert stream.to_json().items() >= {"lateness": 1.5, "late": "process", "idle_timeout": 60}.items()
+    assert StreamDeclaration.from_json(stream.to_json()) == stream
+    assert (stream.lateness_us, stream.idle_timeout_us, stream.quiet_after_us) == (1_500_000, 60_000_000, 250_000)
+    assert StreamDeclaration(name="s", lateness=0).lateness_us == 0
+
+
+@pytest.mark.parametrize("value", [-1, -0.000001, float("nan"), float("inf"), 1e300])
+@pytest.mark.parametrize("name", ["lateness", "idle_timeout", "quiet_after"])
+def test_durations_are_durations(name: str, value: float) -> None:
+    with pytest.raises(DeclarationError, match=re.escape(f"{name} is {value}")) as caught:
+        StreamDeclaration.from_json({"name": "s", name: value})
+    assert caught.value.details["field"] == name
+
+
+@pytest.mark.parametrize("name", ["idle_timeout", "quiet_after"])
+def test_a_timeout_takes_some_time(name: str) -> None:
+    with pytest.raises(DeclarationError, match="at least a microsecond"):
+        StreamDeclaration.from_json({"name": "s", name: 0})
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"lateness": "5"}, "a number of seconds"),
+        ({"quiet_after": True}, "a number of seconds"),
+        ({"lateness": 1, "late": "ignore"}, "write dead_letter or drop or process"),
+        ({"late": "drop"}, "no event is ever late"),
+    ],
+)
+def test_the_rest_is_refused_in_words(members: dict[str, object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        StreamDeclaration.from_json({"name": "s", **members})
