@@ -110,8 +110,9 @@ class HeldShards:
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
+        state, wanted = self._held_at(shard, after).state, self._quarantine.screened(shard, entries)
         try:
-            return self._held_at(shard, after).state.apply(self._quarantine.screened(shard, entries))
+            return state.apply(wanted)
         except MemoryError:
             raise
         # house: allow broad-except: whatever it is, the entry that causes it is set aside, with the reason
@@ -137,8 +138,9 @@ class HeldShards:
     def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[OutputRow]:
         """Match one entry behind those that are done; if it raises, it is set aside and the state made anew."""
         held = self._held.get(shard) or self._held_at(shard, after)
+        wanted = self._quarantine.screened(shard, [entry])
         try:
-            return held.state.apply(self._quarantine.screened(shard, [entry]))
+            return held.state.apply(wanted)
         except MemoryError:
             raise
         # house: allow broad-except: whatever it is, the entry is set aside with the reason and told as a dead letter

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
+import redis
 
 from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged
@@ -214,3 +215,15 @@ def test_the_last_row_says_what_it_cost(log, options):
 def test_a_process_keeps_its_shards(options):
     assert held_shards(options) is held_shards(replace(options))
     assert held_shards(replace(options, handover=None)) is not held_shards(options)
+
+
+def test_a_server_that_does_not_answer_is_not_the_fault_of_an_entry(log, options, monkeypatch):
+    def time_out(self, name):
+        raise redis.TimeoutError("too late")
+
+    held = HeldShards(replace(options, handover=None))
+    with monkeypatch.context() as patch:
+        patch.setattr(redis.Redis, "hgetall", time_out)
+        with pytest.raises(redis.TimeoutError, match="too late"):
+            advance(held, log, 0, 5)
+    assert told(advance(held, log, 0, 5) + advance(held, log, 5, ENTRIES)) == expected()
