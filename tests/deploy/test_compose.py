@@ -40,7 +40,7 @@ def test_schema():
 
 
 def test_the_processes_are_there():
-    assert set(OURS) == {"api", "pipeline", "deliverer", "spark-master", "spark-worker"}
+    assert set(OURS) == {"api", "pipeline", "deliverer", "backtests", "spark-master", "spark-worker"}
     assert SERVICES["spark-worker"]["deploy"]["replicas"] == 2
 
 
@@ -97,6 +97,7 @@ def test_what_waits_waits_for_health():
 def test_redis_forgets_nothing():
     command = " ".join(SERVICES["redis"]["command"])
     assert "--appendonly yes" in command
+    assert "--appendfsync always" in command
     assert "--maxmemory-policy noeviction" in command
     assert any(volume.endswith(":/data") for volume in SERVICES["redis"]["volumes"])
 
