@@ -373,8 +373,8 @@ class Lane:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which matches are of traces that broke a constraint, and which of them eviction would have lost.
 
-        What time alone decides is decided before the first event that is later, so it is not of a deviating trace if
-        the trace deviates by that event or after it.
+        What time alone decides is decided before the first event that is later, whatever event happens to tell it; so
+        it is not of a deviating trace if the trace deviates by that event or after it.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not self.guards.guards or not len(matches):
@@ -389,12 +389,14 @@ class Lane:
             is_open = found < len(numbers)
             is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
             is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
-            broken = visits.deviations()
-            passed_us = np.maximum.accumulate(times)[visits.rows[broken]]
-            since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
-            for match in waited[is_deviating[waited]].tolist() if since_us else []:
-                since = since_us.get(int(matches.traces[match]))
-                is_deviating[match] = since is None or since <= matches.detected_us[match]
+        broken = visits.deviations()
+        passed_us = np.maximum.accumulate(times)[visits.rows[broken]]
+        since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
+        by_time = ~is_told
+        by_time[is_told] = times[matches.rows[is_told]] > matches.detected_us[is_told]
+        for match in np.flatnonzero(is_deviating & by_time).tolist() if since_us else []:
+            since = since_us.get(int(matches.traces[match]))
+            is_deviating[match] = since is None or since <= matches.detected_us[match]
         starts = matches.starts
         for place in np.flatnonzero(is_deviating).tolist() if len(self.shadow) else []:
             events = slice(starts[place], matches.ends[place])

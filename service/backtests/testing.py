@@ -109,7 +109,7 @@ def report_of(question: Question, events: list[Event]) -> MatchReport:
 
 
 def matches_of(report: MatchReport) -> list[tuple[Any, ...]]:
-    """What is to be the same in matches and alerts: all but ids, versions, remarks and explanations."""
+    """What is to be the same in matches and alerts: all but ids, versions and explanations."""
     return sorted(
         (
             match.pattern,
@@ -120,6 +120,7 @@ def matches_of(report: MatchReport) -> list[tuple[Any, ...]]:
             shown_time(match.detected_us),
             orjson.dumps(dict(match.returns)),
             match.decided_by or "",
+            match.deviating,
         )
         for match in report.matches
     )
@@ -137,6 +138,7 @@ def alerts_as_matches(alerts: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ..
             alert["detected_at"],
             orjson.dumps(alert["returns"]),
             alert.get("decided_by") or "",
+            alert.get("deviating", False),
         )
         for alert in alerts
     )

@@ -216,6 +216,21 @@ def test_what_time_decides_is_judged_by_what_came_before(size: int) -> None:
     assert found == {("k", True), ("l", False)}
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_match_that_an_event_tells_late_is_judged_by_what_came_before_it_was_certain(size: int) -> None:
+    """Timeouts let matches wait until time has passed; the event by which it does is the one that deviates."""
+    matcher = Matcher(end_events=("C",))
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, D d) WITHIN 9 us EMIT TIMEOUTS")
+    matcher.set_guard(1, Monitor(ConstraintSet.of([Exclusive("C", "D")])))
+    steps = [(1, "A", "k"), (2, "B", "l"), (3, "D", "k"), (5, "B", "m"), (6, "C", "k")]
+    events = [Event(id=f"e{t}", type=name, time_us=t, key=key) for t, name, key in steps]
+    outputs = [matcher.process(EventBatch.from_events(events[n : n + size])) for n in range(0, len(events), size)]
+    outputs.append(matcher.finish())
+    assert matcher.stats.deviations == 1
+    found = {(match.bindings["d"], match.deviating) for output in outputs for match in output.matches()}
+    assert found == {(("e3",), False)}
+
+
 def test_a_pattern_can_be_left_out_of_pruning() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b)", is_guarded=False)
