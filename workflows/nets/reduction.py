@@ -130,6 +130,8 @@ class TreeNet:
             self._gather_splits,
             self._share_split,
             self._share_join,
+            self._split_further,
+            self._join_further,
         )
         while self._waiting:
             place = self._waiting.pop()
@@ -442,6 +444,44 @@ class TreeNet:
             self._put(name, replace(step, inputs=step.inputs - shared | {middle}))
         self.add(Step(inputs=shared, outputs=frozenset({middle})))
         return True
+
+    def _split_further(self, place: int) -> bool:
+        """A branch that does nothing but split once more: its branches belong to the split before."""
+        names = self._between(place)
+        if names is None:
+            return False
+        first, second = (self.steps[name] for name in names)
+        if len(second.inputs) > 1 or not isinstance(second.tree, Silent) or first.outputs & second.outputs:
+            return False
+        if any(len(self._takers[other]) > 1 for other in first.inputs):
+            return False  # a choice between splits is read as a whole
+        self._remove([names[1]])
+        self._put(names[0], replace(first, outputs=first.outputs - {place} | second.outputs))
+        return True
+
+    def _join_further(self, place: int) -> bool:
+        """A join that leads to nothing but another one: its branches belong to that."""
+        names = self._between(place)
+        if names is None:
+            return False
+        first, second = (self.steps[name] for name in names)
+        if len(first.outputs) > 1 or not isinstance(first.tree, Silent) or first.inputs & second.inputs:
+            return False
+        if any(len(self._makers[other]) > 1 for other in first.inputs):
+            return False  # so is what several splits fill
+        self._remove([names[0]])
+        self._put(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
+        return True
+
+    def _between(self, place: int) -> tuple[int, int] | None:
+        """The only step that fills a place and the only one that takes from it, both plain."""
+        if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
+            return None
+        (first,), (second,) = self._makers[place], self._takers[place]
+        both = self.steps[first], self.steps[second]
+        if first == second or any(step.is_open_split or step.is_open_join or step.signal for step in both):
+            return None
+        return first, second
 
     def _put(self, name: int, step: Step) -> None:
         if name in self.steps:
