@@ -50,7 +50,11 @@ def served(tmp_path, settings, monkeypatch):
 
 @cache
 def expected(text, *, is_open):
-    return matches_of(report_of(question_about(text, exact_workflow(), is_open=is_open), events_of()))
+    """What the command finds: in the log, and in the folder, where events of one time are in the order of the files."""
+    events = events_of()
+    if not is_open:
+        events = sorted(events[1::2] + events[::2], key=lambda event: event.time_us)
+    return matches_of(report_of(question_about(text, exact_workflow(), is_open=is_open), events))
 
 
 def declare(stores):
