@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -284,7 +284,7 @@ class LaneOutput:
         events = self._events_of(self.matches)
         for number, bound in self._bound(self.matches):
             pattern = self._pattern(self.matches, number)
-            key, bindings, times = _binding(pattern, bound, events)
+            key, bindings, times = _binding(bound, events)
             returns = pattern.query.pattern.returns
             yield Match(
                 pattern=pattern.name,
@@ -306,7 +306,7 @@ class LaneOutput:
         told = self._events_at(self.corrections.rows)
         for (number, bound), event in zip(self._bound(self.corrections), told, strict=True):
             pattern = self._pattern(self.corrections, number)
-            key, bindings, _ = _binding(pattern, bound, events)
+            key, bindings, _ = _binding(bound, events)
             yield Correction(
                 pattern=pattern.name,
                 version=pattern.version,
@@ -319,7 +319,7 @@ class LaneOutput:
         events = self._events_of(self.timeouts)
         for number, bound in self._bound(self.timeouts):
             pattern = self._pattern(self.timeouts, number)
-            key, bindings, times = _binding(pattern, bound, events)
+            key, bindings, times = _binding(bound, events)
             yield Timeout(
                 pattern=pattern.name,
                 version=pattern.version,
@@ -330,11 +330,24 @@ class LaneOutput:
                 due_us=int(self.timeouts.detected_us[number]),
             )
 
-    def values_of_endings(self) -> Iterator[Ending]:
-        """The ended (trace, pattern) pairs as values."""
+    def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
+        """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last so many."""
+        return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
+
+    def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
+        """Those before the ``newest``: how many there are of each kind, with the first one of it."""
+        rows = self.ending_rows[: self._older(newest)]
+        _, firsts, counts = np.unique(rows[:, 1:], axis=0, return_index=True, return_counts=True)
+        return zip(self._endings(rows[firsts]), counts.tolist(), strict=True)
+
+    def _older(self, newest: int) -> int:
+        return max(0, len(self.ending_rows) - newest)
+
+    def _endings(self, rows: NDArray[np.int64]) -> Iterator[Ending]:
+        """Some of ``ending_rows`` as values."""
         ended: dict[tuple[int, ...], PatternState] = {}
-        events = self._events_at(self.ending_rows[:, 0])
-        for (_, number, before, after, state, event), told in zip(self.ending_rows.tolist(), events, strict=True):
+        events = self._events_at(rows[:, 0])
+        for (_, number, before, after, state, event), told in zip(rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
             guard_version, known = self.monitors[before]
             following = self.monitors[after][1]
@@ -376,13 +389,13 @@ class LaneOutput:
     def _pattern(self, table: MatchTable, number: int) -> RegisteredPattern:
         return self.patterns[int(table.patterns[number])]
 
-    def _bound(self, table: MatchTable) -> Iterator[tuple[int, tuple[list[str], list[int]]]]:
-        """Aliases and sequence numbers of each match."""
-        starts, ends = table.starts.tolist(), table.ends.tolist()
+    def _bound(self, table: MatchTable) -> Iterator[tuple[int, _Bound]]:
+        """What each match binds."""
+        starts, ends, patterns = table.starts.tolist(), table.ends.tolist(), table.patterns.tolist()
         aliases, sequences = table.aliases.tolist(), table.sequences.tolist()
+        names = {number: self.patterns[number].automaton.aliases for number in set(patterns)}
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            names = self._pattern(table, number).automaton.aliases
-            yield number, ([names[alias] for alias in aliases[start:end]], sequences[start:end])
+            yield number, _Bound(names[patterns[number]], aliases[start:end], sequences[start:end])
 
     def _whole(self, bindings: Mapping[str, list[int]], events: _Events) -> dict[str, list[Event]]:
         return {alias: [events.event(row) for row in rows] for alias, rows in bindings.items()}
@@ -427,17 +440,29 @@ class _Events:
         )
 
 
-def _binding(
-    pattern: RegisteredPattern, bound: tuple[list[str], list[int]], events: _Events
-) -> tuple[str, dict[str, list[int]], list[int]]:
+class _Bound(NamedTuple):
+    """What a match binds.
+
+    Attributes:
+        names: The aliases of its pattern in the order of the text.
+        aliases: Numbers of those that are bound, one per event.
+        sequences: The events, by sequence number.
+    """
+
+    names: Sequence[str]
+    aliases: list[int]
+    sequences: list[int]
+
+
+def _binding(bound: _Bound, events: _Events) -> tuple[str, dict[str, list[int]], list[int]]:
     """Key, rows of ``events`` by alias in the order of the text, and times of a match."""
-    rows = [events.rows[sequence] for sequence in bound[1]]
-    found: dict[str, list[int]] = {alias: [] for alias in pattern.automaton.aliases}
-    for alias, row in sorted(zip(bound[0], rows, strict=True), key=lambda pair: pair[1]):
+    rows = [events.rows[sequence] for sequence in bound.sequences]
+    found: list[list[int]] = [[] for _ in bound.names]
+    for row, alias in sorted(zip(rows, bound.aliases, strict=True)):
         found[alias].append(row)
     return (
         events.keys[rows[0]],
-        {alias: own for alias, own in found.items() if own},
+        {name: own for name, own in zip(bound.names, found, strict=True) if own},
         [events.times_us[row] for row in rows],
     )
 
@@ -466,9 +491,17 @@ class MatchOutput:
         """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
-    def endings(self) -> list[Ending]:
-        """The ended (trace, pattern) pairs as values."""
-        return [ending for lane in self.lanes for ending in lane.values_of_endings()]
+    def endings(self, newest: int | None = None) -> list[Ending]:
+        """The ended (trace, pattern) pairs as values; of each correlation key the ``newest`` ones, or all."""
+        return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
+
+    def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
+        """What ``endings(newest)`` leaves out: the first one of each kind, and how many of it there are.
+
+        Those of one kind are of one pattern, and of the same state, monitor states and event in its guard's eyes; so
+        the same reason holds for them.
+        """
+        return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
         """Where matches were dropped; several rows of one event and pattern add up."""

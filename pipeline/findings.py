@@ -42,11 +42,14 @@ class Teller:
         stream: Its name.
         patterns: The patterns by name and version.
         rules: Constraints by version.
+        endings_told: Of each correlation key the newest so many endings are told one by one, and the others counted by
+            their reasons; None: all are told.
     """
 
     stream: str
     patterns: Mapping[tuple[str, int], RegisteredPattern]
     rules: Mapping[int, Rules]
+    endings_told: int | None = None
     _steps: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
@@ -60,7 +63,9 @@ class Teller:
         """
         yield from map(self._alert, output.matches())
         yield from map(self._timeout, output.timeouts())
-        yield from map(self._ending, output.endings())
+        yield from map(self._ending, output.endings(self.endings_told))
+        if self.endings_told is not None:
+            yield from self._counted(output.older_endings(self.endings_told), shard, entry)
         yield from map(self._deviation, output.deviations())
         yield from map(self._correction, output.corrections())
         for overflow in _summed(output.overflows()):
@@ -70,6 +75,7 @@ class Teller:
     def _alert(self, match: Match) -> Finding:
         name = self.stream
         identity = alert_id(name, match.pattern, match.version, match.key, match.bindings)
+        end = format_time(match.end_us)
         body = {
             "type": RowKind.ALERT.value,
             "id": identity,
@@ -78,8 +84,8 @@ class Teller:
             "version": match.version,
             "key": match.key,
             "start": format_time(match.start_us),
-            "end": format_time(match.end_us),
-            "detected_at": format_time(match.detected_us),
+            "end": end,
+            "detected_at": end if match.detected_us == match.end_us else format_time(match.detected_us),
             "bindings": match.bindings,
             "returns": match.returns,
             "why": _why(self._steps_of(match), match.bindings),
@@ -143,6 +149,17 @@ class Teller:
             **self._reason(ending),
         }
         return RowKind.ENDING, identity, body
+
+    def _counted(self, kinds: Iterable[tuple[Ending, int]], shard: int, entry: Entry) -> Iterator[Finding]:
+        """How many endings have the same pattern and reason; the first of them makes the id."""
+        counts: dict[bytes, dict[str, Any]] = {}
+        for ending, count in kinds:
+            told = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
+            found = counts.setdefault(orjson.dumps(told), {**told, "count": 0, "first": (ending.key, ending.event_id)})
+            found["count"] += count
+        for cause, body in counts.items():
+            identity = row_id(RowKind.ENDING_COUNT, self.stream, shard, entry.position, body["first"], cause.decode())
+            yield RowKind.ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
 
     def _reason(self, ending: Ending) -> dict[str, Any]:
         """Why it ended: once per cause, as the endings of a batch have few, whose parts are the same objects."""

@@ -36,6 +36,7 @@ from pipeline.sources.log_reading import START, connect, read_entries
 from pipeline.sources.options import EventLogOptions
 from streams import position_order
 
+_ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
 _UNSAVED = struct.Struct("<q")  # before a handed over state: bytes matched since the last snapshot
 
@@ -156,6 +157,7 @@ class HeldShards:
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._handed_over(shard, after) or self._rebuilt(shard, after)
+            held.state.limit_endings(_ENDINGS_TOLD)
         return held
 
     def _handed_over(self, shard: int, position: str) -> _Held | None:

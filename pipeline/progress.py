@@ -7,6 +7,7 @@ Spark says of the micro-batch once it is committed. Nothing is made up: what nob
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -135,10 +136,12 @@ class BatchMeter:
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
     """What the rows of a micro-batch say, as plain values."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for row in rows:
-        if row.kind is not RowKind.STATS:
-            counts[row.kind.value] = counts.get(row.kind.value, 0) + 1
+        if row.kind is RowKind.ENDING_COUNT:
+            counts[RowKind.ENDING.value] += orjson.loads(row.body)["count"]
+        elif row.kind is not RowKind.STATS:
+            counts[row.kind.value] += 1
     told = [orjson.loads(row.body) for row in rows if row.kind is RowKind.STATS]
     return SinkTime(told=told, rows=counts, sink_ms=sink_ms)
 

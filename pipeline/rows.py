@@ -26,6 +26,7 @@ class RowKind(StrEnum):
     ALERT = "alert"
     TIMEOUT = "timeout"
     ENDING = "ending"
+    ENDING_COUNT = "ending-count"  # endings that are not told one by one
     DEVIATION = "deviation"
     CORRECTION = "correction"
     DEAD_LETTER = "dead-letter"

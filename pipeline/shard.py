@@ -1,8 +1,9 @@
 """All streams of one shard: what the log of the shard means, entry by entry, without Spark.
 
 ``ShardState`` is a function of its entries. However they are cut into calls of ``apply``, and wherever the state is
-saved and loaded in between, the same rows come out with the same ids. An entry that was applied before is passed over,
-and one that cannot be applied becomes a dead letter and changes nothing.
+saved and loaded in between, the same rows come out with the same ids; where ``limit_endings`` was called, the same but
+for which endings are told and which counted. An entry that was applied before is passed over, and one that cannot be
+applied becomes a dead letter and changes nothing.
 """
 
 from __future__ import annotations
@@ -87,6 +88,19 @@ class ShardState:
         self._shard = shard
         self._position = position
         self._streams = dict(streams or {})
+        self._endings_told: int | None = None
+
+    def limit_endings(self, most: int | None) -> None:
+        """Tell of the endings of events that are matched together only the newest one by one, and count the others.
+
+        Not part of the saved state.
+
+        Args:
+            most: So many per stream and correlation key; None: all, as it is from the start.
+        """
+        self._endings_told = most
+        for state in self._streams.values():
+            state.endings_told = most
 
     @property
     def shard(self) -> int:
@@ -253,7 +267,8 @@ class ShardState:
                     raise ControlRecordError(
                         f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
                     )
-                self._streams.setdefault((entry.stream, _MAIN), StreamState.declared(declaration))
+                if (entry.stream, _MAIN) not in self._streams:
+                    self._begin(StreamState.declared(declaration))
                 for state in self._states_of(entry.stream):
                     state.declare(declaration)
             case PatternOn() as record:
@@ -269,11 +284,15 @@ class ShardState:
         declaration = self._declared(entry).declaration
         state = self._streams.get(place) or StreamState.declared(declaration, record.route)
         state.start_pattern(record)
-        self._streams[place] = state
+        self._begin(state)
         for other in self._states_of(entry.stream):
             if other is not state and other.runs(record.name):
                 other.stop_pattern(record.name)
         self._forget_unused(entry.stream)
+
+    def _begin(self, state: StreamState) -> None:
+        state.endings_told = self._endings_told
+        self._streams[state.declaration.name, state.route] = state
 
     def _stop_pattern(self, entry: Entry, name: str) -> None:
         """Stop a pattern on whatever route it runs.

@@ -31,6 +31,9 @@ class _Version:
 class StreamState:
     """Applies what the log says about one stream; findings are (kind, id, JSON object).
 
+    Attributes:
+        endings_told: Of what is matched together, so many endings are told one by one; None: all.
+
     Args:
         declaration: As the log said last.
         matcher: The state of the stream's traces.
@@ -41,6 +44,7 @@ class StreamState:
     def __init__(
         self, declaration: StreamDeclaration, matcher: Matcher, versions: Mapping[int, _Version], *, route: str = ""
     ) -> None:
+        self.endings_told: int | None = None
         self._declaration = declaration
         self._route = route
         self._matcher = matcher
@@ -281,6 +285,7 @@ class StreamState:
             stream=self._declaration.name,
             patterns=output.versions,
             rules={number: version.rules for number, version in self._versions.items()},
+            endings_told=self.endings_told,
         )
         for kind, identity, body in teller.tell(output, shard, entry):
             yield kind, identity, {**body, "route": self._route} if self._route else body

@@ -54,5 +54,7 @@ class AlertSink:
             "correction": self._stores.corrections,
             "dead-letter": self._stores.dead_letters,
         }
+        if counted := by_kind.pop("ending-count", []):
+            self._stores.endings.count(counted, epoch_id)
         for kind, listed in by_kind.items():
             recent[kind].append(listed, epoch_id, webhooks, now_us)

@@ -6,7 +6,7 @@ micro-batch are remembered until the next one begins; a repeated id is neither l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, cast
 
 import orjson
@@ -20,19 +20,20 @@ _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
 
 # KEYS: entries, counters, ids of the latest micro-batch, deliveries by due time, delivery records. ARGV: marker of the
-# micro-batch, entries kept, now in us, then of each row id, record, counter and a JSON list of its deliveries.
+# micro-batch, entries kept, now in us, then of each row id, record or '' where it is not listed, counter, how much that
+# grows, and a JSON list of its deliveries.
 _APPEND = """
 if redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 0 then
   redis.call('DEL', KEYS[3])
   redis.call('SADD', KEYS[3], ARGV[1])
 end
 local added = 0
-for i = 4, #ARGV, 4 do
+for i = 4, #ARGV, 5 do
   if redis.call('SADD', KEYS[3], ARGV[i]) == 1 then
-    redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', ARGV[i + 1])
-    redis.call('HINCRBY', KEYS[2], ARGV[i + 2], 1)
-    if ARGV[i + 3] ~= '' then
-      for _, delivery in ipairs(cjson.decode(ARGV[i + 3])) do
+    if ARGV[i + 1] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', ARGV[i + 1]) end
+    redis.call('HINCRBY', KEYS[2], ARGV[i + 2], ARGV[i + 3])
+    if ARGV[i + 4] ~= '' then
+      for _, delivery in ipairs(cjson.decode(ARGV[i + 4])) do
         redis.call('HSET', KEYS[5], delivery.id, delivery.record)
         redis.call('ZADD', KEYS[4], ARGV[3], delivery.id)
       end
@@ -103,18 +104,38 @@ class RecentStore:
         Returns:
             How many were new.
         """
+
+        def arguments(row: Row) -> tuple[str | bytes | int, ...]:
+            record = {**orjson.loads(row.body), "id": row.id, "stream": row.stream}
+            return row.id, encode(**record), self.counter(record), 1, self._deliveries(row, record, webhooks, now_us)
+
+        return self._put(rows, epoch, now_us, arguments)
+
+    def count(self, rows: Sequence[Row], epoch: int) -> int:
+        """Count what is not listed: each row stands for ``count`` records; those that are there are passed over.
+
+        Args:
+            rows: Of a micro-batch; ``count`` and the fields of ``counted`` are in their bodies.
+            epoch: Number of the micro-batch.
+
+        Returns:
+            How many rows were new.
+        """
+
+        def arguments(row: Row) -> tuple[str | bytes | int, ...]:
+            body = orjson.loads(row.body)
+            return row.id, b"", self.counter({**body, "stream": row.stream}), body["count"], b""
+
+        return self._put(rows, epoch, 0, arguments)
+
+    def _put(
+        self, rows: Sequence[Row], epoch: int, now_us: int, arguments: Callable[[Row], tuple[str | bytes | int, ...]]
+    ) -> int:
+        """Give rows to the script, some at a time; how many were new."""
         keys = [self.key, self.counts_key(), self.key + ":seen", DUE_KEY, RECORDS_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ROWS):
-            parts: list[str | bytes] = []
-            for row in rows[start : start + _CHUNK_ROWS]:
-                record = {**orjson.loads(row.body), "id": row.id, "stream": row.stream}
-                parts += [
-                    row.id,
-                    encode(**record),
-                    self.counter(record),
-                    self._deliveries(row, record, webhooks, now_us),
-                ]
+            parts = [part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)]
             added += int(self._append(keys, [f"epoch:{epoch}", self._kept, now_us, *parts]))
         return added
 

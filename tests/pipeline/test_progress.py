@@ -26,12 +26,19 @@ def row(kind, body=b"{}", shard=0):
 
 
 def test_a_batch_is_folded_from_what_shards_and_spark_say():
-    rows = [stats(1), row(RowKind.ALERT), row(RowKind.ALERT), stats(2), row(RowKind.ENDING)]
+    rows = [
+        stats(1),
+        row(RowKind.ALERT),
+        row(RowKind.ALERT),
+        stats(2),
+        row(RowKind.ENDING),
+        row(RowKind.ENDING_COUNT, b'{"count": 4}'),
+    ]
     told = fold(SPARK, seen_by_driver(rows, 40.0))
     assert (told.batch, told.started_us, told.duration_ms) == (7, TEN_S, 500.0)
     assert (told.entries, told.bytes, told.shards) == (8, 2_000, 2)
     assert (told.state_bytes, told.open_traces, told.held) == (1_000, 20, 6)
-    assert told.rows == {"alert": 2, "ending": 1}
+    assert told.rows == {"alert": 2, "ending": 5}
     assert told.watermark_lag_s == {"orders": 2.5}
     assert told.parts_ms == {
         "plan": 30.0, "read": 200.0, "match": 100.0, "state": 60.0, "commit": 67.0, "other": 43.0,

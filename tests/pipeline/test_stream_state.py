@@ -1,5 +1,6 @@
 """What constraints do to the rows of a stream: endings, deviations, early alerts and corrections."""
 
+from collections import Counter
 from dataclasses import replace
 
 from pipeline.inline import run_inline
@@ -35,6 +36,24 @@ def test_an_ending_names_event_constraints_and_atom():
     }
     assert "exclusive(L, U)" in ending["reason"]
     assert "U u [x > 3]" in ending["reason"]
+
+
+def test_of_many_endings_the_newest_are_told_and_the_others_counted_by_their_reasons():
+    also = PatternOn(name="also", version=3, text="PATTERN also EVENT SEQ(A a, U u)")
+    events = [event(n, kind, key) for n, (key, kind) in enumerate([(k, t) for k in "klmno" for t in "AL"], 1)]
+    steps = log_of([STREAM, EITHER, PAIR, also, events])
+    told = bodies(run_inline(steps), "ending")
+    state = ShardState(0)
+    state.limit_endings(3)
+    rows = run_inline(steps, {0: state})
+    assert len(told) == 10
+    assert bodies(rows, "ending") == told[-3:]
+    counts = bodies(rows, "ending-count")
+    assert {(one["pattern"], one["version"], one["form"], one["atom"]): one["count"] for one in counts} == Counter(
+        (one["pattern"], one["version"], one["form"], one["atom"]) for one in told[:-3]
+    )
+    assert [row.id for row in rows if row.kind == "ending-count"] == [one["id"] for one in counts]
+    assert len({row.id for row in rows}) == len(rows)
 
 
 def test_a_deviation_names_the_event_that_no_conforming_trace_has():

@@ -84,3 +84,12 @@ def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
     assert (report.shard, report.position, report.state_bytes) == (1, "4-0", 3)
     assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1"]
     assert stores.alerts.counts() == {("s", "p"): 1}
+
+
+def test_endings_that_are_but_counted_are_not_listed(stores, clock):
+    body = {"id": "x", "stream": "s", "pattern": "p", "form": "p2", "constraints": [], "atom": "A a", "count": 7}
+    counted = OutputRow(kind=RowKind.ENDING_COUNT, stream="s", id="x", body=orjson.dumps(body), position="4-0", shard=1)
+    for _ in range(2):
+        AlertSink(stores, clock)([counted], 5)
+    assert [found["count"] for found in stores.endings.counts()] == [7]
+    assert stores.endings.recent(9) == []

@@ -102,3 +102,13 @@ def test_endings_are_counted_by_their_reason(client):
             "count": 2,
         },
     ]
+
+
+def test_what_is_not_listed_is_counted_once(client):
+    store = EndingStore(client)
+    by = {"form": "p2", "constraints": ["exclusive(A, B)"], "atom": "C c"}
+    store.append([row(1, **by)], 3)
+    for _ in range(2):
+        store.count([row("x", **by, count=41), row("y", **{**by, "form": "end"}, count=2)], 3)
+    assert [(counter["form"], counter["count"]) for counter in store.counts()] == [("end", 2), ("p2", 42)]
+    assert [record["id"] for record in store.recent(9)] == ["r1"]
