@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -80,7 +80,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
         header.lanes.append(lane_header)
         arrays.update({f"{number}/{name}": array for name, array in found.items()})
     listing = [(name, array.dtype.str, list(array.shape)) for name, array in arrays.items()]
-    members = asdict(header)
+    members = {one.name: getattr(header, one.name) for one in fields(header)}  # orjson takes dataclasses inside
     if not header.draining:
         del members["draining"]
     head = orjson.dumps({**members, "arrays": listing})
@@ -115,10 +115,10 @@ def read(data: bytes) -> tuple[Header, Arrays]:
         raise StateFormatError("saved state is damaged: its checksum does not fit its content")
     try:
         (length,) = _LENGTH.unpack_from(body)
-        fields = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
-        arrays = _read_arrays(fields.pop("arrays"), body[_LENGTH.size + length :])
-        lanes = [LaneHeader(**lane) for lane in fields.pop("lanes")]
-        return Header(**fields, lanes=lanes), arrays
+        members = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
+        arrays = _read_arrays(members.pop("arrays"), body[_LENGTH.size + length :])
+        lanes = [LaneHeader(**lane) for lane in members.pop("lanes")]
+        return Header(**members, lanes=lanes), arrays
     except _UNREADABLE as error:
         raise StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}") from error
 

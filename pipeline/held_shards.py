@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,8 @@ from streams import position_order
 
 _ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
+_SHARED_BYTES = 131_072
+_SHARED_PART = 4
 _UNSAVED = struct.Struct("<q")  # before a handed over state: bytes matched since the last snapshot
 
 log = structlog.get_logger(__name__)
@@ -58,14 +60,18 @@ class HeldOptions:
 
 @dataclass(slots=True)
 class _Held:
-    """A state in this process, and how far the log has grown since its snapshot.
+    """A state in this process, and how far the log has grown since others could find it.
 
     Attributes:
-        unsaved_bytes: Bytes of entries since the last snapshot.
+        unsaved_bytes: What matching the entries since the last snapshot cost.
+        unshared_bytes: The same since the state was handed over.
+        size_bytes: Of the state when it was last written or read; 0: not known.
     """
 
     state: ShardState
-    unsaved_bytes: int
+    unsaved_bytes: int = 0
+    unshared_bytes: int = 0
+    size_bytes: int = 0
 
 
 class HeldShards:
@@ -156,35 +162,46 @@ class HeldShards:
         """The state of the shard at a position, from where it is nearest."""
         held = self._held.get(shard)
         if held is None or held.state.position != after:
-            held = self._held[shard] = self._handed_over(shard, after) or self._rebuilt(shard, after)
+            held = self._held[shard] = self._rebuilt(shard, after)
             held.state.limit_endings(_ENDINGS_TOLD)
         return held
 
     def _handed_over(self, shard: int, position: str) -> _Held | None:
-        body = None if self._handover is None else self._handover.read(shard, position)
+        """What was handed over last, at the position or before."""
+        if self._handover is None:
+            return None
+        found = _latest(self._handover.positions(shard), position)
+        body = None if found is None else self._handover.read(shard, found)
         if body is None or len(body) < _UNSAVED.size:
             return None
         try:
             state = ShardState.load(body[_UNSAVED.size :])
         except SavedStateError as error:
-            log.warning("handed-over-state-damaged", shard=shard, position=position, reason=error.message)
+            log.warning("handed-over-state-damaged", shard=shard, position=found, reason=error.message)
             return None
-        return _Held(state, *_UNSAVED.unpack_from(body))
+        (unsaved_bytes,) = _UNSAVED.unpack_from(body)
+        return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
-        """From the newest snapshot at or before the position, or from what was kept since, and the log from there."""
-        saved = self._index.latest(shard, position)
-        kept = self._held.pop(shard, None)
-        if kept is not None and _is_between(saved or START, kept.state.position, position):
-            state, size = kept.state, kept.unsaved_bytes
-        else:
-            state, size = ShardState(shard) if saved is None else self._loaded(shard, saved), 0
-        for page in read_entries(self._server, shard, state.position, position):
-            size += _cost(page)
-            state.apply(self._quarantine.screened(shard, page))
-        return _Held(state, size)
+        """From what was kept, handed over or saved, whichever is nearest, and the log from there."""
+        saved = self._index.latest(shard, position) or START
+        held = self._held.pop(shard, None)
+        if held is None or not _is_between(saved, held.state.position, position):
+            held = None
+        if held is None or held.state.position != position:
+            other = self._handed_over(shard, position)
+            nearest = saved if held is None else held.state.position
+            if other is not None and position_order(other.state.position) >= position_order(nearest):
+                held = other
+        if held is None:
+            held = _Held(ShardState(shard)) if saved == START else self._loaded(shard, saved)
+        for page in read_entries(self._server, shard, held.state.position, position):
+            held.unsaved_bytes += _cost(page)
+            held.unshared_bytes += _cost(page)
+            held.state.replay(self._quarantine.screened(shard, page))
+        return held
 
-    def _loaded(self, shard: int, position: str) -> ShardState:
+    def _loaded(self, shard: int, position: str) -> _Held:
         body = self._snapshots.read(shard, position)
         if body is None:
             raise LogDamaged(
@@ -193,21 +210,44 @@ class HeldShards:
                 shard=shard,
                 position=position,
             )
-        return ShardState.load(body)
+        return _Held(ShardState.load(body), size_bytes=len(body))
 
     def _keep(self, shard: int, after: str, grown: int) -> int:
-        """Leave the state for whoever matches the shard next, and as a snapshot if it is time; its size in bytes."""
+        """Leave the state for whoever matches the shard next, and as a snapshot, if it is time; its size in bytes.
+
+        It is time when others would have to match about as much as reading the state costs.
+        """
         held = self._held[shard]
-        body = held.state.dump()
         held.unsaved_bytes += grown
-        if held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body)):
-            self._snapshots.write(shard, held.state.position, body)
-            self._index.enter(shard, held.state.position, len(body))
-            held.unsaved_bytes = 0
-        if self._handover is not None:
-            self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
-            self._handover.keep_only(shard, (after, held.state.position))
-        return len(body)
+        held.unshared_bytes += grown
+        is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
+        is_shared = self._handover is not None and (
+            not held.size_bytes or held.unshared_bytes >= _SHARED_BYTES + held.size_bytes // _SHARED_PART
+        )
+        if is_saved or is_shared:
+            body = held.state.dump()
+            held.size_bytes = len(body)
+            if held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body)):
+                self._snapshots.write(shard, held.state.position, body)
+                self._index.enter(shard, held.state.position, len(body))
+                held.unsaved_bytes = 0
+            self._hand_over(shard, after, held, body)
+        return held.size_bytes
+
+    def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:
+        """Leave the state for other processes; the newest one before this micro-batch stays, as that may come again."""
+        if self._handover is None:
+            return
+        before = _latest(self._handover.positions(shard), after)
+        self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
+        self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
+        held.unshared_bytes = 0
+
+
+def _latest(positions: Iterable[str], until: str) -> str | None:
+    """The newest position that is not behind another one."""
+    limit = position_order(until)
+    return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
 
 
 def _is_between(first: str, position: str, last: str) -> bool:

@@ -21,7 +21,7 @@ from pipeline.entries import QUARANTINED, Entry, StoredEntry, quarantine_reason
 from pipeline.errors import EntryQuarantined, SavedStateError
 from pipeline.findings import Finding
 from pipeline.rows import OutputRow, dead_letter
-from pipeline.stream_state import StreamState
+from pipeline.stream_state import TELLS_NOTHING, StreamState
 from streams import (
     ConstraintsOn,
     ControlRecord,
@@ -98,9 +98,12 @@ class ShardState:
         Args:
             most: So many per stream and correlation key; None: all, as it is from the start.
         """
-        self._endings_told = most
+        self._set_telling(most)
+
+    def _set_telling(self, endings_told: int | None) -> None:
+        self._endings_told = endings_told
         for state in self._streams.values():
-            state.endings_told = most
+            state.endings_told = endings_told
 
     @property
     def shard(self) -> int:
@@ -143,6 +146,19 @@ class ShardState:
                 group.add(entry)
             self._position, reached = entry.position, order
         return rows + self._matched(group)
+
+    def replay(self, entries: Iterable[Entry]) -> None:
+        """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
+
+        Args:
+            entries: In the order of the shard's log.
+        """
+        told = self._endings_told
+        self._set_telling(TELLS_NOTHING)
+        try:
+            self.apply(entries)
+        finally:
+            self._set_telling(told)
 
     def finish(self) -> list[OutputRow]:
         """What follows from the end of a finite input: every trace ends, and all time has passed.

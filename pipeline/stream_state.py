@@ -18,6 +18,8 @@ from streams import ConstraintsOn, ControlRecordError, EventBatch, PatternOn, Re
 _EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
 _LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
 
+TELLS_NOTHING = -1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Version:
@@ -32,7 +34,8 @@ class StreamState:
     """Applies what the log says about one stream; findings are (kind, id, JSON object).
 
     Attributes:
-        endings_told: Of what is matched together, so many endings are told one by one; None: all.
+        endings_told: Of what is matched together, so many endings are told one by one; None: all. Nothing at all is
+            told where it is ``TELLS_NOTHING``.
 
     Args:
         declaration: As the log said last.
@@ -281,6 +284,8 @@ class StreamState:
         yield from self._released(shard, entries[-1], buffer.push(batch.slice(first)))
 
     def _told(self, shard: int, entry: Entry, output: MatchOutput) -> Iterator[Finding]:
+        if self.endings_told == TELLS_NOTHING:
+            return
         teller = Teller(
             stream=self._declaration.name,
             patterns=output.versions,

@@ -62,6 +62,18 @@ def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, o
     assert told(rows) == expected()
 
 
+@pytest.mark.parametrize(("least_bytes", "handed_over"), [(0, {10, 12}), (10**9, {2})])
+def test_a_state_is_handed_over_where_others_would_have_to_match_much(
+    monkeypatch, log, options, least_bytes, handed_over
+):
+    monkeypatch.setattr("pipeline.held_shards._SHARED_BYTES", least_bytes)
+    processes, rows = [HeldShards(options), HeldShards(options), HeldShards(options)], []
+    for start, process in zip(range(0, ENTRIES, 2), [0, 0, 1, 1, 2, 0], strict=True):
+        rows += advance(processes[process], log, start, start + 2)
+    assert told(rows) == expected()
+    assert {path.stem for path in (options.handover / "0").iterdir()} == {log[end - 1].position for end in handed_over}
+
+
 def test_a_process_goes_on_from_what_it_kept_where_no_newer_snapshot_is(server, log, options):
     first, second = HeldShards(replace(options, handover=None)), HeldShards(replace(options, handover=None))
     rows = advance(first, log, 0, 4) + advance(second, log, 4, 8)

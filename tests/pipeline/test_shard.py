@@ -514,3 +514,13 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
     patterns = {"pattern-on", "pattern-off", "pattern-pause"}
     times = {"tick", "trace-end", "punctuation"}
     assert {kind.value for kind in RecordKind} == {"events", "stream-on", "constraints-on"} | patterns | times
+
+
+def test_what_is_replayed_is_as_if_it_had_been_applied():
+    steps = [STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)], PatternOff("pair"), PAIR, [event(3, "A")]]
+    applied, replayed = ShardState(0), ShardState(0)
+    assert bodies(applied.apply(log_of(steps)[0]), "alert") != []
+    replayed.replay(log_of(steps)[0])
+    assert replayed.dump() == applied.dump()
+    more = log_of([*steps, [event(4, "U", x=4)]])[0]
+    assert replayed.apply(more) == applied.apply(more) != []
