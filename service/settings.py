@@ -155,7 +155,8 @@ class Settings(BaseSettings):
         limits: See ``Limits``.
         batch: See ``BatchLimits``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
-        trigger_interval_s: How often the pipeline begins a micro-batch.
+        trigger_interval_s: How often the pipeline begins a micro-batch, if the one before is done and there is news.
+        feed_interval_s: How often a feed looks for news.
         heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
             same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
@@ -180,7 +181,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     batch: BatchLimits = BatchLimits()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
-    trigger_interval_s: Seconds = 1.0
+    trigger_interval_s: Seconds = 0.1
+    feed_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
     snapshots: str | None = None
     spark_master: str = "local[*]"

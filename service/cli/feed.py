@@ -213,7 +213,7 @@ def _run(plan: _Plan) -> None:
             options = FeedOptions(
                 source=source,
                 state=opened.folder,
-                interval_s=settings.trigger_interval_s,
+                interval_s=settings.feed_interval_s,
                 is_bounded=plan.is_once,
             )
             told.print(f"feed {escape(plan.name)}: {escape(plan.source)} to stream {escape(plan.stream)}")

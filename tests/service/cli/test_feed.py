@@ -27,7 +27,7 @@ def place(tmp_path, stores, server_url, monkeypatch):
     monkeypatch.setenv("FORESTALL_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("FORESTALL_SHARDS", "3")
     monkeypatch.setenv("FORESTALL_SPARK_MASTER", "local[2]")
-    monkeypatch.setenv("FORESTALL_TRIGGER_INTERVAL_S", "0.2")
+    monkeypatch.setenv("FORESTALL_FEED_INTERVAL_S", "0.2")
     stores.registry.declare_stream(StreamDeclaration(name="orders"))
     (tmp_path / "in").mkdir()
     return tmp_path
