@@ -166,12 +166,28 @@ class HeldShards:
             held.state.limit_endings(_ENDINGS_TOLD)
         return held
 
-    def _handed_over(self, shard: int, position: str) -> _Held | None:
-        """What was handed over last, at the position or before."""
-        if self._handover is None:
+    def _rebuilt(self, shard: int, position: str) -> _Held:
+        """From what was kept, handed over or saved, whichever is nearest, and the log from there."""
+        saved = self._index.latest(shard, position)
+        held = self._held.pop(shard, None)
+        if held is not None and not _is_between(saved or START, held.state.position, position):
+            held = None
+        nearest = saved or START if held is None else held.state.position
+        held = self._handed_over(shard, nearest, position) or held
+        if held is None:
+            held = _Held(ShardState(shard)) if saved is None else self._loaded(shard, saved)
+        for page in read_entries(self._server, shard, held.state.position, position):
+            held.unsaved_bytes += _cost(page)
+            held.unshared_bytes += _cost(page)
+            held.state.replay(self._quarantine.screened(shard, page))
+        return held
+
+    def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
+        """The last one that was handed over up to a position, and behind another one."""
+        found = None if self._handover is None else _latest(self._handover.positions(shard), until)
+        if self._handover is None or found is None or position_order(found) <= position_order(after):
             return None
-        found = _latest(self._handover.positions(shard), position)
-        body = None if found is None else self._handover.read(shard, found)
+        body = self._handover.read(shard, found)
         if body is None or len(body) < _UNSAVED.size:
             return None
         try:
@@ -181,25 +197,6 @@ class HeldShards:
             return None
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
-
-    def _rebuilt(self, shard: int, position: str) -> _Held:
-        """From what was kept, handed over or saved, whichever is nearest, and the log from there."""
-        saved = self._index.latest(shard, position) or START
-        held = self._held.pop(shard, None)
-        if held is None or not _is_between(saved, held.state.position, position):
-            held = None
-        if held is None or held.state.position != position:
-            other = self._handed_over(shard, position)
-            nearest = saved if held is None else held.state.position
-            if other is not None and position_order(other.state.position) >= position_order(nearest):
-                held = other
-        if held is None:
-            held = _Held(ShardState(shard)) if saved == START else self._loaded(shard, saved)
-        for page in read_entries(self._server, shard, held.state.position, position):
-            held.unsaved_bytes += _cost(page)
-            held.unshared_bytes += _cost(page)
-            held.state.replay(self._quarantine.screened(shard, page))
-        return held
 
     def _loaded(self, shard: int, position: str) -> _Held:
         body = self._snapshots.read(shard, position)
@@ -244,14 +241,14 @@ class HeldShards:
         held.unshared_bytes = 0
 
 
+def _is_between(first: str, position: str, last: str) -> bool:
+    return position_order(first) <= position_order(position) <= position_order(last)
+
+
 def _latest(positions: Iterable[str], until: str) -> str | None:
     """The newest position that is not behind another one."""
     limit = position_order(until)
     return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
-
-
-def _is_between(first: str, position: str, last: str) -> bool:
-    return position_order(first) <= position_order(position) <= position_order(last)
 
 
 def _cost(entries: Sequence[StoredEntry]) -> int:
