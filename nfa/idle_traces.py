@@ -91,7 +91,8 @@ class IdleTraces:
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of the traces, in any order."""
-        return self._state.keys[self._state.last != EMPTY]
+        keys: NDArray[np.uint64] = self._state.keys[self._state.last != EMPTY]
+        return keys
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
         """Some traces have ended otherwise."""

@@ -317,7 +317,9 @@ class Matcher:
     def _arrange_lanes(self) -> None:
         """A lane for each set of keys in use, and always the stream's own."""
         wanted = self._patterns_by_lane()
-        self._lanes = {keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted}
+        self._lanes = {
+            keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
+        }
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RegisteredPattern]]:
         found: dict[tuple[Path, ...], list[RegisteredPattern]] = {_STREAM_KEY: []}

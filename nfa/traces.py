@@ -159,7 +159,9 @@ class TraceTable:
 
     def forget_counts(self) -> None:
         """Count ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0 on."""
-        self._state.counters[[kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]] = 0
+        self._state.counters[
+            [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
+        ] = 0
 
     @property
     def newest_us(self) -> int:

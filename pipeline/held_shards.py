@@ -74,8 +74,8 @@ class HeldShards:
         self._options = options.log
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
-        self._snapshots = open_snapshots(options.log.snapshots, self._server)
-        self._index = SnapshotIndex(self._server)
+        self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
+        self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
@@ -107,6 +107,16 @@ class HeldShards:
         self._begun.discard(shard)
         spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
         return [*rows, stats_row(self._held[shard].state, entries, spent, size)]
+
+    def state_at(self, shard: int, position: str) -> ShardState:
+        """The state of a shard at a position; it is not kept.
+
+        Raises:
+            LogDamaged: Entries since the newest snapshot are gone.
+        """
+        state = self._held_at(shard, position).state
+        del self._held[shard]
+        return state
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
@@ -176,14 +186,18 @@ class HeldShards:
         if kept is not None and _is_between(saved or START, kept.state.position, position):
             state, size = kept.state, kept.unsaved_bytes
         else:
-            state, size = ShardState(shard) if saved is None else self._loaded(shard, saved), 0
+            state, size = self._begun_at(shard, saved), 0
         for page in read_entries(self._server, shard, state.position, position):
             size += _cost(page)
             state.apply(self._quarantine.screened(shard, page))
         return _Held(state, size)
 
-    def _loaded(self, shard: int, position: str) -> ShardState:
-        body = self._snapshots.read(shard, position)
+    def _begun_at(self, shard: int, saved: str | None) -> ShardState:
+        """The state to go on from: a snapshot, or nothing where the log is whole from its beginning."""
+        if saved is None and not self._options.generation:
+            return ShardState(shard)
+        position = saved or START
+        body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
             raise LogDamaged(
                 f"the snapshot of shard {shard} at {position} is gone, and the log before it may have been trimmed; "

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import orjson
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,8 +22,6 @@ from streams import (
     StreamOn,
     Tick,
     TraceEnd,
-    key_hash,
-    shard_of,
 )
 from workflows import (
     Activity,
