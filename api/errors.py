@@ -34,6 +34,7 @@ from service import (
     Conflict,
     LimitExceeded,
     LogFull,
+    LogResharding,
     NotFound,
     RegistryContended,
     RequestRefused,
@@ -127,6 +128,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
+    LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core
     PatternRefused: HTTPStatus.BAD_REQUEST,
     InvalidConstraints: HTTPStatus.BAD_REQUEST,

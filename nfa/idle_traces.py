@@ -89,6 +89,11 @@ class IdleTraces:
             self._widen()
         return self._found()
 
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the traces, in any order."""
+        keys: NDArray[np.uint64] = self._state.keys[self._state.last != EMPTY]
+        return keys
+
     def forget(self, keys: NDArray[np.uint64]) -> None:
         """Some traces have ended otherwise."""
         kernel.forget(self._state, keys)

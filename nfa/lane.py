@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from nfa.shared import Findings, SharedEngine
 from nfa.trace_ends import end_rows, with_ends
 from nfa.traces import TraceTable, Visits, is_deviant
 from streams import EventBatch
+
+KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
 _MANY_ROWS = 4_096  # from here on it pays to ask which of a batch's events are bound
 
@@ -73,10 +76,16 @@ class _Room:
 
 
 class Lane:
-    """Runs patterns over batches whose rows carry the lane's key."""
+    """Runs patterns over batches whose rows carry the lane's key.
 
-    def __init__(self, options: LaneOptions) -> None:
+    Args:
+        options: Those of the matcher.
+        is_finer: The key is finer than the correlation key.
+    """
+
+    def __init__(self, options: LaneOptions, *, is_finer: bool = False) -> None:
         self.options = options
+        self.is_finer = is_finer
         self.patterns: tuple[RegisteredPattern, ...] = ()
         self.guards = GuardTables({})
         self.guard_version: int | None = None
@@ -195,6 +204,33 @@ class Lane:
         times = np.full(len(keys), when, np.int64)
         return self._end(EndedTraces(rows=np.zeros(len(keys), np.int64), keys=keys, times_us=times))
 
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is told of them.
+
+        They end as any trace does, so that nothing in an engine is left of them. How far time has come stays.
+
+        Args:
+            is_kept: Which of some hashed correlation keys stay.
+            has_counts: Go on from the counts so far; else from 0.
+        """
+        counts, matched, sequence = dict(self.counts), self.shared.counts, self.sequence
+        pairs = self.finer.pairs
+        is_home = is_kept(pairs[:, 0])
+
+        def gone(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+            is_gone = np.isin(keys, pairs[~is_home, 1]) if self.is_finer else ~is_kept(keys)
+            return np.unique(keys[is_gone])
+
+        if self.idle is not None:
+            self.idle.forget(gone(self.idle.keys()))
+        if len(keys := gone(self.table.keys())):
+            times = np.full(len(keys), self.table.newest_us, np.int64)
+            self._end(EndedTraces(rows=np.zeros(len(keys), np.int64), keys=keys, times_us=times))
+        self.finer.load(pairs[is_home])
+        self.counts, self.shared.counts, self.sequence = counts, matched, sequence
+        if not has_counts:
+            self._forget_counts()
+
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Decide what is decided once every event before the watermark has been seen; it is remembered."""
         found = []
@@ -210,6 +246,12 @@ class Lane:
 
     def _end(self, ended: EndedTraces) -> LaneOutput:
         return self._advance(end_rows(ended), np.ones(len(ended), np.bool_))
+
+    def _forget_counts(self) -> None:
+        self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
+        self.shared.counts = (0, 0, 0)
+        self.table.forget_counts()
+        self.restart_peak()
 
     def _note_finer(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
         self.finer.note(homes, keys)

@@ -13,7 +13,7 @@ from nfa.draining import Draining, first_row_past, without_later
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
-from nfa.lane import Lane, LaneOptions
+from nfa.lane import KeyChoice, Lane, LaneOptions
 from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
@@ -209,6 +209,22 @@ class Matcher:
         self._is_midway = False
         return MatchOutput(tuple(self._told(found)))
 
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is told of them.
+
+        So the state of a shard is divided. Patterns, guards and how far time has come stay.
+
+        Args:
+            is_kept: Which of some hashed correlation keys stay.
+            has_counts: Go on from the ``stats`` so far; else from 0.
+        """
+        self._check_whole()
+        self._compile()
+        self._is_midway = True
+        for lane in self._lanes.values():
+            lane.keep(is_kept, has_counts=has_counts)
+        self._is_midway = False
+
     @property
     def waits_for_time(self) -> bool:
         """Whether some pattern is decided by time that passes, so that it matters when it does."""
@@ -301,7 +317,9 @@ class Matcher:
     def _arrange_lanes(self) -> None:
         """A lane for each set of keys in use, and always the stream's own."""
         wanted = self._patterns_by_lane()
-        self._lanes = {keys: self._lanes.get(keys) or Lane(self._options) for keys in wanted}
+        self._lanes = {
+            keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
+        }
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RegisteredPattern]]:
         found: dict[tuple[Path, ...], list[RegisteredPattern]] = {_STREAM_KEY: []}

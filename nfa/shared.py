@@ -30,6 +30,7 @@ _LEAST_NODES = 1_024
 _MOST = 2**62  # no count is larger
 _ROOM = 1 << 18  # matches; what is not touched takes no memory
 _COPIED = 1 << 14  # fewer matches are copied out of their buffers
+_COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
 _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, kernel.SWEEP_AT, kernel.SWEEPS)
 
 
@@ -261,6 +262,16 @@ class SharedEngine:
         """Give back what expires at or before a time; matching does so by itself in the long run."""
         if len(self._state.times):
             upkeep.sweep(self._program, self._state, now_us)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Matches, endings and overflow so far; they may be put to other values."""
+        matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
+        return matches, endings, overflow
+
+    @counts.setter
+    def counts(self, counts: tuple[int, int, int]) -> None:
+        self._state.counters[list(_COUNTED)] = counts
 
     @property
     def stats(self) -> SharedStats:

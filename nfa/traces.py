@@ -157,6 +157,12 @@ class TraceTable:
             "out_of_order": int(counters[kernel.OUT_OF_ORDER]),
         }
 
+    def forget_counts(self) -> None:
+        """Count ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0 on."""
+        self._state.counters[
+            [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
+        ] = 0
+
     @property
     def newest_us(self) -> int:
         """Time of the newest event so far; the earliest int64 before the first."""

@@ -25,11 +25,13 @@ from pipeline.errors import (
     SavedStateError,
     SourceOptionError,
 )
+from pipeline.held_shards import HeldOptions
 from pipeline.history import History, history_files
 from pipeline.inline import run_inline
 from pipeline.job import JobOptions, RunningQuery, Sink, run_pipeline, start_empty, start_query
 from pipeline.progress import BatchProgress, BatchReport
 from pipeline.pulse import Heartbeat
+from pipeline.resharding import divide_states, forget_states
 from pipeline.rows import OutputRow, RowKind, alert_id
 from pipeline.session import SessionOptions, build_session, check_java
 from pipeline.shard import ShardState
@@ -51,6 +53,7 @@ __all__ = [
     "FeedDamaged",
     "FeedFolderMissing",
     "Heartbeat",
+    "HeldOptions",
     "History",
     "JavaMissing",
     "JobOptions",
@@ -78,6 +81,8 @@ __all__ = [
     "await_machines",
     "build_session",
     "check_java",
+    "divide_states",
+    "forget_states",
     "history_files",
     "is_local",
     "run_backtest",

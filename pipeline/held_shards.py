@@ -81,8 +81,8 @@ class HeldShards:
         self._options = options.log
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
-        self._snapshots = open_snapshots(options.log.snapshots, self._server)
-        self._index = SnapshotIndex(self._server)
+        self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
+        self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
@@ -114,6 +114,16 @@ class HeldShards:
         self._begun.discard(shard)
         spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
         return [*rows, stats_row(self._held[shard].state, entries, spent, size)]
+
+    def state_at(self, shard: int, position: str) -> ShardState:
+        """The state of a shard at a position; it is not kept.
+
+        Raises:
+            LogDamaged: Entries since the newest snapshot are gone.
+        """
+        state = self._held_at(shard, position).state
+        del self._held[shard]
+        return state
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
@@ -175,7 +185,7 @@ class HeldShards:
         nearest = saved or START if held is None else held.state.position
         held = self._handed_over(shard, nearest, position) or held
         if held is None:
-            held = _Held(ShardState(shard)) if saved is None else self._loaded(shard, saved)
+            held = self._begun_at(shard, saved)
         for page in read_entries(self._server, shard, held.state.position, position):
             held.unsaved_bytes += _cost(page)
             held.unshared_bytes += _cost(page)
@@ -198,8 +208,12 @@ class HeldShards:
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
 
-    def _loaded(self, shard: int, position: str) -> _Held:
-        body = self._snapshots.read(shard, position)
+    def _begun_at(self, shard: int, saved: str | None) -> _Held:
+        """The state to go on from: a snapshot, or nothing where the log is whole from its beginning."""
+        if saved is None and not self._options.generation:
+            return _Held(ShardState(shard))
+        position = saved or START
+        body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
             raise LogDamaged(
                 f"the snapshot of shard {shard} at {position} is gone, and the log before it may have been trimmed; "

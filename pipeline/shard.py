@@ -171,6 +171,23 @@ class ShardState:
             rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(self._shard, entry)))
         return rows
 
+    def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
+        """The states of the shards that take the place of this one: each has the traces of its keys, as they are.
+
+        The first keeps the number, the position and the counts; the others are at the beginning of their logs.
+
+        Args:
+            shards: How many shards there are.
+            new_shards: How many there will be, a multiple.
+        """
+        body = self.dump()
+        for shard in range(self._shard, new_shards, shards):
+            part, is_first = ShardState.load(body), shard == self._shard
+            for stream in part._streams.values():
+                stream.keep(shard, new_shards, has_counts=is_first)
+            position = self._position if is_first else _BEGINNING
+            yield ShardState(shard, position=position, streams=part._streams)
+
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [stream.dump() for stream in self._streams.values()]

@@ -13,7 +13,15 @@ from nfa import Matcher, MatcherStats, MatchOutput, parse_pattern
 from pipeline.entries import Entry
 from pipeline.findings import Finding, Teller, late_letter
 from pipeline.rules import Rules, rules_of
-from streams import ConstraintsOn, ControlRecordError, EventBatch, PatternOn, ReorderBuffer, StreamDeclaration
+from streams import (
+    ConstraintsOn,
+    ControlRecordError,
+    EventBatch,
+    PatternOn,
+    ReorderBuffer,
+    StreamDeclaration,
+    shard_of,
+)
 
 _EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
 _LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
@@ -294,6 +302,25 @@ class StreamState:
         )
         for kind, identity, body in teller.tell(output, shard, entry):
             yield kind, identity, {**body, "route": self._route} if self._route else body
+
+    def keep(self, shard: int, shards: int, *, has_counts: bool) -> None:
+        """Forget every key of which the home is not one shard of so many, as if its events had gone elsewhere.
+
+        Args:
+            shard: The home of the keys that stay.
+            shards: How many shards there are.
+            has_counts: Go on from the counts so far; else from 0.
+        """
+
+        def is_kept(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+            at_home: NDArray[np.bool_] = shard_of(hashes, shards) == shard
+            return at_home
+
+        self._matcher.keep(is_kept, has_counts=has_counts)
+        if self._buffer is not None:
+            self._buffer.keep(is_kept(self._buffer.key_hashes))
+        if not has_counts:
+            self._counts = dict.fromkeys(_LATE.values(), 0)
 
     def dump(self) -> tuple[dict[str, Any], list[bytes]]:
         """The state as a JSON object and sections: the matcher's bytes, and the events that wait, where some may.

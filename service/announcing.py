@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.runtime import Stores
-from streams import Punctuation, TraceEnd, key_hash, shard_of
+from streams import Punctuation, TraceEnd
 
 
 class Announcing:
@@ -34,5 +34,4 @@ class Announcing:
             UnknownStream: The stream is not declared.
         """
         self._stores.registry.stream(stream)
-        home = shard_of(key_hash(end.key), self._stores.log.shards())
-        self._stores.announcements.append(stream, end, [home])
+        self._stores.announcements.append(stream, end, end.key)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from pipeline import ClusterOptions, SessionOptions, is_local
+from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local
 from service.errors import SettingsInvalid
 from service.settings import PREFIX, Settings
+from service.stores import Layout
 
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
@@ -36,6 +38,44 @@ def session_options(settings: Settings) -> SessionOptions:
     )
 
 
+def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
+    """What the pipeline reads and where it leaves what, under a layout of the log.
+
+    Args:
+        settings: Of the service.
+        layout: Of the log.
+        url: The Redis server that has it.
+        tasks: As many tasks read at once.
+    """
+    return JobOptions(
+        log=EventLogOptions(
+            redis_url=url,
+            shards=layout.shards,
+            max_entries=settings.batch.max_entries,
+            max_bytes=settings.batch.max_bytes,
+            retain_entries=settings.log_retention_entries,
+            tasks=tasks,
+            snapshots=snapshot_place(settings),
+            snapshot_bytes=snapshot_bytes(settings),
+            generation=layout.generation,
+        ),
+        checkpoint=settings.data_dir.resolve() / _of_generation("checkpoint", layout.generation),
+        handover=handover_folder(settings, _of_generation(layout.identity, layout.generation)),
+        trigger_interval_s=settings.trigger_interval_s,
+    )
+
+
+def forget_former(settings: Settings, layout: Layout, url: str) -> None:
+    """Remove what belonged to former layouts of the log: checkpoints, states. What cannot be removed stays."""
+    for generation, shards in zip(layout.former_generations, layout.former, strict=True):
+        before = Layout(shards=shards, identity=layout.identity, generation=generation)
+        options = job_options(settings, before, url, tasks=1)
+        forget_states(options.log)
+        for folder in (options.checkpoint, options.handover):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def snapshot_place(settings: Settings) -> str:
     """Where snapshots are kept: ``redis``, or a folder."""
     if settings.snapshots == _IN_REDIS or (settings.snapshots is None and not is_local(settings.spark_master)):
@@ -57,6 +97,10 @@ def handover_folder(settings: Settings, log_identity: str) -> Path:
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)
+
+
+def _of_generation(name: str, generation: int) -> str:
+    return f"{name}-{generation}" if generation else name
 
 
 def _check_cluster(settings: Settings) -> None:

@@ -8,6 +8,8 @@ ServiceError                     service.errors
 ├── PortInUse                    somebody else listens where the API is to listen
 ├── StoreUnavailable             Redis does not answer; try again
 │   └── StoreFull                Redis has no memory left
+├── LogResharding                the log is being divided into more shards; try again later
+├── ReshardRefused               the log cannot be divided so, or not now
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
 ├── NotFound
@@ -123,6 +125,21 @@ class LogFull(ServiceError):
     code: ClassVar[str] = "log-full"
     fault: ClassVar[Fault] = "external"
     is_retryable: ClassVar[bool] = True
+
+
+class LogResharding(ServiceError):
+    """The log is being divided into more shards and takes nothing until that is done."""
+
+    code: ClassVar[str] = "log-resharding"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class ReshardRefused(ServiceError):
+    """The log cannot be divided into so many shards, or not while the service runs."""
+
+    code: ClassVar[str] = "reshard-refused"
+    fault: ClassVar[Fault] = "caller"
 
 
 class RecordFormatError(ServiceError):

@@ -10,12 +10,12 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import structlog
 
-from pipeline import BatchProgress, EventLogOptions, JobOptions, await_machines, build_session, start_query, warm_up
-from service.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
+from pipeline import BatchProgress, await_machines, build_session, start_query, warm_up
+from service.cluster import forget_former, job_options, session_options
 from service.errors import StoreUnavailable
 from service.process import run_process, signals_held
 from service.runtime import Stores, open_stores
@@ -38,28 +38,19 @@ def _run(settings: Settings) -> None:
 def _match(settings: Settings, stores: Stores) -> None:
     clock = SystemClock()
     stores.heartbeat.clear()
+    stores.log.layout.require_settled()
     with ExitStack() as ends:
+        ends.callback(_say_nothing_more, stores)
         with signals_held():  # Spark's Java process would stay behind
             where = session_options(settings)
             session = build_session(where)
             ends.callback(session.stop)
         tasks = await_machines(session, where.cluster)
         warm_up(session)
-        options = JobOptions(
-            log=EventLogOptions(
-                redis_url=stores.url,
-                shards=stores.log.shards(),
-                max_entries=settings.batch.max_entries,
-                max_bytes=settings.batch.max_bytes,
-                retain_entries=settings.log_retention_entries,
-                tasks=tasks,
-                snapshots=snapshot_place(settings),
-                snapshot_bytes=snapshot_bytes(settings),
-            ),
-            checkpoint=settings.data_dir.resolve() / "checkpoint",
-            handover=handover_folder(settings, stores.log.identity()),
-            trigger_interval_s=settings.trigger_interval_s,
-        )
+        layout = stores.log.layout.read()
+        stores.log.layout.require_settled()
+        forget_former(settings, layout, stores.url)
+        options = job_options(settings, layout, stores.url, tasks)
         stores.pipeline_status.begin(clock.now_us())
         query = start_query(
             session,
@@ -73,6 +64,12 @@ def _match(settings: Settings, stores: Stores) -> None:
         ends.enter_context(_keeping_time(stores))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
         query.wait()
+
+
+def _say_nothing_more(stores: Stores) -> None:
+    """Take the sign of life back; what cannot be taken back becomes too old by itself."""
+    with suppress(StoreUnavailable):
+        stores.heartbeat.clear()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ meet in Redis only, so that each may be killed at any moment.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from typing import IO
 
 import structlog
 
+from service.data_folder import take_folder
 from service.embedded import EmbeddedServer
-from service.errors import DataFolderUnusable
 from service.settings import PREFIX, Settings
 
 CHILDREN: Mapping[str, str] = {
@@ -111,7 +110,8 @@ class Supervisor:
             DataFolderUnusable: It cannot be written, or another supervisor uses it.
             NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
         """
-        self._take_folder()
+        self._lock = take_folder(self.settings.data_dir)
+        self.log_folder.mkdir(exist_ok=True)
         if self.settings.redis_url is None:
             self._server = EmbeddedServer(self.settings.data_dir)
             self._redis_url = self._server.start()
@@ -162,25 +162,6 @@ class Supervisor:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-
-    def _take_folder(self) -> None:
-        folder = self.settings.data_dir
-        try:
-            self.log_folder.mkdir(parents=True, exist_ok=True)
-            lock = (folder / "serve.lock").open("a+")
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise DataFolderUnusable(
-                f"the data folder {folder} cannot be used ({reason}); name a writable one with {PREFIX}DATA_DIR"
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            lock.close()
-            raise DataFolderUnusable(
-                f"the data folder {folder} is in use by another forestall serve; name another with {PREFIX}DATA_DIR"
-            ) from error
-        self._lock = lock
 
     def _launch(self, child: _Child, now: float) -> None:
         # house: allow environment: the children inherit this process's environment

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from service.errors import RecordFormatError, StoreUnavailable
+from service.errors import LogResharding, RecordFormatError, StoreUnavailable
 from service.stores import EventLog, Registry, StreamTimes, StreamTimesStore
 from streams import LATEST_US, StreamDeclaration, Tick
 
@@ -55,7 +55,7 @@ class Timekeeper:
         while not stop.wait(PERIOD_S):
             try:
                 self.look()
-            except (StoreUnavailable, RecordFormatError) as error:
+            except (LogResharding, StoreUnavailable, RecordFormatError) as error:
                 self._log.warning("time-not-told", code=error.code, error=error.message)
 
     def look(self) -> Mapping[str, Tick]:
@@ -69,8 +69,8 @@ class Timekeeper:
             for stream in declared
             if stream.name in times and (tick := due_tick(stream, times[stream.name], now_us)) is not None
         }
-        shards = self._stores.log.keys()
-        return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, shards)}
+        layout = self._stores.log.layout
+        return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, layout)}
 
 
 def needs_ticks(stream: StreamDeclaration) -> bool:

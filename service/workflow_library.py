@@ -29,7 +29,7 @@ from service.stores import (
     WorkflowDraft,
     WorkflowSummary,
 )
-from streams import Clock, EventBatch, RecordKind, key_hash, shard_of
+from streams import Clock, EventBatch, RecordKind, key_hash
 from workflows import (
     CompiledWorkflow,
     CompileLimits,
@@ -398,7 +398,7 @@ class WorkflowLibrary:
         log = self._stores.log
         hashed = key_hash(key)
         found: list[tuple[int, str]] = []
-        for entry in log.read_range(int(shard_of(hashed, log.shards()))):
+        for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home)):
             if entry.kind is RecordKind.EVENTS and entry.stream == stream:
                 batch = EventBatch.from_bytes(entry.body)
                 if (batch.key_hashes == hashed).any():

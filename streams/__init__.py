@@ -41,7 +41,7 @@ from streams.event_time import Late
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
-from streams.records import LogEntry, RecordKind, log_key, position_order
+from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 
@@ -49,6 +49,7 @@ __all__ = [
     "EARLIEST_US",
     "KINDS",
     "LATEST_US",
+    "LAYOUT_KEY",
     "MAX_SHARDS",
     "BatchFormatError",
     "Clock",

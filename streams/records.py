@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+LAYOUT_KEY = "forestall:layout"
+"""The Redis hash that says how many shards the log has, and where each begins."""
+
 
 class RecordKind(StrEnum):
     """Kind of one log entry; the value is what is stored."""

@@ -74,6 +74,15 @@ class ReorderBuffer:
         self._waiting = self._waiting.take(np.sort(order[border:]))
         return left
 
+    def keep(self, is_kept: NDArray[np.bool_]) -> None:
+        """Forget some of the events that wait, as told by place; the times stay."""
+        self._waiting = self._waiting.take(np.flatnonzero(is_kept))
+
+    @property
+    def key_hashes(self) -> NDArray[np.uint64]:
+        """Hashed keys of the events that wait, by place."""
+        return self._waiting.key_hashes
+
     def drain(self) -> EventBatch:
         """Everything that waits, in order: nothing comes any more."""
         return self.advance(max(self._watermark_us, int(self._waiting.time_us.max(initial=NEVER_US))))

@@ -6,23 +6,29 @@ from typing import cast
 
 import redis
 
+from pipeline.snapshots.index import place_of
+
 _KEY = "forestall:snapshot:{shard}:{position}"
 
 
 class RedisSnapshots:
     """One key per snapshot; a state of more than 512 MB does not fit, and more shards make states smaller."""
 
-    def __init__(self, server: redis.Redis) -> None:
+    def __init__(self, server: redis.Redis, generation: int = 0) -> None:
         self._server = server
+        self._generation = generation
 
     def write(self, shard: int, position: str, body: bytes) -> None:
         """Keep the bytes; writing the same again changes nothing."""
-        self._server.set(_KEY.format(shard=shard, position=position), body)
+        self._server.set(self._key(shard, position), body)
 
     def read(self, shard: int, position: str) -> bytes | None:
         """The bytes, if they are there."""
-        return cast("bytes | None", self._server.get(_KEY.format(shard=shard, position=position)))
+        return cast("bytes | None", self._server.get(self._key(shard, position)))
 
     def remove(self, shard: int, position: str) -> None:
         """Forget the bytes, if they are there."""
-        self._server.delete(_KEY.format(shard=shard, position=position))
+        self._server.delete(self._key(shard, position))
+
+    def _key(self, shard: int, position: str) -> str:
+        return _KEY.format(shard=place_of(self._generation, shard), position=position)

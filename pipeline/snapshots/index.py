@@ -12,22 +12,28 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard. A snapshot is entered after it was written, removed before it goes."""
+    """Positions of the snapshots of every shard. A snapshot is entered after it was written, removed before it goes.
 
-    def __init__(self, server: redis.Redis) -> None:
+    Args:
+        server: Where the log is.
+        generation: Of its layout; each has snapshots of its own.
+    """
+
+    def __init__(self, server: redis.Redis, generation: int = 0) -> None:
         self._server = server
+        self._generation = generation
 
     def enter(self, shard: int, position: str, size: int) -> None:
         """Say that a snapshot of so many bytes is there."""
-        self._server.hset(_KEY.format(shard=shard), position, str(size))
+        self._server.hset(self._key(shard), position, str(size))
 
     def remove(self, shard: int, position: str) -> None:
         """Say that it will go."""
-        self._server.hdel(_KEY.format(shard=shard), position)
+        self._server.hdel(self._key(shard), position)
 
     def positions(self, shard: int) -> list[str]:
         """What there is of a shard, oldest first."""
-        found = cast("list[bytes]", self._server.hkeys(_KEY.format(shard=shard)))
+        found = cast("list[bytes]", self._server.hkeys(self._key(shard)))
         return sorted((position.decode() for position in found), key=position_order)
 
     def latest(self, shard: int, until: str) -> str | None:
@@ -38,3 +44,11 @@ class SnapshotIndex:
             key=position_order,
             default=None,
         )
+
+    def _key(self, shard: int) -> str:
+        return _KEY.format(shard=place_of(self._generation, shard))
+
+
+def place_of(generation: int, shard: int) -> str:
+    """What stands for a shard in the keys of snapshots."""
+    return f"{generation}:{shard}" if generation else str(shard)

@@ -29,6 +29,15 @@ class SnapshotStore(Protocol):
         ...
 
 
-def open_snapshots(place: str, server: redis.Redis) -> SnapshotStore:
-    """The store that an option names: ``redis``, or a folder that every worker reaches under the same path."""
-    return RedisSnapshots(server) if place == IN_REDIS else FolderSnapshots(Path(place), is_durable=True)
+def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> SnapshotStore:
+    """The store that an option names: ``redis``, or a folder that every worker reaches under the same path.
+
+    Args:
+        place: The option.
+        server: Where the log is.
+        generation: Of its layout; each has snapshots of its own.
+    """
+    if place == IN_REDIS:
+        return RedisSnapshots(server, generation)
+    folder = Path(place) / f"generation-{generation}" if generation else Path(place)
+    return FolderSnapshots(folder, is_durable=True)

@@ -1,6 +1,6 @@
 """Inputs of the pipeline as Spark data sources."""
 
-from pipeline.sources.event_log import EventLogSource
+from pipeline.sources.event_log import EventLogSource, log_ends
 from pipeline.sources.options import EventLogOptions
 
-__all__ = ["EventLogOptions", "EventLogSource"]
+__all__ = ["EventLogOptions", "EventLogSource", "log_ends"]

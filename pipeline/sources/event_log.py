@@ -25,7 +25,7 @@ from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import START, Page, connect, counts, read_pages, text_of, unreachable
 from pipeline.sources.options import EventLogOptions
-from streams import log_key, position_order
+from streams import LAYOUT_KEY, log_key, position_order
 
 SCHEMA_DDL = "shard INT, after STRING, position STRING, kind STRING, stream STRING, route STRING, body BINARY"
 
@@ -42,18 +42,22 @@ _ARROW_SCHEMA = pa.schema(
 )
 
 # Finds the last position of each shard's next entries inside the server, so that their bodies do not travel twice.
-# KEYS: shards. ARGV: where each begins, then the most entries (0: no limits) and the most bytes per shard.
+# KEYS: the layout, then shards. ARGV: the most entries (0: no limits) and the most bytes per shard, then where each
+# begins. Returns nothing where the log has another number of shards.
 _ENDS_SCRIPT = """
-local entries, bytes = tonumber(ARGV[#KEYS + 1]), tonumber(ARGV[#KEYS + 2])
+local entries, bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
+local shards = redis.call('HGET', KEYS[1], 'shards')
+if shards and tonumber(shards) ~= #KEYS - 1 then return {} end
 local ends = {}
-for shard, key in ipairs(KEYS) do
-  ends[shard] = ARGV[shard]
+for shard = 1, #KEYS - 1 do
+  local key = KEYS[shard + 1]
+  ends[shard] = ARGV[shard + 2]
   if entries == 0 then
-    local last = redis.call('XREVRANGE', key, '+', '(' .. ARGV[shard], 'COUNT', 1)
+    local last = redis.call('XREVRANGE', key, '+', '(' .. ends[shard], 'COUNT', 1)
     if #last > 0 then ends[shard] = last[1][1] end
   else
     local size = 0
-    for i, entry in ipairs(redis.call('XRANGE', key, '(' .. ARGV[shard], '+', 'COUNT', entries)) do
+    for i, entry in ipairs(redis.call('XRANGE', key, '(' .. ends[shard], '+', 'COUNT', entries)) do
       for _, field in ipairs(entry[2]) do size = size + #field end
       if i > 1 and size > bytes then break end
       ends[shard] = entry[1]
@@ -98,7 +102,16 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_looked = False
 
     def initialOffset(self) -> dict[str, str]:
-        return dict.fromkeys(map(str, range(self._options.shards)), START)
+        """Where the shards begin: where their logs do, or where they were when the log was divided into these."""
+        shards = range(self._options.shards)
+        if not self._options.generation:
+            return dict.fromkeys(map(str, shards), START)
+        try:
+            found = self._connection().hmget(LAYOUT_KEY, [f"start:{shard}" for shard in shards])
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise unreachable(error) from error
+        starts = cast("list[bytes | None]", found)
+        return {str(shard): START if start is None else start.decode() for shard, start in enumerate(starts)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_entries * self._options.shards)
@@ -109,7 +122,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             LogUnreachable: The server stayed away for all retries.
             LogDamaged: The checkpoint is new and the log's beginning is gone.
-            SourceOptionError: The checkpoint has another number of shards.
+            SourceOptionError: The checkpoint has another number of shards, or the log has by now.
         """
         self._check_shards(start)
         if not self._has_looked:
@@ -172,10 +185,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
         """Remove the snapshots that a newer committed one replaces; the position of that one."""
-        index = SnapshotIndex(self._connection())
+        index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
-            store = open_snapshots(self._options.snapshots, self._connection())
+            store = open_snapshots(self._options.snapshots, self._connection(), self._options.generation)
             for position in index.positions(shard):
                 if position_order(position) < position_order(floor):
                     index.remove(shard, position)
@@ -202,8 +215,12 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_beginnings(self, start: Offset) -> None:
         """Refuse to read a shard from its beginning when that is gone: what was declared there would be missing."""
+        beginnings = self.initialOffset()
         for shard, key in enumerate(self._keys):
-            if start[str(shard)] != START:
+            if start[str(shard)] != beginnings[str(shard)]:
+                continue
+            if self._options.generation:
+                self._check_start(shard, start[str(shard)])
                 continue
             added, kept = counts(self._connection(), key)
             if added != kept:
@@ -218,15 +235,33 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     kept=kept,
                 )
 
+    def _check_start(self, shard: int, start: str) -> None:
+        """Refuse to begin behind a place of which the state is gone; the log behind it goes later than that."""
+        if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
+            raise LogDamaged(
+                f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
+                f"{self._options.shards} shards, but the state that it had there is gone, as a newer one took its "
+                "place; put the old checkpoint back, or begin with an empty Redis and data folder",
+                shard=shard,
+                start=start,
+            )
+
     def _ends(self, start: Offset, entries: int) -> Offset:
         """Last position of at most ``entries`` (0: all) entries after ``start``, per shard."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         try:
             limits = (str(entries), str(self._options.max_bytes))
-            found = self._connection().eval(_ENDS_SCRIPT, len(self._keys), *self._keys, *afters, *limits)
+            keys = LAYOUT_KEY, *self._keys
+            found = self._connection().eval(_ENDS_SCRIPT, len(keys), *keys, *limits, *afters)
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise unreachable(error) from error
         positions = cast("list[bytes]", found)
+        if not positions:
+            raise SourceOptionError(
+                f"this job was started for {self._options.shards} shards and the log was divided into others since; "
+                "start it again",
+                option="shards",
+            )
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
@@ -238,6 +273,20 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return bool(self._connection().xread(afters, count=1, block=self._options.wait_ms))
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise unreachable(error) from error
+
+
+def log_ends(options: EventLogOptions) -> Offset:
+    """The last position of each shard, or where it begins if there is nothing behind that.
+
+    Raises:
+        LogUnreachable: The server stayed away for all retries.
+        SourceOptionError: The log has another number of shards.
+    """
+    reader = EventLogReader(options)
+    try:
+        return reader._ends(reader.initialOffset(), 0)
+    finally:
+        reader.stop()
 
 
 def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:

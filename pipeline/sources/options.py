@@ -17,6 +17,7 @@ _FLOORS = {
     "wait_ms": 0,
     "retries": 0,
     "snapshot_bytes": 1,
+    "generation": 0,
 }
 
 
@@ -35,6 +36,8 @@ class EventLogOptions:
         wait_ms: How long a look for news waits for some before it answers that there are none.
         retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
         snapshot_bytes: A shard is saved when it has matched so many bytes since, and as many as its state has.
+        generation: Of the log's layout: 0 for the shards that it was opened with, else the number of those that it was
+            divided into; each has snapshots of its own.
     """
 
     redis_url: str
@@ -47,6 +50,7 @@ class EventLogOptions:
     wait_ms: int = 200
     retries: int = 20
     snapshot_bytes: int = 4_000_000
+    generation: int = 0
 
     def __post_init__(self) -> None:
         if not self.redis_url:

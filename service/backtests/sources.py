@@ -63,7 +63,7 @@ def export_log(log: EventLog, stream: str, folder: Path, now_us: int) -> tuple[P
         now_us: What comes later is left out.
     """
     files = []
-    for shard in range(log.shards()):
+    for shard in range(log.layout.read().shards):
         file = folder / f"shard-{shard:05d}.jsonl"
         with file.open("wb") as lines:
             for entry in log.read_range(shard, until=str(now_us // _MS_US)):

@@ -14,6 +14,7 @@ from streams import ForestallError
 
 COMMANDS = (
     "serve",
+    "reshard",
     "demo",
     "match",
     "backtest",

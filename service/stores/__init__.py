@@ -17,6 +17,7 @@ from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
+from service.stores.layout import Layout, LayoutStore
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentStore, Row
 from service.stores.registered import (
@@ -60,6 +61,8 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "Layout",
+    "LayoutStore",
     "LogLimits",
     "Outcome",
     "PatternDraft",

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.event_log import EventLog
-from streams import KINDS, ControlRecord, encode_control, log_key
+from service.stores.layout import FITTING
+from streams import KINDS, LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
 
 _TOKEN_MS = 60_000
 
-# KEYS: a key of this call, then the shards. ARGV: life of that key in ms, kind, stream and body of the record.
-# The key keeps the records from being appended twice where Redis' reply was lost and the script is sent again.
-_APPEND = """
-if not redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 0 end
-for i = 2, #KEYS do
+# KEYS: a key of this call, the layout, then the shards. ARGV: life of that key in ms, kind, stream and body of the
+# record, the number of shards. The key keeps the records from being appended twice where Redis' reply was lost and the
+# script is sent again.
+_APPEND = (
+    FITTING
+    + """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+local unfit = misfit(KEYS[2], ARGV[5])
+if unfit then return unfit end
+redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
+for i = 3, #KEYS do
   redis.call('XADD', KEYS[i], '*', 'kind', ARGV[2], 'stream', ARGV[3], 'body', ARGV[4])
 end
 return 1
 """
+)
 
 
 class Announcements:
@@ -34,8 +42,17 @@ class Announcements:
         self._log = log
         self._append = register(client, _APPEND)
 
-    def append(self, stream: str, record: ControlRecord, shards: Iterable[int] | None = None) -> None:
-        """Append a record to some shards, all or nothing; to every shard, unless some are named."""
-        keys = self._log.keys() if shards is None else [log_key(shard) for shard in shards]
+    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> None:
+        """Append a record, all or nothing: to every shard, or to that of a correlation key.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+        """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
-        self._append([token, *keys], [_TOKEN_MS, KINDS[type(record)].value, stream, encode_control(record)])
+        arguments: list[str | bytes | int] = [_TOKEN_MS, KINDS[type(record)].value, stream, encode_control(record)]
+
+        def append(shards: int) -> Any:
+            chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
+            return self._append([token, LAYOUT_KEY, *map(log_key, chosen)], [*arguments, shards])
+
+        self._log.layout.fitted(append)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -12,26 +11,28 @@ from service.stores.backlog import APPENDED_KEY, COUNTING, MATCHED_KEY, BacklogS
 from service.stores.connection import PREFIX, Client, register
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
 from service.stores.feeds import FeedStep
-from service.stores.records import FORMAT_VERSION, decode, encode
+from service.stores.layout import FITTING, LayoutStore
+from service.stores.records import decode, encode
 from service.stores.routes import ROUTES_KEY, as_text, from_text
 from service.stores.stream_times import STREAM_TIMES_KEY, TIMING
-from streams import EventBatch, LogEntry, RecordKind, log_key
-
-LAYOUT_KEY = PREFIX + "layout"
+from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
 _ATTEMPTS = 10
 
 # KEYS: the key of the answer (for a feed, of its mark), dead letters, their counters, counters of what was appended and
-# of what is matched, the routes in use, the times of streams, then the shard of each part.
+# of what is matched, the routes in use, the times of streams, the layout, then the shard of each part.
 # ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, where a feed's mark must be or '',
-# most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', two
-# arguments per dead letter (record, counter), then of each part the body, the number of its events and its route.
-# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used.
+# most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', the
+# number of shards that the parts are for, two arguments per dead letter (record, counter), then of each part the body,
+# the number of its events and its route.
+# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used;
+# or what ``misfit`` says.
 _APPEND_EVENTS = (
     COUNTING
     + TIMING
+    + FITTING
     + """
 local earlier = redis.call('GET', KEYS[1])
 if ARGV[6] ~= '' then
@@ -39,28 +40,30 @@ if ARGV[6] ~= '' then
 elseif earlier then
   return {earlier}
 end
+local unfit = misfit(KEYS[8], ARGV[11])
+if unfit then return unfit end
 local routes = redis.call('HGET', KEYS[6], ARGV[3]) or ''
 if routes ~= ARGV[9] then return {false, {}, {'routes', routes}} end
-local first = 11 + 2 * tonumber(ARGV[4])
+local first = 12 + 2 * tonumber(ARGV[4])
 local events, bytes = 0, 0
-for i = 8, #KEYS do
-  local at = first + 3 * (i - 8)
+for i = 9, #KEYS do
+  local at = first + 3 * (i - 9)
   events, bytes = events + tonumber(ARGV[at + 1]), bytes + #ARGV[at]
 end
 local full = events > 0 and limited(KEYS[4], KEYS[5], events, bytes, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if full then return {false, {}, full} end
-local at = 11
+local at = 12
 for _ = 1, tonumber(ARGV[4]) do
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'record', ARGV[at])
   redis.call('HINCRBY', KEYS[3], ARGV[at + 1], 1)
   at = at + 2
 end
 local positions = {}
-for i = 8, #KEYS do
+for i = 9, #KEYS do
   local upto = counted(KEYS[4], string.match(KEYS[i], '%d+$'), tonumber(ARGV[at + 1]), #ARGV[at])
   local entry = {'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at], 'upto', upto}
   if ARGV[at + 2] ~= '' then entry[9], entry[10] = 'route', ARGV[at + 2] end
-  positions[i - 7] = redis.call('XADD', KEYS[i], '*', unpack(entry))
+  positions[i - 8] = redis.call('XADD', KEYS[i], '*', unpack(entry))
   at = at + 3
 end
 if ARGV[10] ~= '' then timed(KEYS[7], ARGV[3], ARGV[10]) end
@@ -68,13 +71,6 @@ if ARGV[6] ~= '' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET',
 return {false, positions}
 """
 )
-
-_OPEN = """
-redis.call('HSETNX', KEYS[1], 'format', ARGV[1])
-redis.call('HSETNX', KEYS[1], 'shards', ARGV[2])
-redis.call('HSETNX', KEYS[1], 'identity', ARGV[3])
-return redis.call('HMGET', KEYS[1], 'format', 'shards', 'identity')
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +149,9 @@ class EventLog:
         client: Where they are.
         shards: Their number when the log is new; an existing log keeps its own.
         limits: How it is bounded.
+
+    Attributes:
+        layout: How many shards there are.
     """
 
     def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
@@ -160,35 +159,17 @@ class EventLog:
         self._limits = limits
         self._backlog = BacklogStore(client)
         self._append_events = register(client, _APPEND_EVENTS)
-        self._open = register(client, _OPEN)
-        self._wanted_shards = shards
-        self._layout: tuple[int, str] | None = None
+        self.layout = LayoutStore(client, shards)
         self._routes: dict[str, tuple[str, ...]] = {}  # as far as known here; the script knows better
 
     def shards(self) -> int:
-        """Number of shards of this log, for good.
+        """Number of shards of this log, as far as this process knows: ``layout`` knows better.
 
         Raises:
             RecordFormatError: The log was written in a format that this release does not know.
             StoreUnavailable: Redis does not answer.
         """
-        return self._opened()[0]
-
-    def identity(self) -> str:
-        """Tells this log from all others; given when it was first opened."""
-        return self._opened()[1]
-
-    def _opened(self) -> tuple[int, str]:
-        """Number of shards and identity, of a log that is there from now on."""
-        if self._layout is None:
-            new = uuid.uuid4().hex
-            found, shards, identity = self._open([LAYOUT_KEY], [FORMAT_VERSION, self._wanted_shards, new])
-            if int(found) != FORMAT_VERSION:
-                raise RecordFormatError(
-                    f"the event log has format {int(found)}; this release reads {FORMAT_VERSION}", found=int(found)
-                )
-            self._layout = int(shards), identity.decode()
-        return self._layout
+        return self.layout.known().shards
 
     def keys(self) -> list[str]:
         """The Redis key of every shard, in order."""
@@ -203,12 +184,18 @@ class EventLog:
         Raises:
             FeedMisplaced: The feed is not where the step begins.
             LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
+            LogResharding: The log is being divided anew. Nothing was taken.
             RegistryContended: The routes in use keep changing.
         """
         for _ in range(_ATTEMPTS):
             routes = self._routes.get(submission.stream, ())
-            parts = self._parts(submission, routes)
-            reply = self._append(submission, parts, routes)
+            parts: list[_Part] = []
+
+            def append(shards: int, parts: list[_Part] = parts, routes: tuple[str, ...] = routes) -> Any:
+                parts[:] = _parts(submission, routes, shards)
+                return self._append(submission, parts, routes, shards)
+
+            reply = self.layout.fitted(append)
             if reply[0] is not None:
                 return _taken_before(submission, reply[0])
             if len(reply) == 2:
@@ -219,21 +206,7 @@ class EventLog:
             self._routes[submission.stream] = from_text(reply[2][1])
         raise RegistryContended(f"the routes of the stream {submission.stream!r} keep being changed; try again")
 
-    def _parts(self, submission: Submission, routes: tuple[str, ...]) -> list[_Part]:
-        """What each shard gets: first by correlation key, then by the keys of the routes."""
-        if strangers := sorted(set(routes) - set(submission.keys)):
-            raise RecordFormatError(
-                f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
-                "declaration does not have"
-            )
-        batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
-        return [
-            _Part(shard=shard, route=route, body=part.to_bytes(), events=len(part))
-            for route, batch in batches.items()
-            for shard, part in batch.split_by_shard(self.shards()).items()
-        ]
-
-    def _append(self, submission: Submission, parts: Sequence[_Part], routes: tuple[str, ...]) -> Any:
+    def _append(self, submission: Submission, parts: Sequence[_Part], routes: tuple[str, ...], shards: int) -> Any:
         key, life_ms = self._answer_key(submission)
         step = submission.step
         if step is None:
@@ -250,6 +223,7 @@ class EventLog:
                 MATCHED_KEY,
                 ROUTES_KEY,
                 STREAM_TIMES_KEY,
+                LAYOUT_KEY,
                 *(log_key(part.shard) for part in parts),
             ],
             [
@@ -263,6 +237,7 @@ class EventLog:
                 self._limits.max_log_bytes,
                 as_text(routes),
                 int(submission.batch.time_us.max()) if len(submission.batch) else b"",
+                shards,
                 *dead_letters,
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
             ],
@@ -303,6 +278,21 @@ class EventLog:
             )
             for position, fields in found
         ]
+
+
+def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
+    """What each shard gets: first by correlation key, then by the keys of the routes."""
+    if strangers := sorted(set(routes) - set(submission.keys)):
+        raise RecordFormatError(
+            f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
+            "declaration does not have"
+        )
+    batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
+    return [
+        _Part(shard=shard, route=route, body=part.to_bytes(), events=len(part))
+        for route, batch in batches.items()
+        for shard, part in batch.split_by_shard(shards).items()
+    ]
 
 
 def _taken_before(submission: Submission, found: bytes) -> Receipt:

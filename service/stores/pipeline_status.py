@@ -164,9 +164,7 @@ class PipelineStatus:
             return []
         arguments: list[str | bytes | int] = [MARKS_KEPT]
         for row in rows:
-            told = orjson.loads(row.body)
-            report = encode(**{**told, "shard": row.shard, "position": row.position})
-            arguments += [row.shard, row.position, report]
+            arguments += [row.shard, row.position, report_of(row)]
         keys = [APPENDED_KEY, MATCHED_KEY, MARKS_KEY, SHARDS_KEY, *(log_key(row.shard) for row in rows)]
         return [bool(fresh) for fresh in self._note(keys, arguments)]
 
@@ -204,6 +202,11 @@ class PipelineStatus:
         found = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
         reports = [_report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in found.items()]
         return sorted(reports, key=lambda report: report.shard)
+
+
+def report_of(row: ReportRow) -> bytes:
+    """What a shard tells, as it is kept."""
+    return encode(**{**orjson.loads(row.body), "shard": row.shard, "position": row.position})
 
 
 def _field(*names: str) -> str:

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from service.errors import RegistryContended
 from service.stores.connection import Client, register
 from service.stores.event_log import EventLog
+from service.stores.layout import FITTING
 from service.stores.routes import REROUTING, ROUTES_KEY, users_key
-from streams import KINDS, ControlRecord, encode_control
+from streams import KINDS, LAYOUT_KEY, ControlRecord, encode_control, log_key
 
 _ATTEMPTS = 5
 
-# KEYS: current records, all versions, routes in use, who uses them, then every shard. ARGV: field, the record it
-# replaces or '', the new record, field among the versions, kind, stream and body of the control record, '1' where the
-# field is a pattern whose route may change, that route or ''.
+# KEYS: current records, all versions, routes in use, who uses them, the layout, then every shard. ARGV: field, the
+# record it replaces or '', the new record, field among the versions, kind, stream and body of the control record, '1'
+# where the field is a pattern whose route may change, that route or '', the number of shards.
 _COMMIT = (
     REROUTING
+    + FITTING
     + """
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+local unfit = misfit(KEYS[5], ARGV[10])
+if unfit then return unfit end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
 if ARGV[8] == '1' then rerouted(KEYS[3], KEYS[4], ARGV[6], ARGV[1], ARGV[9]) end
-for i = 5, #KEYS do
+for i = 6, #KEYS do
   redis.call('XADD', KEYS[i], '*', 'kind', ARGV[5], 'stream', ARGV[6], 'body', ARGV[7])
 end
 return 1
@@ -81,6 +85,7 @@ class RecordBook:
             The record as it is now, and whether it changed.
 
         Raises:
+            LogResharding: The log is being divided anew.
             RegistryContended: Others keep changing it.
         """
         for _ in range(_ATTEMPTS):
@@ -93,7 +98,12 @@ class RecordBook:
             arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
             arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
             arguments += ["" if wanted.route is None else "1", wanted.route or ""]
-            if self._commit([key, versions_key, ROUTES_KEY, users_key(wanted.stream), *self._log.keys()], arguments):
+            keys = [key, versions_key, ROUTES_KEY, users_key(wanted.stream), LAYOUT_KEY]
+
+            def commit(shards: int, keys: list[str] = keys, arguments: list[str | bytes | int] = arguments) -> Any:
+                return self._commit([*keys, *map(log_key, range(shards))], [*arguments, shards])
+
+            if self._log.layout.fitted(commit):
                 return wanted.record, True
             if self._client.hget(versions_key, version_field) == wanted.record:
                 return wanted.record, True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
-from streams import KINDS, Tick, encode_control
+from service.stores.layout import FITTING, LayoutStore
+from streams import KINDS, LAYOUT_KEY, Tick, encode_control, log_key
 
 STREAM_TIMES_KEY = PREFIX + "stream-times"
 
@@ -23,16 +24,21 @@ local function timed(key, stream, newest)
 end
 """
 
-# KEYS: times, then every shard. ARGV: stream, time, kind and body of the record.
-_TICK = """
+# KEYS: times, the layout, then every shard. ARGV: stream, time, kind and body of the record, the number of shards.
+_TICK = (
+    FITTING
+    + """
 local known = redis.call('HGET', KEYS[1], ARGV[1] .. ':ticked')
 if known and tonumber(known) >= tonumber(ARGV[2]) then return 0 end
+local unfit = misfit(KEYS[2], ARGV[5])
+if unfit then return unfit end
 redis.call('HSET', KEYS[1], ARGV[1] .. ':ticked', ARGV[2])
-for i = 2, #KEYS do
+for i = 3, #KEYS do
   redis.call('XADD', KEYS[i], '*', 'kind', ARGV[3], 'stream', ARGV[1], 'body', ARGV[4])
 end
 return 1
 """
+)
 
 _READ = "return {redis.call('TIME'), redis.call('HGETALL', KEYS[1])}"
 
@@ -75,11 +81,18 @@ class StreamTimesStore:
         }
         return int(seconds) * 1_000_000 + int(micros), found
 
-    def tick(self, stream: str, tick: Tick, shards: list[str]) -> bool:
-        """Append a tick to some shards, named by their keys; nothing happens unless it is newer than the last one.
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore) -> bool:
+        """Append a tick to every shard; nothing happens unless it is newer than the last one.
 
         Returns:
             Whether it was.
+
+        Raises:
+            LogResharding: The log is being divided anew.
         """
         arguments: list[str | bytes | int] = [stream, tick.time_us, KINDS[Tick].value, encode_control(tick)]
-        return bool(self._tick([STREAM_TIMES_KEY, *shards], arguments))
+
+        def append(shards: int) -> Any:
+            return self._tick([STREAM_TIMES_KEY, LAYOUT_KEY, *map(log_key, range(shards))], [*arguments, shards])
+
+        return bool(layout.fitted(append))

@@ -129,6 +129,7 @@ LOCAL = {  # of files, feeds, settings, workflows, the log, the matcher and the 
     "MatchLimitReached",
     "PatternNameTaken",
     "PortInUse",
+    "ReshardRefused",
     "RunLimitReached",
     "SettingsInvalid",
     "SourceOptionError",

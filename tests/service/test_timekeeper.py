@@ -95,9 +95,9 @@ def test_times_are_noted_with_the_events(stores):
 
 def test_an_older_tick_is_not_appended(stores):
     stores.registry.declare_stream(StreamDeclaration(name="orders", lateness=5))
-    keys = stores.log.keys()
+    layout = stores.log.layout
     outcomes = [
-        stores.stream_times.tick("orders", Tick(time_us=time_us, cause="clock"), keys) for time_us in (5, 9, 9, 7)
+        stores.stream_times.tick("orders", Tick(time_us=time_us, cause="clock"), layout) for time_us in (5, 9, 9, 7)
     ]
     assert outcomes == [True, True, False, False]
     assert [[tick.time_us for tick in shard] for shard in ticks(stores, "orders")] == [[5, 9]] * 3

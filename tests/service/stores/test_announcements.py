@@ -16,7 +16,7 @@ def told(stores):
 
 def test_all_shards_or_some_are_told(stores):
     stores.announcements.append("orders", TICK)
-    stores.announcements.append("payments", TICK, [1])
+    stores.announcements.append("payments", TICK, "k1")
     every = ("orders", TICK)
     assert told(stores) == [[every], [every, ("payments", TICK)], [every]]
 

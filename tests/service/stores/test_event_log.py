@@ -5,8 +5,8 @@ import pytest
 
 from service.errors import RecordFormatError, RegistryContended
 from service.stores import DeadLetter, EventLog, PatternDraft, Submission
-from service.stores.event_log import LAYOUT_KEY
 from streams import (
+    LAYOUT_KEY,
     ConstraintsOn,
     Event,
     EventBatch,
@@ -120,7 +120,7 @@ def test_a_log_is_told_from_others_for_good(client):
 
 
 def test_an_unknown_format_of_the_log_is_refused(client):
-    client.hset(LAYOUT_KEY, mapping={"format": 2, "shards": 3})
+    client.hset(LAYOUT_KEY, mapping={"format": 3, "shards": 3})
     with pytest.raises(RecordFormatError, match="format 2"):
         EventLog(client, 3).shards()
 

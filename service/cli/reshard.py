@@ -1,0 +1,31 @@
+"""``forestall reshard``: more shards for a service that is stopped."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from pipeline import check_java
+from service.cli.inputs import told
+from service.data_folder import take_folder
+from service.logs import configure_logs
+from service.resharding import reshard as divide_log
+from service.runtime import open_stores
+from service.settings import load_settings
+from streams import MAX_SHARDS
+
+
+def reshard(
+    shards: Annotated[
+        int, typer.Option(min=1, max=MAX_SHARDS, help="How many there are to be: a multiple of their number.")
+    ],
+) -> None:
+    """Divide the log of a stopped service into more shards."""
+    check_java()
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    with closing(take_folder(settings.data_dir)), open_stores(settings) as stores:
+        layout = divide_log(settings, stores, shards, lambda text: told.print(f"{text} ..."))
+    told.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")

@@ -1,0 +1,34 @@
+"""The data folder belongs to one service at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+from service.errors import DataFolderUnusable
+from service.settings import PREFIX
+
+
+def take_folder(folder: Path) -> IO[str]:
+    """Make a data folder one's own until the file that is returned is closed.
+
+    Raises:
+        DataFolderUnusable: It cannot be written, or another service uses it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "serve.lock").open("a+")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataFolderUnusable(
+            f"the data folder {folder} cannot be used ({reason}); name a writable one with {PREFIX}DATA_DIR"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise DataFolderUnusable(
+            f"the data folder {folder} is in use by another forestall serve; name another with {PREFIX}DATA_DIR"
+        ) from error
+    return lock

@@ -1,0 +1,201 @@
+"""How the log is laid out: the number of its shards, and how it is changed.
+
+Whoever appends has divided events among the shards that it knew. Every script that appends is told their number and
+does nothing where there are others by now, or where the log is being divided anew; the caller looks again. So no entry
+goes to a shard that is not its own, however old the layout is that a process remembers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.errors import LogResharding, RecordFormatError, RegistryContended
+from service.stores.connection import Client, register
+from service.stores.pipeline_status import SHARDS_KEY, ReportRow, report_of
+from service.stores.records import FORMAT_VERSION
+from streams import LAYOUT_KEY
+
+_RESHARDED = 2  # format of a log that was divided anew: older releases do not know where its states begin
+_FORMATS = (FORMAT_VERSION, _RESHARDED)
+_ATTEMPTS = 10
+_MOVED, _RESHARDING = b"moved", b"resharding"
+
+# Lua that every script which appends begins with. ``misfit`` says why nothing may be appended for so many shards.
+FITTING = """
+local function misfit(layout, shards)
+  local found = redis.call('HMGET', layout, 'resharding', 'shards')
+  if found[1] then return 'resharding' end
+  if found[2] and found[2] ~= shards then return 'moved' end
+end
+"""
+
+_OPEN = """
+redis.call('HSETNX', KEYS[1], 'format', ARGV[1])
+redis.call('HSETNX', KEYS[1], 'shards', ARGV[2])
+redis.call('HSETNX', KEYS[1], 'identity', ARGV[3])
+return redis.call('HMGET', KEYS[1], 'format', 'shards', 'identity', 'generation', 'former')
+"""
+
+_RELEASE = """
+if redis.call('HGET', KEYS[1], 'resharding') ~= ARGV[1] then return 0 end
+return redis.call('HDEL', KEYS[1], 'resharding')
+"""
+
+# KEYS: layout, reports of shards. ARGV: token, format, shards so far, shards from now on, then of each of these where
+# its log begins and its report.
+_SWITCH = """
+local found = redis.call('HMGET', KEYS[1], 'resharding', 'shards', 'former')
+if found[1] ~= ARGV[1] or found[2] ~= ARGV[3] then return 0 end
+local former = found[3] and found[3] .. ' ' .. ARGV[3] or ARGV[3]
+redis.call('HSET', KEYS[1], 'format', ARGV[2], 'shards', ARGV[4], 'generation', ARGV[4], 'former', former)
+for shard = 0, tonumber(ARGV[4]) - 1 do
+  redis.call('HSET', KEYS[1], 'start:' .. shard, ARGV[5 + 2 * shard])
+  redis.call('HSET', KEYS[2], shard, ARGV[6 + 2 * shard])
+end
+redis.call('HDEL', KEYS[1], 'resharding')
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the log is laid out.
+
+    Attributes:
+        shards: Their number.
+        identity: Tells this log from all others; given when it was first opened.
+        generation: 0 for the shards that the log was opened with; else the number of those that it was divided into.
+        former: The numbers of shards that it had before, oldest first.
+    """
+
+    shards: int
+    identity: str
+    generation: int = 0
+    former: tuple[int, ...] = ()
+
+    @property
+    def former_generations(self) -> tuple[int, ...]:
+        """The generations before this one."""
+        return (0, *self.former[1:]) if self.former else ()
+
+    def homes(self, hashed_key: int) -> list[int]:
+        """The shards that hold the events of a key: those that it had before first, each once."""
+        return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
+
+
+class LayoutStore:
+    """The layout of one log, remembered until a script says that there is another.
+
+    Args:
+        client: Where the log is.
+        shards: Their number when the log is new.
+    """
+
+    def __init__(self, client: Client, shards: int) -> None:
+        self._client = client
+        self._wanted_shards = shards
+        self._open = register(client, _OPEN)
+        self._release = register(client, _RELEASE)
+        self._switch = register(client, _SWITCH)
+        self._known: Layout | None = None
+
+    def known(self) -> Layout:
+        """The layout as this process knows it; of a log that is there from now on.
+
+        Raises:
+            RecordFormatError: The log was written in a format that this release does not know.
+            StoreUnavailable: Redis does not answer.
+        """
+        if self._known is None:
+            self._known = self.read()
+        return self._known
+
+    def read(self) -> Layout:
+        """The layout as it is now.
+
+        Raises:
+            RecordFormatError: The log was written in a format that this release does not know.
+        """
+        found = self._open([LAYOUT_KEY], [FORMAT_VERSION, self._wanted_shards, uuid.uuid4().hex])
+        form, shards, identity, generation, former = found
+        if int(form) not in _FORMATS:
+            raise RecordFormatError(
+                f"the event log has format {int(form)}; this release reads {' and '.join(map(str, _FORMATS))}",
+                found=int(form),
+            )
+        self._known = Layout(
+            shards=int(shards),
+            identity=identity.decode(),
+            generation=int(generation or 0),
+            former=tuple(map(int, (former or b"").split())),
+        )
+        return self._known
+
+    def fitted(self, append: Callable[[int], Any]) -> Any:
+        """What a script that appends returns for the number of shards of now.
+
+        Args:
+            append: Calls it for so many shards; it returns what ``misfit`` says, or its own.
+
+        Raises:
+            LogResharding: The log is being divided anew; nothing was appended.
+        """
+        for _ in range(_ATTEMPTS):
+            reply = append(self.known().shards)
+            if reply == _RESHARDING:
+                raise _resharding()
+            if reply != _MOVED:
+                return reply
+            self.read()
+        raise RegistryContended("the number of shards keeps being changed; try again")
+
+    def require_settled(self) -> None:
+        """Check that the log is not being divided anew.
+
+        Raises:
+            LogResharding: It is.
+        """
+        if self._client.hexists(LAYOUT_KEY, "resharding"):
+            raise _resharding()
+
+    def hold(self) -> str:
+        """Let nothing be appended until ``release`` or ``switch``; who held it before holds it no more.
+
+        Returns:
+            A token for these.
+        """
+        token = uuid.uuid4().hex
+        self._client.hset(LAYOUT_KEY, "resharding", token)
+        return token
+
+    def release(self, token: str) -> None:
+        """Let entries be appended again, with the layout as it is; nothing happens where another holds the log."""
+        self._release([LAYOUT_KEY], [token])
+
+    def switch(self, token: str, rows: Sequence[ReportRow]) -> Layout:
+        """Divide the log into other shards from here on, and release it.
+
+        Args:
+            token: That of ``hold``.
+            rows: Of every shard from now on a row of the kind ``stats``: it goes on behind that position.
+
+        Raises:
+            LogResharding: Another has the log on hold.
+        """
+        before, shards = self.known().shards, len(rows)
+        arguments: list[str | bytes | int] = [token, _RESHARDED, before, shards]
+        for row in sorted(rows, key=lambda row: row.shard):
+            arguments += [row.position, report_of(row)]
+        if not self._switch([LAYOUT_KEY, SHARDS_KEY], arguments) and self.read().generation != shards:
+            raise _resharding()  # a reply that was lost is no failure: the layout says so
+        return self.read()
+
+
+def _resharding() -> LogResharding:
+    return LogResharding(
+        "the log is being divided into more shards and takes nothing until that is done; send the same again in a "
+        "while. If forestall reshard was killed, run it again: it begins anew and lets the log go on"
+    )
