@@ -18,7 +18,7 @@ from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
-from service.stores.recent import RecentStore, Row
+from service.stores.recent import RecentPage, RecentStore, Row
 from service.stores.registered import (
     ConstraintsDraft,
     Following,
@@ -65,6 +65,7 @@ __all__ = [
     "PatternDraft",
     "PipelineStatus",
     "Receipt",
+    "RecentPage",
     "RecentStore",
     "RegisteredConstraints",
     "RegisteredPattern",
