@@ -41,3 +41,4 @@ def known_pattern(
 
 StreamFilter = Annotated[str | None, Depends(known_stream)]
 PatternFilter = Annotated[str | None, Depends(known_pattern)]
+OlderThan = Annotated[str | None, Query(description="'next' of an earlier page: what is older than that page.")]

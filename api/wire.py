@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from streams import EventRejected, parse_time
 
@@ -19,6 +19,11 @@ def _checked(text: str) -> str:
 
 Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
 """A time as RFC 3339 text."""
+
+Older: TypeAlias = Annotated[
+    str | None, Field(description="Send as 'after' for the page of older ones; null when these are all that are kept.")
+]
+"""The cursor of a list whose newest come first."""
 
 
 class WireModel(BaseModel):

@@ -10,7 +10,6 @@ handed over states are written to a folder.
 
 from __future__ import annotations
 
-import json
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
@@ -28,7 +27,6 @@ from pipeline import (
     EventLogOptions,
     JobOptions,
     OutputRow,
-    RunningQuery,
     SessionOptions,
     build_session,
     start_empty,
@@ -115,13 +113,8 @@ def _run(
     begun = time.perf_counter()
     query = STARTS[kind](session, options, collector)
     query.wait()
-    return time.perf_counter() - begun, _progress(query)
-
-
-def _progress(query: RunningQuery) -> list[Mapping[str, Any]]:
-    found: Any = query._query
-    listed = [one if isinstance(one, Mapping) else json.loads(one.json) for one in found.recentProgress]
-    return [one for one in listed if one["numInputRows"]]
+    took = time.perf_counter() - begun
+    return took, [one for one in query.recent_progress() if one["numInputRows"]]
 
 
 def _tell(collector: Collector, batches: list[Mapping[str, Any]]) -> None:

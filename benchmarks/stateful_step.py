@@ -16,7 +16,6 @@ micro-batch's rows. This is the evidence of ADR 15.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -35,7 +34,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from benchmarks.filled_log import FilledLog, append, filled_log, order_batches, renamed
 from benchmarks.pipeline_chaos import children_of
-from pipeline import EventLogOptions, JobOptions, OutputRow, RunningQuery, SessionOptions, build_session, warm_up
+from pipeline import EventLogOptions, JobOptions, LogQuery, OutputRow, SessionOptions, build_session, warm_up
 from pipeline.entries import StoredEntry
 from pipeline.held_shards import HeldOptions
 from pipeline.pulse import Pulse
@@ -166,7 +165,7 @@ def _recover(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
 
 def _run(
     session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace, first: list[float] | None = None
-) -> tuple[RunningQuery, float, int]:
+) -> tuple[LogQuery, float, int]:
     """A bounded run; ``first`` gains the moments at which rows came."""
     options = JobOptions(
         log=EventLogOptions(
@@ -186,9 +185,10 @@ def _run(
     sink = partial(_count, alerts, [] if first is None else first)
     session.dataSource.register(EventLogSource)
     entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
-    query = RunningQuery(session, Pulse(lambda: None))
+    query = LogQuery(session, sink, Pulse(lambda: None))
     begun = time.perf_counter()
-    query.start(PLANS[plan](entries, HeldOptions(log=options.log, handover=options.handover)), options, sink)
+    frame = PLANS[plan](entries, HeldOptions(log=options.log, handover=options.handover))
+    query.start(frame, options.checkpoint, interval_s=0.0, is_bounded=True)
     query.wait()
     return query, time.perf_counter() - begun, sum(alerts)
 
@@ -198,10 +198,8 @@ def _count(alerts: list[int], moments: list[float], rows: Sequence[OutputRow], _
     alerts.append(sum(row.kind == "alert" for row in rows))
 
 
-def _batch_ms(query: RunningQuery) -> list[float]:
-    found: Any = query._query
-    listed = [one if isinstance(one, Mapping) else json.loads(one.json) for one in found.recentProgress]
-    return [one["durationMs"]["triggerExecution"] for one in listed if one["numInputRows"]]
+def _batch_ms(query: LogQuery) -> list[float]:
+    return [one["durationMs"]["triggerExecution"] for one in query.recent_progress() if one["numInputRows"]]
 
 
 def _arguments() -> Namespace:

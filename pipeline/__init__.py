@@ -28,11 +28,12 @@ from pipeline.errors import (
 from pipeline.held_shards import HeldOptions
 from pipeline.history import History, history_files
 from pipeline.inline import run_inline
-from pipeline.job import JobOptions, RunningQuery, Sink, run_pipeline, start_empty, start_query
+from pipeline.job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
 from pipeline.progress import BatchProgress, BatchReport
 from pipeline.pulse import Heartbeat
 from pipeline.resharding import divide_states, forget_states
 from pipeline.rows import OutputRow, RowKind, alert_id
+from pipeline.running_query import RunningQuery
 from pipeline.session import SessionOptions, build_session, check_java
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
@@ -62,6 +63,7 @@ __all__ = [
     "KafkaUnreachable",
     "Likeness",
     "LogDamaged",
+    "LogQuery",
     "LogUnreachable",
     "OutputRow",
     "PipelineError",

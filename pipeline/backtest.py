@@ -31,6 +31,7 @@ from pyspark.storagelevel import StorageLevel
 
 from pipeline.errors import BacktestFailed
 from pipeline.history import History, Step, batches_of, history_frame
+from pipeline.spark_account import summary_of
 from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRow, VariantCounts
 from pipeline.warmup import exercise
 from streams import EventFileError
@@ -173,7 +174,7 @@ class _Job:
             try:
                 return self._wait(answer, group)
             except (PySparkException, Py4JError) as error:
-                raise BacktestFailed(f"the backtest failed: {_summary(error)}") from error
+                raise BacktestFailed(f"the backtest failed: {summary_of(error)}") from error
             finally:
                 while not answer.done():  # also a job that begins only now
                     self._context.cancelJobGroup(group)
@@ -330,10 +331,3 @@ def _batch(shard: int, rows: Sequence[TrialRow]) -> pa.RecordBatch:
 def _warmed() -> int:
     """Kernels are loaded once per process, so that the time of nobody's first batch has that in it."""
     return exercise()
-
-
-def _summary(error: Exception) -> str:
-    """What happened, without the stacks: the last line of Spark's account that is not indented."""
-    told = str(error).split("JVM stacktrace:")[0]
-    lines = [line for line in told.splitlines() if line.strip() and not line[0].isspace()]
-    return lines[-1] if lines else type(error).__name__

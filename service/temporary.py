@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,10 +37,17 @@ class TemporaryService:
 
 
 @contextmanager
-def running(folder: Path, say: Callable[[str], None] = lambda _: None) -> Iterator[TemporaryService]:
+def running(
+    folder: Path, say: Callable[[str], None] = lambda _: None, more: Mapping[str, str] | None = None
+) -> Iterator[TemporaryService]:
     """The whole service in ``folder`` on a free port, ready; stopped at the end.
 
     Webhooks may go to loopback, and nothing waits longer than it has to.
+
+    Args:
+        folder: For all its files.
+        say: Told what happens.
+        more: Further settings, as environment variables without their prefix.
 
     Raises:
         ServiceNotReady: It does not get ready in time; the message shows the last lines of the logs.
@@ -54,6 +61,7 @@ def running(folder: Path, say: Callable[[str], None] = lambda _: None) -> Iterat
         "WEBHOOKS__POLL_INTERVAL_S": "0.1",
         "WEBHOOKS__FIRST_DELAY_S": "1",
         "TRIGGER_INTERVAL_S": "0.2",
+        **(more or {}),
     }
     settings = Settings(data_dir=folder, redis_url=None)
     supervisor = Supervisor(

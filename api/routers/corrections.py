@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import StreamFilter
+from api.filters import OlderThan, StreamFilter
 from api.schemas.corrections import CorrectionList
 from api.services import Served
 
@@ -17,8 +17,9 @@ router = APIRouter(prefix="/corrections", tags=["corrections"])
 def list_corrections(
     services: Served,
     stream: StreamFilter,
+    after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> CorrectionList:
     """Alerts that were told early and do not hold, newest first, and counters by pattern."""
     store = services.stores.corrections
-    return CorrectionList.from_domain(store.recent(limit, stream=stream), store.counts())
+    return CorrectionList.from_domain(store.page(limit, stream=stream, after=after), store.counts())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import StreamFilter
+from api.filters import OlderThan, StreamFilter
 from api.schemas.dead_letters import DeadLetterList
 from api.services import Served
 
@@ -17,8 +17,9 @@ router = APIRouter(prefix="/dead-letters", tags=["dead-letters"])
 def list_dead_letters(
     services: Served,
     stream: StreamFilter,
+    after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeadLetterList:
     """Events and log entries that could not be taken, newest first, and counters by reason."""
     store = services.stores.dead_letters
-    return DeadLetterList.from_domain(store.recent(limit, stream=stream), store.counts())
+    return DeadLetterList.from_domain(store.page(limit, stream=stream, after=after), store.counts())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import StreamFilter
+from api.filters import OlderThan, StreamFilter
 from api.schemas.deviations import DeviationList
 from api.services import Served
 
@@ -17,8 +17,9 @@ router = APIRouter(prefix="/deviations", tags=["deviations"])
 def list_deviations(
     services: Served,
     stream: StreamFilter,
+    after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeviationList:
     """Events that break their stream's constraints, newest first, and counters by event type and kind."""
     store = services.stores.deviations
-    return DeviationList.from_domain(store.recent(limit, stream=stream), store.counts())
+    return DeviationList.from_domain(store.page(limit, stream=stream, after=after), store.counts())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import StreamFilter
+from api.filters import OlderThan, StreamFilter
 from api.schemas.endings import EndingList, EndingSummaries
 from api.services import Served
 
@@ -17,6 +17,7 @@ router = APIRouter(prefix="/endings", tags=["endings"])
 def list_endings(
     services: Served,
     stream: StreamFilter,
+    after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> EndingList:
     """The first event after which a pattern can no longer match in a transaction, newest first, and counters by reason.
@@ -24,7 +25,7 @@ def list_endings(
     A transaction's own end event is among them, with the form ``end``.
     """
     store = services.stores.endings
-    return EndingList.from_domain(store.recent(limit, stream=stream), store.counts())
+    return EndingList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
 
 
 @router.get("/summary", summary="Count early endings by pattern and reason")

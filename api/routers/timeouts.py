@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import StreamFilter
+from api.filters import OlderThan, StreamFilter
 from api.schemas.timeouts import TimeoutList
 from api.services import Served
 
@@ -17,8 +17,9 @@ router = APIRouter(prefix="/timeouts", tags=["timeouts"])
 def list_timeouts(
     services: Served,
     stream: StreamFilter,
+    after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> TimeoutList:
     """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS, newest first, and counters."""
     store = services.stores.timeouts
-    return TimeoutList.from_domain(store.recent(limit, stream=stream), store.counts())
+    return TimeoutList.from_domain(store.page(limit, stream=stream, after=after), store.counts())

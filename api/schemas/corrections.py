@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import WireModel
+from api.wire import Older, WireModel
+from service.stores import RecentPage
 
 EXAMPLE: dict[str, Any] = {
     "type": "correction",
@@ -62,11 +63,13 @@ class CorrectionList(WireModel):
 
     items: list[CorrectionModel]
     counts: list[CorrectionCount]
+    next: Older
 
     @classmethod
-    def from_domain(cls, corrections: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of corrections and counters."""
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
         return cls(
-            items=[CorrectionModel.from_domain(correction) for correction in corrections],
+            items=[CorrectionModel.from_domain(correction) for correction in page.records],
             counts=[CorrectionCount.model_validate(count) for count in counts],
+            next=page.next,
         )

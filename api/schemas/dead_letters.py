@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Older, WireModel
+from service.stores import RecentPage
 from streams import format_time
 
 
@@ -50,11 +51,13 @@ class DeadLetterList(WireModel):
 
     items: list[DeadLetterModel]
     counts: list[DeadLetterCount]
+    next: Older
 
     @classmethod
-    def from_domain(cls, letters: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of dead letters and counters."""
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
         return cls(
-            items=[DeadLetterModel.from_domain(letter) for letter in letters],
+            items=[DeadLetterModel.from_domain(letter) for letter in page.records],
             counts=[DeadLetterCount.model_validate(count) for count in counts],
+            next=page.next,
         )

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Older, WireModel
+from service.stores import RecentPage
 
 
 class DeviationModel(WireModel):
@@ -58,11 +59,13 @@ class DeviationList(WireModel):
 
     items: list[DeviationModel]
     counts: list[DeviationCount]
+    next: Older
 
     @classmethod
-    def from_domain(cls, deviations: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of deviations and counters."""
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
         return cls(
-            items=[DeviationModel.from_domain(deviation) for deviation in deviations],
+            items=[DeviationModel.from_domain(deviation) for deviation in page.records],
             counts=[DeviationCount.model_validate(count) for count in counts],
+            next=page.next,
         )

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Older, WireModel
+from service.stores import RecentPage
 
 
 class EndingModel(WireModel):
@@ -103,11 +104,13 @@ class EndingList(WireModel):
 
     items: list[EndingModel]
     counts: list[EndingCount]
+    next: Older
 
     @classmethod
-    def from_domain(cls, endings: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of endings and counters."""
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
         return cls(
-            items=[EndingModel.from_domain(ending) for ending in endings],
+            items=[EndingModel.from_domain(ending) for ending in page.records],
             counts=[EndingCount.model_validate(count) for count in counts],
+            next=page.next,
         )

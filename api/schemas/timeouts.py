@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Older, WireModel
+from service.stores import RecentPage
 
 
 class TimeoutModel(WireModel):
@@ -46,11 +47,13 @@ class TimeoutList(WireModel):
 
     items: list[TimeoutModel]
     counts: list[TimeoutCount]
+    next: Older
 
     @classmethod
-    def from_domain(cls, timeouts: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of timeouts and counters."""
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
         return cls(
-            items=[TimeoutModel.from_domain(timeout) for timeout in timeouts],
+            items=[TimeoutModel.from_domain(timeout) for timeout in page.records],
             counts=[TimeoutCount.model_validate(count) for count in counts],
+            next=page.next,
         )

@@ -21,7 +21,7 @@ from service.backtests.job import SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern
 from service.backtests.reports import differences_of, rows_of, summary_document
-from service.cli.inputs import Times, progress_bar, read_constraint_file, read_pattern_files, reason_of, require_key
+from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_key
 from service.cli.match import (
     Beginning,
     Exact,
@@ -43,13 +43,13 @@ from service.cli.match import (
     event_time,
     followed,
     model_choice,
+    reading_of,
     shown_bindings,
 )
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
 from service.reports import has_trace_end
 from streams import StreamDeclaration
-from streams.readers import ReaderOptions
 
 _STREAM = "backtest"
 _TERMINATED = 143
@@ -98,8 +98,7 @@ def backtest(
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own = read_constraint_file(constraints).constraint_set if constraints else None
-    constraint_set, use = followed(own, choice, is_json=is_json)
+    constraint_set, use = followed(constraints, choice, is_json=is_json)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
     question = Question(
@@ -113,7 +112,7 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    reading = ReaderOptions(key=key, times=times.order, keeps_order=lateness is not None, lifecycle=lifecycle)
+    reading = reading_of(key, times, said, lifecycle=lifecycle)
     history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 

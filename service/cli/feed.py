@@ -238,7 +238,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
             query = start_feed(session, options, sink)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        query.wait(_Teller(options.state.name, sink.progress).look)
+        query.wait(look=_Teller(options.state.name, sink.progress).look)
 
 
 class _Teller:

@@ -124,8 +124,7 @@ def match(
     patterns = read_pattern_files(pattern)
     require_key(patterns, key)
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own = read_constraint_file(constraints).constraint_set if constraints else None
-    constraint_set, use = followed(own, choice, is_json=output is Output.JSON)
+    constraint_set, use = followed(constraints, choice, is_json=output is Output.JSON)
     ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
     check_patterns(patterns, has_trace_end=ends)
     if constraint_set is not None:
@@ -140,7 +139,7 @@ def match(
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    reading = ReaderOptions(key=key, times=times.order, keeps_order=lateness is not None, lifecycle=lifecycle)
+    reading = reading_of(key, times, timing, lifecycle=lifecycle)
     report = _matched(patterns, read_event_file(events, reading), constraint_set, options, use)
     if output is Output.JSON:
         typer.echo(orjson.dumps(report.to_document()).decode())
@@ -173,10 +172,17 @@ def event_time(lateness: float | None, late: LatePolicy, idle_timeout: float | N
     return StreamDeclaration(name="file", lateness=lateness, late=policy, idle_timeout=idle_timeout)
 
 
+def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
+    """How events are read; in the order of their file where some may be late."""
+    keeps_order = timing.lateness is not None
+    return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
+
+
 def followed(
-    own: ConstraintSet | None, choice: ModelChoice | None, *, is_json: bool
+    constraints: Path | None, choice: ModelChoice | None, *, is_json: bool
 ) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """What was written by hand joined with what a model says, if one is given; a refused one ends the command."""
+    """What a file says joined with what a model says, of those that are given; a refused model ends the command."""
+    own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
     with refusal_as_json(is_on_output=is_json):

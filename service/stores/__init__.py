@@ -19,7 +19,7 @@ from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.layout import Layout, LayoutStore
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
-from service.stores.recent import RecentStore, Row
+from service.stores.recent import RecentPage, RecentStore, Row
 from service.stores.registered import (
     ConstraintsDraft,
     Following,
@@ -68,6 +68,7 @@ __all__ = [
     "PatternDraft",
     "PipelineStatus",
     "Receipt",
+    "RecentPage",
     "RecentStore",
     "RegisteredConstraints",
     "RegisteredPattern",

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import orjson
 
-from service.errors import InvalidCursor, RecordFormatError, UnknownAlert
+from service.errors import RecordFormatError, UnknownAlert
 from service.stores.connection import PREFIX, Client, register
+from service.stores.cursors import NUMBER, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.recent import Row
 from service.stores.records import FORMAT_VERSION
@@ -117,8 +118,7 @@ class AlertStore:
         Raises:
             InvalidCursor: ``after`` is not a cursor.
         """
-        if not (after.isascii() and after.isdigit()) or int(after) >= 2**63:
-            raise InvalidCursor(f"after={after!r} is not a cursor; leave it out, or send the 'after' of the last page")
+        require_cursor(after, NUMBER)
         found = cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
             self._client.xrange(_index(stream, pattern), min=f"({after}-0", max="+", count=limit),

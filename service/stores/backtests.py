@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 import orjson
 
-from service.errors import InvalidCursor, RegistryContended, TooManyBacktests, UnknownBacktest
+from service.errors import RegistryContended, TooManyBacktests, UnknownBacktest
 from service.stores.connection import PREFIX, Client, register
+from service.stores.cursors import NUMBER, require_cursor
 from service.stores.records import decode, encode
 
 BACKTESTS_KEY = PREFIX + "backtests"
@@ -191,8 +192,7 @@ class BacktestStore:
         Raises:
             InvalidCursor: ``after`` is not a cursor.
         """
-        if not (after.isascii() and after.isdigit()) or int(after) >= 2**31:
-            raise InvalidCursor(f"after={after!r} is not a cursor; leave it out, or send the 'after' of the last page")
+        require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"
         found = cast("list[bytes]", self._client.lrange(key, first, first + limit))

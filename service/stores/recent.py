@@ -7,11 +7,13 @@ micro-batch are remembered until the next one begins; a repeated id is neither l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import orjson
 
 from service.stores.connection import Client, register
+from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.records import decode, encode
 from service.stores.webhooks import DeliveredKind, RegisteredWebhook
@@ -56,6 +58,19 @@ class Row(Protocol):
 
     @property
     def body(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentPage:
+    """Some records, newest first.
+
+    Attributes:
+        records: As plain JSON.
+        next: Cursor behind the last of them, for older ones; None when these are all.
+    """
+
+    records: list[dict[str, Any]]
+    next: str | None
 
 
 class RecentStore:
@@ -151,15 +166,35 @@ class RecentStore:
         found = deliveries_of(item, webhooks, now_us)
         return orjson.dumps(found) if found else b""
 
+    def page(self, limit: int, *, stream: str | None = None, after: str | None = None) -> RecentPage:
+        """The latest records, newest first, or those behind a cursor, which are older.
+
+        Records that come in between, or go as the list is full, move no cursor.
+
+        Args:
+            limit: At most so many.
+            stream: Only those of this stream.
+            after: ``next`` of an earlier page.
+
+        Raises:
+            InvalidCursor: ``after`` is not a cursor.
+        """
+        if after is not None:
+            require_cursor(after, PLACE)
+        found: list[dict[str, Any]] = []
+        last: str | None = None
+        for place, record in self._newest_first(limit + 1 if stream is None else _PAGE_ROWS, after):
+            if stream is not None and record["stream"] != stream:
+                continue
+            if len(found) == limit:
+                return RecentPage(records=found, next=last)
+            found.append(record)
+            last = place
+        return RecentPage(records=found, next=None)
+
     def recent(self, limit: int, *, stream: str | None = None) -> list[dict[str, Any]]:
         """The latest records, newest first."""
-        found: list[dict[str, Any]] = []
-        for record in self._newest_first(limit if stream is None else _PAGE_ROWS):
-            if stream is None or record["stream"] == stream:
-                found.append(record)
-            if len(found) == limit:
-                break
-        return found
+        return self.page(limit, stream=stream).records
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
         """One object per counter, in their order: the fields of ``counted``, and ``count`` since the store began.
@@ -176,14 +211,15 @@ class RecentStore:
         """A counter's values; an earlier release may have counted by fewer fields."""
         return [*values, *[""] * (len(self.counted) - len(values))]
 
-    def _newest_first(self, page_rows: int) -> Iterator[dict[str, Any]]:
-        until = "+"
+    def _newest_first(self, page_rows: int, after: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Places and records, from the newest on, or from behind a place."""
+        until = "+" if after is None else f"({after}"
         while page := cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
             self._client.xrevrange(self.key, max=until, count=page_rows),
         ):
-            for _, fields in page:
-                yield decode(fields[b"record"], self.key)
+            for place, fields in page:
+                yield place.decode(), decode(fields[b"record"], self.key)
             until = "(" + page[-1][0].decode()
 
 

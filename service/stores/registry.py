@@ -157,14 +157,7 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
-
-        def change(current: bytes | None) -> Change | None:
-            known = _active(current, name)
-            paused = replace(known, is_paused=True)
-            return None if known.is_paused else _pattern_change(paused, PatternPause(name))
-
-        record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
-        return read_pattern(record, name), is_new
+        return self._set_paused(name, is_paused=True)
 
     def resume_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
         """Let a paused pattern see what comes from here on, as the same version.
@@ -175,11 +168,15 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
+        return self._set_paused(name, is_paused=False)
 
+    def _set_paused(self, name: str, *, is_paused: bool) -> tuple[RegisteredPattern, bool]:
         def change(current: bytes | None) -> Change | None:
             known = _active(current, name)
-            resumed = replace(known, is_paused=False)
-            return _pattern_change(resumed, _pattern_on(resumed, "fresh")) if known.is_paused else None
+            if known.is_paused == is_paused:
+                return None
+            pattern = replace(known, is_paused=is_paused)
+            return _pattern_change(pattern, PatternPause(name) if is_paused else _pattern_on(pattern, "fresh"))
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return read_pattern(record, name), is_new

@@ -13,6 +13,7 @@ from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, Syste
 
 pytestmark = pytest.mark.redis
 
+RECENT = ["corrections", "timeouts", "endings", "deviations", "dead-letters"]
 STEPS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders", end_events=("Z",))),
     PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b)"),
@@ -86,9 +87,7 @@ def test_endings_are_summed_up_by_pattern(found, check_problem):
     check_problem(found.get("/v1/endings/summary?stream=nowhere"), 404, "unknown-stream")
 
 
-@pytest.mark.parametrize(
-    "resource", ["alerts", "corrections", "timeouts", "endings", "deviations", "dead-letters", "patterns"]
-)
+@pytest.mark.parametrize("resource", ["alerts", "patterns", *RECENT])
 def test_a_filter_by_an_unknown_stream_is_a_404(orders, check_problem, resource):
     check_problem(orders.get(f"/v1/{resource}?stream=nowhere"), 404, "unknown-stream")
     assert orders.get(f"/v1/{resource}?stream=orders").json()["items"] == []
@@ -113,6 +112,22 @@ def test_an_alert_is_shown(found, stores, check_problem):
 )
 def test_wrong_pages_are_refused(orders, check_problem, query, status, code):
     check_problem(orders.get(f"/v1/alerts?{query}"), status, code)
+
+
+@pytest.mark.parametrize("resource", RECENT)
+def test_recent_lists_have_pages(found, check_problem, resource):
+    whole = found.get(f"/v1/{resource}").json()
+    assert whole["items"]
+    assert whole["next"] is None
+    listed: list[object] = []
+    after: dict[str, str | None] = {}
+    for _ in whole["items"]:
+        page = found.get(f"/v1/{resource}", params={"limit": 1, "stream": "orders", **after}).json()
+        listed += page["items"]
+        after = {"after": page["next"]}
+    assert listed == whole["items"]
+    assert after == {"after": None}
+    check_problem(found.get(f"/v1/{resource}?after=x"), 400, "invalid-cursor")
 
 
 def test_timeouts_are_told_and_counted(found):

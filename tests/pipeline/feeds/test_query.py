@@ -4,7 +4,6 @@ import pytest
 
 from pipeline.errors import QueryFailed, SourceOptionError
 from pipeline.feeds import FeedOptions, FolderOptions, KafkaOptions, start_feed
-from pipeline.feeds.query import summary_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -87,7 +86,7 @@ def test_files_that_appear_are_fed_until_the_feed_is_stopped(spark, folder, tmp_
         if len(sink.bodies) == 30 or time.monotonic() > deadline:
             query.request_stop()
 
-    query.wait(look)
+    query.wait(look=look)
     assert sink.bodies == wanted
 
 
@@ -108,10 +107,3 @@ def test_records_of_a_topic_reach_the_sink_once_over_two_runs(spark, brokers, tm
     brokers.produce("t", lines(70, 5), partition=1)
     start_feed(spark, options(source, tmp_path), sink).wait()
     assert sink.bodies[70:] == lines(70, 5)
-
-
-def test_the_cause_is_picked_out_of_spark_s_account():
-    told = "Traceback:\n  File x\npipeline.errors.FeedDamaged: it is gone: really\nJVM stacktrace:\nat java"
-    assert summary_of(RuntimeError(told)) == "it is gone: really"
-    assert summary_of(RuntimeError("one\ntwo")) == "two"
-    assert summary_of(RuntimeError("")) == "RuntimeError"

@@ -3,7 +3,15 @@
 import orjson
 import pytest
 
-from service.stores import CorrectionStore, DeadLetterStore, DeviationStore, EndingStore, RegisteredWebhook
+from service.errors import InvalidCursor
+from service.stores import (
+    CorrectionStore,
+    DeadLetterStore,
+    DeviationStore,
+    EndingStore,
+    RecentPage,
+    RegisteredWebhook,
+)
 from service.testing import SinkRow
 
 pytestmark = pytest.mark.redis
@@ -59,6 +67,44 @@ def test_records_of_one_stream_are_found_among_many(store):
     store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
     assert [record["id"] for record in store.recent(9, stream="orders")] == ["r1200", "r600", "r0"]
     assert len(store.recent(2, stream="orders")) == 2
+
+
+@pytest.mark.parametrize("stream", [None, "orders"])
+@pytest.mark.parametrize("limit", [1, 499, 500, 1199, 1200, 1201])
+def test_pages_hold_every_record_once(store, limit, stream):
+    store.append([row(number) for number in range(1200)], 0)
+    found: list[str] = []
+    after = None
+    while not found or after is not None:
+        page = store.page(limit, stream=stream, after=after)
+        assert 0 < len(page.records) <= limit
+        found += [record["id"] for record in page.records]
+        after = page.next
+        store.append([row(f"-new-{after}")], 1)  # what comes in between is newer than every cursor
+        if limit == 1 and len(found) == 20:
+            break
+    assert found == [f"r{number}" for number in reversed(range(1200))][: 20 if limit == 1 else None]
+
+
+def test_a_cursor_is_good_when_its_record_has_gone(client, store):
+    store.append([row(number) for number in range(300)], 0)
+    page = store.page(100)
+    client.xtrim(store.key, maxlen=250, approximate=False)
+    rest = store.page(1000, after=page.next)
+    assert [record["id"] for record in rest.records] == [f"r{number}" for number in reversed(range(50, 200))]
+    client.delete(store.key)
+    assert store.page(1000, after=page.next) == RecentPage(records=[], next=None)
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1", "-1-0", "1-x", "0-0", "00-0", "9" * 5000, "١-١", "+", "(1-1"])
+def test_what_is_no_cursor_is_refused(client, cursor):
+    with pytest.raises(InvalidCursor, match="is not a cursor"):
+        EndingStore(client).page(1, after=cursor)
+
+
+@pytest.mark.parametrize("cursor", ["0-1", "1-0", "9" * 19 + "-" + "9" * 19])
+def test_any_place_of_a_redis_stream_is_a_cursor(client, cursor):
+    assert EndingStore(client).page(1, after=cursor).records == []
 
 
 def test_counters_are_chosen_by_their_fields(store):

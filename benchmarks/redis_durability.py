@@ -1,0 +1,203 @@
+"""What a Redis server that is killed has lost of the entries that it had acknowledged, by ``appendfsync`` policy.
+
+A private server is started in a fresh folder and given the policy; one client appends entries, each sent when the one
+before was acknowledged; at a seeded random moment the server is killed (SIGKILL) and started again on the same folder.
+What was acknowledged and is gone then is lost. Just before the kill the server is asked how many bytes of its file it
+still holds back: while a sync is under way, ``everysec`` puts off writing for up to two seconds. Redis writes
+before it answers otherwise, and what is written is the kernel's, which a killed process does not take along. So this
+shows what the death of the process costs, not what a loss of power costs: there ``everysec`` loses all since the last
+sync, and ``always`` only what a disk had called synced and was not. How long a sync takes matters: ``--load`` keeps the
+disk busy with so many processes that write and sync in the same file system.
+
+    scripts/bench redis_durability --kills=50 --load=2
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+
+from service.embedded import EmbeddedServer
+from service.errors import StoreUnavailable
+from service.stores import connect
+
+POLICIES = ("everysec", "always")
+_TITLES = (
+    "`appendfsync`",
+    "kills that lost acknowledged entries",
+    "most lost",
+    "lost of acknowledged",
+    "most held back, MB",
+    "entries/s",
+)
+_KEY = "durability"
+_PAGE = 100
+_BLOCK_BYTES = 4_000_000
+_LOAD_BYTES = 200_000_000  # then the file begins again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What one kill did.
+
+    Attributes:
+        acknowledged: Entries that the server had answered.
+        lost: Those of them that are gone.
+        held_back_bytes: Of the append-only file, not yet written when the server was last asked.
+        seconds: From the first entry to the kill.
+    """
+
+    acknowledged: int
+    lost: int
+    held_back_bytes: int
+    seconds: float
+
+
+class Appender:
+    """Appends numbered entries from a thread until the server is gone."""
+
+    def __init__(self, url: str, entry: bytes) -> None:
+        self._url = url
+        self._entry = entry
+        self._thread = Thread(target=self._run, name="appender")
+        self.acknowledged = 0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until the server has given no answer."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        with connect(self._url, retries=0) as client:
+            try:
+                while True:
+                    client.xadd(_KEY, {"number": self.acknowledged, "body": self._entry})
+                    self.acknowledged += 1
+            except StoreUnavailable:
+                pass
+
+
+def killed(folder: Path, policy: str, entry: bytes, after_s: float) -> Loss:
+    """Append to a fresh server, kill it, start it again and compare.
+
+    Args:
+        folder: For the server's files.
+        policy: Its ``appendfsync``.
+        entry: Body of each entry.
+        after_s: When it is killed.
+    """
+    server = EmbeddedServer(folder)
+    url = server.start()
+    with connect(url) as client:
+        client.config_set("appendfsync", policy)
+        appender = Appender(url, entry)
+        begun = time.monotonic()
+        appender.start()
+        Event().wait(after_s)
+        held_back = int(client.info("persistence")["aof_buffer_length"])
+        os.kill(json.loads(server.record_file.read_text())["pid"], signal.SIGKILL)
+        seconds = time.monotonic() - begun
+    appender.join()
+    try:
+        found = set(_numbers(server.start()))
+    finally:
+        server.stop()
+    lost = sum(number not in found for number in range(appender.acknowledged))
+    return Loss(acknowledged=appender.acknowledged, lost=lost, held_back_bytes=held_back, seconds=seconds)
+
+
+def _numbers(url: str) -> Iterator[int]:
+    """The numbers of all entries that are there."""
+    after = "-"
+    with connect(url) as client:
+        while page := client.xrange(_KEY, min=after, count=_PAGE):
+            yield from (int(fields[b"number"]) for _, fields in page)
+            after = f"({page[-1][0].decode()}"
+
+
+@contextmanager
+def _busy_disk(folder: Path, processes: int) -> Iterator[None]:
+    """Processes that write and sync while the block runs."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(folder / f"load-{number}",)) for number in range(processes)]
+    for writer in writers:
+        writer.start()
+    try:
+        yield
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.join()
+
+
+def _write(path: Path) -> None:
+    block = random.Random(0).randbytes(_BLOCK_BYTES)
+    while True:
+        with path.open("wb") as file:
+            for _ in range(_LOAD_BYTES // _BLOCK_BYTES):
+                file.write(block)
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def main() -> None:
+    """Print a table of the policies."""
+    wanted = _arguments()
+    chance = random.Random(wanted.seed)
+    entry = chance.randbytes(wanted.bytes)
+    moments = [chance.uniform(0.5, wanted.longest) for _ in range(wanted.kills)]
+    print(
+        f"{wanted.kills} kills after 0.5 to {wanted.longest:g} s, entries of {wanted.bytes:,} bytes, "
+        f"{wanted.load} processes that keep the disk busy, seed {wanted.seed}"
+    )
+    print(f"| {' | '.join(_TITLES)} |")
+    print("|---" * len(_TITLES) + "|")
+    with TemporaryDirectory(prefix="forestall-bench-", dir=wanted.folder) as name, _busy_disk(Path(name), wanted.load):
+        for policy in POLICIES:
+            losses = []
+            for number, moment in enumerate(moments):
+                with TemporaryDirectory(prefix=f"{policy}-{number}-", dir=name) as folder:
+                    losses.append(killed(Path(folder), policy, entry, moment))
+            print(_row(policy, losses), flush=True)
+
+
+def _row(policy: str, losses: list[Loss]) -> str:
+    acknowledged = sum(loss.acknowledged for loss in losses)
+    cells = [
+        policy,
+        f"{sum(loss.lost > 0 for loss in losses)} of {len(losses)}",
+        f"{max(loss.lost for loss in losses):,}",
+        f"{sum(loss.lost for loss in losses):,} of {acknowledged:,}",
+        f"{max(loss.held_back_bytes for loss in losses) / 1e6:.1f}",
+        f"{acknowledged / sum(loss.seconds for loss in losses):,.0f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=12, help="of each policy")
+    parser.add_argument("--seed", type=int, default=7, help="of the moments, the same for each policy")
+    parser.add_argument("--longest", type=float, default=5.0, help="until a kill, seconds")
+    parser.add_argument("--bytes", type=int, default=100_000, help="of an entry")
+    parser.add_argument("--load", type=int, default=0, help="processes that keep the disk busy")
+    parser.add_argument("--folder", type=Path, help="on the disk in question; else where temporary files go")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
