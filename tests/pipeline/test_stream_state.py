@@ -89,6 +89,16 @@ def test_in_shadow_mode_alerts_that_pruning_would_have_lost_say_so():
     assert (alert["bindings"], alert["would_be_lost"]) == ({"a": ["e1"], "u": ["e3"]}, True)
 
 
+def test_state_can_be_loaded_when_no_trace_follows_the_constraints_that_were_watched_before():
+    shadow = ConstraintsOn(name="rules", version=1, document={**EITHER.document, "settings": {"prune": "shadow"}})
+    later = ConstraintsOn(name="rules", version=2, document={"prior": [["A", "U"]]})
+    steps = [STREAM, shadow, PAIR, [event(1, "A"), event(2, "L")], later, [event(3, "End")]]
+    state = ShardState(0)
+    state.apply(log_of(steps)[0])
+    body = state.dump()
+    assert ShardState.load(body).dump() == body
+
+
 NEVER = PatternOn(name="never", version=1, text="PATTERN never EVENT SEQ(A a, NOT X)")
 PAST = ConstraintsOn(name="rules", version=3, document={"prior": [["X", "Z"]]})
 
