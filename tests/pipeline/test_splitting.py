@@ -3,7 +3,7 @@
 from collections import Counter
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from constraints import ConstraintSet, following, to_document
@@ -185,7 +185,7 @@ def split_all(states, shards, new_shards):
     return {part.shard: ShardState.load(part.dump()) for part in parts}
 
 
-@settings(max_examples=10)
+@settings(max_examples=150, phases=[Phase.generate])
 @given(steps=streams(), shards=st.sampled_from([1, 2, 3]), factor=st.sampled_from([2, 3]), data=st.data())
 def test_split_shards_go_on_as_the_whole_ones_would(steps, shards, factor, data):
     few, many = log_of(steps, shards=shards), log_of(steps, shards=shards * factor)

@@ -14,7 +14,7 @@ from service.cluster import job_options
 from service.errors import ReshardRefused
 from service.resharding import reshard
 from service.stores import PatternDraft, Submission
-from service.testing import settings_for
+from service.testing import HandClock, settings_for
 from streams import (
     LAYOUT_KEY,
     EventBatch,
@@ -79,20 +79,17 @@ def match_all(settings, stores, layout):
     reader._check_beginnings(begin)
     end = log_ends(options.log)
     server = connect(options.log)
+    sink = AlertSink(stores, HandClock())
     for shard, after in begin.items():
+        reached = after
         for page in read_entries(server, int(shard), after, end[shard]):
-            AlertSink(stores, HandClockOfZero())(held.advance(int(shard), after, page), 0)
-            after = page[-1].position
+            sink(held.advance(int(shard), reached, page), 0)
+            reached = page[-1].position
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     checkpoint.write_bytes(orjson.dumps(end))
     reader.commit(end)
     reader.stop()
     server.close()
-
-
-class HandClockOfZero:
-    def now_us(self):
-        return 0
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +195,10 @@ def test_what_belonged_to_the_former_layout_is_removed(settings, stores, client)
     assert (new.checkpoint.name, new.log.generation) == ("checkpoint-6", 6)
 
 
+def sizes_of(client):
+    return [client.xlen(log_key(shard)) for shard in range(3)]
+
+
 def appends(stores):
     """Every way to append, by what it appends."""
     return {
@@ -213,20 +214,20 @@ def appends(stores):
 @pytest.mark.parametrize("what", ["events", "pattern", "stream", "punctuation", "trace end", "tick"])
 def test_nothing_is_appended_while_the_log_is_divided_and_everything_afterwards(stores, client, what):
     begin(stores)
-    sizes = [client.xlen(key) for key in stores.log.keys()]
+    sizes = sizes_of(client)
     names = set(client.keys())
     token = stores.log.layout.hold()
     with pytest.raises(LogResharding, match="run it again") as caught:
         appends(stores)[what]()
     assert caught.value.is_retryable
-    assert [client.xlen(key) for key in stores.log.keys()] == sizes
+    assert sizes_of(client) == sizes
     assert set(client.keys()) == names
     stores.log.layout.release("another")
     with pytest.raises(LogResharding):
         appends(stores)[what]()
     stores.log.layout.release(token)
     appends(stores)[what]()
-    assert sum(client.xlen(key) for key in stores.log.keys()) > sum(sizes)
+    assert sum(sizes_of(client)) > sum(sizes)
 
 
 def test_a_batch_that_was_taken_is_answered_while_the_log_is_divided(stores):
