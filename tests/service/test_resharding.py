@@ -8,7 +8,7 @@ from pipeline.held_shards import HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from pipeline.testing import event, log_of
-from service import AlertSink, LogResharding, build_stores
+from service import AlertSink, LogResharding, build_stores, pipeline_process
 from service.announcing import Announcing
 from service.cluster import job_options
 from service.errors import ReshardRefused
@@ -381,6 +381,12 @@ def test_a_pipeline_that_lives_is_refused_and_one_that_is_silent_is_gone(setting
         reshard(settings, stores, 6, say_nothing)
     now_us[0] += 30_000_000
     assert reshard(settings, stores, 6, say_nothing).shards == 6
+
+
+def test_no_pipeline_starts_while_the_log_is_divided(settings, stores):
+    stores.log.layout.hold()
+    with pytest.raises(LogResharding):
+        pipeline_process._match(settings, stores)
 
 
 def test_a_log_that_was_divided_so_already_stays(settings, stores):
