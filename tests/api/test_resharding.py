@@ -33,6 +33,7 @@ def test_what_would_be_appended_is_a_503_until_the_log_goes_on(orders, stores, c
 
 
 def test_what_there_is_can_be_read_while_the_log_is_divided(orders, stores):
-    stores.log.layout.hold()
+    token = stores.log.layout.hold()
     for path in ("/v1/streams", "/v1/alerts", "/v1/pipeline", "/metrics"):
         assert orders.get(path).status_code == 200
+    stores.log.layout.release(token)

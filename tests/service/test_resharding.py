@@ -93,8 +93,10 @@ def match_all(settings, stores, layout):
 
 
 @pytest.fixture(autouse=True)
-def without_spark(monkeypatch):
+def without_spark(monkeypatch, client):
     monkeypatch.setattr("service.resharding.match_all", match_all)
+    yield
+    client.flushall()  # a log that is held would be met by tests that begin with what is there
 
 
 def begin(stores):
@@ -237,8 +239,9 @@ def test_nothing_is_appended_while_the_log_is_divided_and_everything_afterwards(
 def test_a_batch_that_was_taken_is_answered_while_the_log_is_divided(stores):
     begin(stores)
     post(stores, batches()[0])
-    stores.log.layout.hold()
+    token = stores.log.layout.hold()
     assert post(stores, batches()[0]).earlier == {}
+    stores.log.layout.release(token)
 
 
 @pytest.mark.parametrize("what", ["events", "pattern", "stream", "punctuation", "trace end", "tick"])
@@ -384,9 +387,10 @@ def test_a_pipeline_that_lives_is_refused_and_one_that_is_silent_is_gone(setting
 
 
 def test_no_pipeline_starts_while_the_log_is_divided(settings, stores):
-    stores.log.layout.hold()
+    token = stores.log.layout.hold()
     with pytest.raises(LogResharding):
         pipeline_process._match(settings, stores)
+    stores.log.layout.release(token)
 
 
 def test_a_log_that_was_divided_so_already_stays(settings, stores):
