@@ -121,14 +121,19 @@ class ShadowLedger:
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """Plain arrays, and the states that they number; ``traces`` gives new trace numbers."""
+        """Plain arrays, and the states that they number, in the order of moves; ``traces`` gives new trace numbers."""
+        used, first = np.unique(np.column_stack([self._before, self._after]), return_index=True)
+        is_state = used != _DEVIATED
+        used = used[is_state][np.argsort(first[is_state])]
+        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one is that of a deviation
+        numbers[used] = np.arange(len(used), dtype=np.int32)
         arrays: dict[str, NDArray[Any]] = {
             "shadow_trace": traces[self._traces],
             "shadow_sequence": self._sequences,
-            "shadow_before": self._before,
-            "shadow_after": self._after,
+            "shadow_before": numbers[self._before],
+            "shadow_after": numbers[self._after],
         }
-        return arrays, self._known
+        return arrays, [self._known[number] for number in used.tolist()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
         """Take what ``dump_arrays`` gave.

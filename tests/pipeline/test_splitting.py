@@ -3,6 +3,7 @@
 from collections import Counter
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -185,7 +186,8 @@ def split_all(states, shards, new_shards):
     return {part.shard: ShardState.load(part.dump()) for part in parts}
 
 
-@settings(max_examples=10)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(steps=streams(), shards=st.sampled_from([1, 2, 3]), factor=st.sampled_from([2, 3]), data=st.data())
 def test_split_shards_go_on_as_the_whole_ones_would(steps, shards, factor, data):
     few, many = log_of(steps, shards=shards), log_of(steps, shards=shards * factor)
@@ -200,3 +202,21 @@ def test_split_shards_go_on_as_the_whole_ones_would(steps, shards, factor, data)
     after = run_inline(cut_at(many, cut)[1], parts)
     expected = told(before + run_inline(rest, states))
     assert told(before + after) == expected
+
+
+def test_a_shard_is_divided_into_those_that_its_number_divides():
+    state = ShardState(1)
+    state.apply(log_of([StreamOn(StreamDeclaration(name="orders")), [], PATTERNS[0]], shards=3)[1])
+    parts = list(state.split(3, 12))
+    assert [part.shard for part in parts] == [1, 4, 7, 10]
+    assert [part.position for part in parts] == [state.position, "0-0", "0-0", "0-0"]
+
+
+def test_counts_go_on_in_the_first_part_alone():
+    batch = [Event(id=f"e{n}", type="AU"[n % 2], time_us=n, key=f"k{n // 2}", data={}) for n in range(20)]
+    state = ShardState(0)
+    state.apply(log_of([StreamOn(StreamDeclaration(name="orders")), PATTERNS[0], batch])[0])
+    first, second = (part.stats["orders"] for part in state.split(1, 2))
+    assert (first.events, first.matches) == (20, 10)
+    assert (second.events, second.matches) == (0, 0)
+    assert first.open_traces + second.open_traces == 10 > first.open_traces > 0

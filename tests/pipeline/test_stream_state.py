@@ -6,7 +6,7 @@ from dataclasses import replace
 from pipeline.inline import run_inline
 from pipeline.rows import RowKind
 from pipeline.shard import ShardState
-from pipeline.testing import bodies, event, log_of
+from pipeline.testing import Step, bodies, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
@@ -106,6 +106,16 @@ def test_in_shadow_mode_alerts_that_pruning_would_have_lost_say_so():
     assert bodies(rows_of(STREAM, EITHER, PAIR, batch), "alert") == []
     (alert,) = bodies(rows_of(STREAM, shadow, PAIR, batch), "alert")
     assert (alert["bindings"], alert["would_be_lost"]) == ({"a": ["e1"], "u": ["e3"]}, True)
+
+
+def test_state_can_be_loaded_when_no_trace_follows_the_constraints_that_were_watched_before():
+    shadow = ConstraintsOn(name="rules", version=1, document={**EITHER.document, "settings": {"prune": "shadow"}})
+    later = ConstraintsOn(name="rules", version=2, document={"prior": [["A", "U"]]})
+    steps: list[Step] = [STREAM, shadow, PAIR, [event(1, "A"), event(2, "L")], later, [event(3, "End")]]
+    state = ShardState(0)
+    state.apply(log_of(steps)[0])
+    body = state.dump()
+    assert ShardState.load(body).dump() == body
 
 
 NEVER = PatternOn(name="never", version=1, text="PATTERN never EVENT SEQ(A a, NOT X)")

@@ -8,13 +8,13 @@ from pipeline.held_shards import HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from pipeline.testing import event, log_of
-from service import AlertSink, LogResharding, build_stores
+from service import AlertSink, LogResharding, build_stores, pipeline_process
 from service.announcing import Announcing
 from service.cluster import job_options
 from service.errors import ReshardRefused
 from service.resharding import reshard
 from service.stores import PatternDraft, Submission
-from service.testing import settings_for
+from service.testing import HandClock, settings_for
 from streams import (
     LAYOUT_KEY,
     EventBatch,
@@ -79,10 +79,12 @@ def match_all(settings, stores, layout):
     reader._check_beginnings(begin)
     end = log_ends(options.log)
     server = connect(options.log)
+    sink = AlertSink(stores, HandClock())
     for shard, after in begin.items():
+        reached = after
         for page in read_entries(server, int(shard), after, end[shard]):
-            AlertSink(stores, HandClockOfZero())(held.advance(int(shard), after, page), 0)
-            after = page[-1].position
+            sink(held.advance(int(shard), reached, page), 0)
+            reached = page[-1].position
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     checkpoint.write_bytes(orjson.dumps(end))
     reader.commit(end)
@@ -90,14 +92,11 @@ def match_all(settings, stores, layout):
     server.close()
 
 
-class HandClockOfZero:
-    def now_us(self):
-        return 0
-
-
 @pytest.fixture(autouse=True)
-def without_spark(monkeypatch):
+def without_spark(monkeypatch, client):
     monkeypatch.setattr("service.resharding.match_all", match_all)
+    yield
+    client.flushall()  # a log that is held would be met by tests that begin with what is there
 
 
 def begin(stores):
@@ -129,8 +128,12 @@ def alerts(stores):
     return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).alerts)
 
 
+def say_nothing(_text):
+    pass
+
+
 def divide(settings, stores, shards):
-    said = []
+    said: list[str] = []
     layout = reshard(settings, stores, shards, said.append)
     return layout, said
 
@@ -198,6 +201,10 @@ def test_what_belonged_to_the_former_layout_is_removed(settings, stores, client)
     assert (new.checkpoint.name, new.log.generation) == ("checkpoint-6", 6)
 
 
+def sizes_of(client):
+    return [client.xlen(log_key(shard)) for shard in range(3)]
+
+
 def appends(stores):
     """Every way to append, by what it appends."""
     return {
@@ -213,27 +220,28 @@ def appends(stores):
 @pytest.mark.parametrize("what", ["events", "pattern", "stream", "punctuation", "trace end", "tick"])
 def test_nothing_is_appended_while_the_log_is_divided_and_everything_afterwards(stores, client, what):
     begin(stores)
-    sizes = [client.xlen(key) for key in stores.log.keys()]
+    sizes = sizes_of(client)
     names = set(client.keys())
     token = stores.log.layout.hold()
     with pytest.raises(LogResharding, match="run it again") as caught:
         appends(stores)[what]()
     assert caught.value.is_retryable
-    assert [client.xlen(key) for key in stores.log.keys()] == sizes
+    assert sizes_of(client) == sizes
     assert set(client.keys()) == names
     stores.log.layout.release("another")
     with pytest.raises(LogResharding):
         appends(stores)[what]()
     stores.log.layout.release(token)
     appends(stores)[what]()
-    assert sum(client.xlen(key) for key in stores.log.keys()) > sum(sizes)
+    assert sum(sizes_of(client)) > sum(sizes)
 
 
 def test_a_batch_that_was_taken_is_answered_while_the_log_is_divided(stores):
     begin(stores)
     post(stores, batches()[0])
-    stores.log.layout.hold()
+    token = stores.log.layout.hold()
     assert post(stores, batches()[0]).earlier == {}
+    stores.log.layout.release(token)
 
 
 @pytest.mark.parametrize("what", ["events", "pattern", "stream", "punctuation", "trace end", "tick"])
@@ -310,7 +318,7 @@ def test_whatever_step_fails_the_log_goes_on_and_the_command_can_be_run_again(
         if is_killed:  # nobody takes the mark away
             patch.setattr("service.stores.LayoutStore.release", lambda *_: None)
         with pytest.raises(Broken):
-            reshard(settings, stores, 6, str)
+            reshard(settings, stores, 6, say_nothing)
     later = build_stores(client, server_url, settings)
     if is_killed and later.log.layout.read().shards == 3:
         with pytest.raises(LogResharding):
@@ -337,7 +345,7 @@ def test_who_takes_over_is_the_one_who_divides(settings, stores, monkeypatch):
 
     monkeypatch.setattr("service.resharding.match_all", match_and_lose)
     with pytest.raises(LogResharding):
-        reshard(settings, stores, 6, str)
+        reshard(settings, stores, 6, say_nothing)
     assert stores.log.layout.read().shards == 3
     with pytest.raises(LogResharding):
         post(stores, batches()[0])
@@ -363,7 +371,7 @@ def test_a_switch_whose_reply_was_lost_is_made_once(settings, stores):
 def test_numbers_that_will_not_do_are_refused_with_those_that_do(settings, stores, client, shards, message):
     begin(stores)
     with pytest.raises(ReshardRefused, match=message):
-        reshard(settings, stores, shards, str)
+        reshard(settings, stores, shards, say_nothing)
     assert not client.hexists(LAYOUT_KEY, "resharding")
 
 
@@ -373,9 +381,16 @@ def test_a_pipeline_that_lives_is_refused_and_one_that_is_silent_is_gone(setting
     monkeypatch.setattr("service.resharding.SystemClock.now_us", lambda _: now_us[0])
     stores.heartbeat.beat(now_us[0] - 4_000_000)
     with pytest.raises(ReshardRefused, match="gave a sign of life 4 s ago: stop the service first"):
-        reshard(settings, stores, 6, str)
+        reshard(settings, stores, 6, say_nothing)
     now_us[0] += 30_000_000
-    assert reshard(settings, stores, 6, str).shards == 6
+    assert reshard(settings, stores, 6, say_nothing).shards == 6
+
+
+def test_no_pipeline_starts_while_the_log_is_divided(settings, stores):
+    token = stores.log.layout.hold()
+    with pytest.raises(LogResharding):
+        pipeline_process._match(settings, stores)
+    stores.log.layout.release(token)
 
 
 def test_a_log_that_was_divided_so_already_stays(settings, stores):

@@ -14,9 +14,9 @@ def told(stores):
     ]
 
 
-def test_all_shards_or_some_are_told(stores):
+def test_all_shards_or_that_of_a_key_are_told(stores):
     stores.announcements.append("orders", TICK)
-    stores.announcements.append("payments", TICK, "k1")
+    stores.announcements.append("payments", TICK, "k6")  # a key of shard 1
     every = ("orders", TICK)
     assert told(stores) == [[every], [every, ("payments", TICK)], [every]]
 

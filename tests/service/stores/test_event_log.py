@@ -113,15 +113,15 @@ def test_the_number_of_shards_is_settled_once(client):
 
 
 def test_a_log_is_told_from_others_for_good(client):
-    identity = EventLog(client, 3).identity()
-    assert EventLog(client, 3).identity() == identity
+    identity = EventLog(client, 3).layout.known().identity
+    assert EventLog(client, 3).layout.known().identity == identity
     client.delete(LAYOUT_KEY)
-    assert EventLog(client, 3).identity() != identity
+    assert EventLog(client, 3).layout.known().identity != identity
 
 
 def test_an_unknown_format_of_the_log_is_refused(client):
     client.hset(LAYOUT_KEY, mapping={"format": 3, "shards": 3})
-    with pytest.raises(RecordFormatError, match="format 2"):
+    with pytest.raises(RecordFormatError, match="format 3"):
         EventLog(client, 3).shards()
 
 
