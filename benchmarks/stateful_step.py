@@ -7,17 +7,14 @@ Four plans over one log (a private Redis server), in one session, taking turns, 
 *   ``processor``: ``transformWithStateInPandas`` by shard, the state one ``ValueState`` in RocksDB;
 *   ``nothing``: the plan of ``held`` with an operator that looks at nothing.
 
-Per plan: events per second of a bounded run, and the median of Spark's time of a micro-batch. Then recovery: the Python
-workers are killed and a new query goes on with the checkpoint over as many events again; told is the time to its first
-micro-batch's rows. This is the evidence of ADR 15. ``processor`` is left out where protobuf is not installed.
+Per plan: events per second of a bounded run, and the median of Spark's time of a micro-batch. This is the evidence of
+ADR 15; recovery is in ``pipeline_open_traces``. ``processor`` is left out where protobuf is not installed.
 
     scripts/bench stateful_step --events=100000
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,8 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from benchmarks.filled_log import FilledLog, append, filled_log, order_batches, renamed
-from benchmarks.pipeline_chaos import children_of
+from benchmarks.filled_log import FilledLog, filled_log, order_batches
 from pipeline import EventLogOptions, JobOptions, LogQuery, OutputRow, SessionOptions, build_session, warm_up
 from pipeline.entries import StoredEntry
 from pipeline.held_shards import HeldOptions
@@ -104,7 +100,7 @@ def processor(entries: DataFrame, _options: HeldOptions) -> DataFrame:
 
 
 def has_protobuf() -> bool:
-    """Whether ``transformWithStateInPandas`` can run: PySpark reaches its state by protobuf, which it does not bring."""
+    """Whether ``transformWithStateInPandas`` can run: PySpark has its state by protobuf, which it does not bring."""
     with suppress(ModuleNotFoundError):
         return find_spec("google.protobuf.descriptor") is not None
     return False
@@ -122,7 +118,7 @@ PLANS: Mapping[str, Plan] = {
 def main() -> None:
     """Print a line per plan and round."""
     wanted = _arguments()
-    batches = list(order_batches(wanted.events, request=wanted.request))
+    batches = order_batches(wanted.events, request=wanted.request)
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
         with filled_log(folder, batches, shards=wanted.shards) as log:
@@ -131,9 +127,6 @@ def main() -> None:
             warm_up(session)
             try:
                 _compare(session, log, folder, wanted)
-                for batch in batches:  # as many again, for what comes after the kill
-                    append(log.stores, renamed(batch, 1_000))
-                _recover(session, log, folder, wanted)
             finally:
                 session.stop()
 
@@ -161,23 +154,10 @@ def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
     print(f"  throughput against the held one, best of {wanted.rounds}: {ratios}")
 
 
-def _recover(session: SparkSession, log: FilledLog, folder: Path, wanted: Namespace) -> None:
-    for plan in PLANS:
-        killed = 0
-        for daemon in children_of(session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()):  # type: ignore[union-attr]
-            for worker in children_of(daemon):
-                os.kill(worker, signal.SIGKILL)
-                killed += 1
-        first: list[float] = []
-        begun = time.perf_counter()
-        _run(session, log, folder / f"{plan}-{wanted.rounds - 1}", plan, wanted, first)
-        print(f"  {plan:10} {killed} workers killed, first rows after {first[0] - begun:.2f} s", flush=True)
-
-
 def _run(
-    session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace, first: list[float] | None = None
+    session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace
 ) -> tuple[LogQuery, float, int]:
-    """A bounded run; ``first`` gains the moments at which rows came."""
+    """A bounded run: the query, its seconds, and how many alerts it found."""
     options = JobOptions(
         log=EventLogOptions(
             redis_url=log.url,
@@ -190,10 +170,9 @@ def _run(
         handover=folder / "handover",
         is_bounded=True,
     )
-    if first is None:  # another plan's snapshots are of other folders
-        log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
+    log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
     alerts: list[int] = []
-    sink = partial(_count, alerts, [] if first is None else first)
+    sink = partial(_count, alerts)
     session.dataSource.register(EventLogSource)
     entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
     query = LogQuery(session, sink, Pulse(lambda: None))
@@ -204,8 +183,7 @@ def _run(
     return query, time.perf_counter() - begun, sum(alerts)
 
 
-def _count(alerts: list[int], moments: list[float], rows: Sequence[OutputRow], _epoch_id: int) -> None:
-    moments.append(time.perf_counter())
+def _count(alerts: list[int], rows: Sequence[OutputRow], _epoch_id: int) -> None:
     alerts.append(sum(row.kind == "alert" for row in rows))
 
 

@@ -517,7 +517,7 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
 
 
 def test_what_is_replayed_is_as_if_it_had_been_applied():
-    steps = [STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)], PatternOff("pair"), PAIR, [event(3, "A")]]
+    steps: list[Step] = [STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)], PatternOff("pair"), PAIR, [event(3, "A")]]
     applied, replayed = ShardState(0), ShardState(0)
     assert bodies(applied.apply(log_of(steps)[0]), "alert") != []
     replayed.replay(log_of(steps)[0])
