@@ -50,7 +50,7 @@ def main() -> None:
         return
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
-        with running(folder / "data", lambda text: print(text, flush=True)) as service:
+        with running(folder / "data", lambda text: print(text, flush=True), {"SPARK_MASTER": wanted.master}) as service:
             _declare(service)
             before, cpu = service.client.get("/pipeline"), _cpu_s(service)
             words = [sys.executable, "-P", "-m", "benchmarks.pipeline_latency", f"--url={service.url}"]
@@ -214,6 +214,7 @@ def _tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 def _arguments() -> Namespace:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--master", default="local[*]", help="where Spark runs")
     parser.add_argument("--rate", type=int, default=10_000, help="events per second")
     parser.add_argument("--request", type=int, default=250, help="events of a request")
     for name in ("url", "redis", "output"):
