@@ -81,11 +81,11 @@ def is_c(file: str) -> bool:
 def name_of(file: str, *, is_by_module: bool) -> str:
     """The package or module of a source file; of a library its name, of C functions that call others ``C``."""
     path = Path(file)
+    if "site-packages" in path.parts:  # first: .venv is in the project's folder
+        return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")
     if path.is_relative_to(_ROOT):
         parts = path.relative_to(_ROOT).with_suffix("").parts
         return ".".join(parts if is_by_module else parts[:1])
-    if "site-packages" in path.parts:
-        return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")
     return "C" if is_c(file) else "Python's library"
 
 
