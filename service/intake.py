@@ -20,7 +20,9 @@ from streams import (
     EventBatch,
     EventRejected,
     StreamDeclaration,
+    check_extent,
     parse_cloudevent,
+    parse_columns,
     parse_each,
     parse_plain,
 )
@@ -134,15 +136,15 @@ class Intake:
         """
         self._check(objects, idempotency_key)
         declaration = self._registry.stream(stream)
-        events, rejected = _sorted_out(objects, declaration, shape)
+        batch, rejected = _sorted_out(objects, declaration, shape)
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         token = uuid.uuid4().hex
         receipt = self._log.append_events(
             Submission(
                 stream=stream,
-                batch=EventBatch.from_events(events),
+                batch=batch,
                 dead_letters=self._dead_letters(stream, token, rejected, objects, part),
-                answer=_answer(len(events), rejected),
+                answer=_answer(len(batch), rejected),
                 fingerprint=fingerprint,
                 token=token,
                 idempotency_key=idempotency_key,
@@ -154,7 +156,7 @@ class Intake:
             raise _reused(idempotency_key)
         if receipt.earlier is not None:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
-        return IntakeReport(accepted=len(events), rejected=rejected, is_duplicate=False)
+        return IntakeReport(accepted=len(batch), rejected=rejected, is_duplicate=False)
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
         _check_idempotency_key(idempotency_key)
@@ -187,12 +189,19 @@ class Intake:
 
 def _sorted_out(
     objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
-) -> tuple[list[Event], tuple[RejectedEvent, ...]]:
+) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
     """The events of a batch, and what is none."""
+    batch = None if shape == "cloudevents" and not _are_cloudevents(objects) else parse_columns(objects, declaration)
+    if batch is not None:
+        return batch, ()
     parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
-    return [event for _, event in parsed.events], tuple(
+    return EventBatch.from_events([event for _, event in parsed.events]), tuple(
         RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
     )
+
+
+def _are_cloudevents(objects: Sequence[object]) -> bool:
+    return all(isinstance(value, Mapping) and "specversion" in value for value in objects)
 
 
 def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
@@ -204,24 +213,9 @@ def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
 def _event(value: object, declaration: StreamDeclaration, shape: EventShape) -> Event:
     if isinstance(value, Unreadable):
         raise EventRejected(value.detail)
-    _check_extent(value)
+    check_extent(value)
     is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
     return parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration)
-
-
-def _check_extent(value: object) -> None:
-    """Refuse what is nested too deeply or holds an integer that the log cannot carry, before anything descends."""
-    level, depth = [value], 1
-    while level:
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict | list):
-                if depth > _DEEPEST:
-                    raise EventRejected(f"the event is nested deeper than {_DEEPEST}; send it flatter")
-                below.extend(item.values() if isinstance(item, dict) else item)
-            elif isinstance(item, int) and not -(2**63) <= item < 2**64:
-                raise EventRejected("the event holds an integer beyond 64 bits; write it as a text")
-        level, depth = below, depth + 1
 
 
 def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -52,6 +53,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
             signal.signal(number, _stop)
         if settings.parent_pid is not None:
             end_with_parent(settings.parent_pid)
+        gc.freeze()  # what is loaded by now stays: looking through it again and again would take longer than parsing
         work(settings)
     except Stopped:
         pass

@@ -8,6 +8,7 @@ the order of rows is the order of the log, and nothing here knows who reads a ba
 from streams.batch import EventBatch
 from streams.clock import Clock, SystemClock
 from streams.cloudevents import parse_cloudevent, render_cloudevent
+from streams.column_parsing import parse_columns
 from streams.control import (
     KINDS,
     ConstraintsOn,
@@ -38,6 +39,7 @@ from streams.errors import (
 )
 from streams.event import Event
 from streams.event_time import Late
+from streams.extent import check_extent
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
@@ -83,12 +85,14 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "check_extent",
     "decode_control",
     "encode_control",
     "format_time",
     "key_hash",
     "log_key",
     "parse_cloudevent",
+    "parse_columns",
     "parse_each",
     "parse_plain",
     "parse_time",

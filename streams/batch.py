@@ -57,17 +57,27 @@ class EventBatch:
     @classmethod
     def from_events(cls, events: Sequence[Event]) -> EventBatch:
         """Column form of events, in their order."""
-        hashes: dict[str, int] = {}
-        for event in events:
-            if event.key not in hashes:
-                hashes[event.key] = key_hash(event.key)
+        return cls.from_columns(
+            [event.id for event in events],
+            [event.type for event in events],
+            np.array([event.time_us for event in events], np.int64),
+            [event.key for event in events],
+            [orjson.dumps(event.data) for event in events],
+        )
+
+    @classmethod
+    def from_columns(
+        cls, ids: list[str], types: list[str], times_us: NDArray[np.int64], keys: list[str], data: list[bytes]
+    ) -> EventBatch:
+        """A batch of checked values, one of each per row; ``data`` are JSON objects."""
+        hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
-            pa.array([event.id for event in events], pa.string()),
-            pa.array([event.type for event in events], pa.string()).dictionary_encode(),
-            pa.array([event.time_us for event in events], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-            pa.array([event.key for event in events], pa.string()),
-            pa.array([hashes[event.key] for event in events], pa.uint64()),
-            pa.array([orjson.dumps(event.data) for event in events], pa.binary()),
+            pa.array(ids, pa.string()),
+            pa.array(types, pa.string()).dictionary_encode(),
+            pa.array(times_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            pa.array(keys, pa.string()),
+            pa.array([hashes[key] for key in keys], pa.uint64()),
+            pa.array(data, pa.binary()),
         ]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
