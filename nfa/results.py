@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.automata.query import PatternState
-from nfa.conditions.predicates import attributes_of
+from nfa.bound_events import BoundEvents
 from nfa.conditions.projection import project
 from nfa.event_store import StoredEvents, events_of_batch, joined
 from nfa.found import DECIDED_BY, DecidedBy, MatchTable
@@ -19,7 +19,7 @@ from nfa.guard_tables import Interned
 from nfa.guards import EventClass, Guard, MonitorState
 from nfa.kernels.traces import NIL
 from nfa.registered import RegisteredPattern
-from streams import Event, EventBatch
+from streams import EventBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,53 +281,50 @@ class LaneOutput:
 
     def values_of_matches(self) -> Iterator[Match]:
         """The matches as values."""
-        events = self._events_of(self.matches)
-        for number, bound in self._bound(self.matches):
-            pattern = self._pattern(self.matches, number)
-            key, bindings, times = _binding(bound, events)
+        table, bound = self.matches, BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
+        for number, (detected_us, how, deviating, lost) in enumerate(flags):
+            pattern = bound.patterns[number]
             returns = pattern.query.pattern.returns
             yield Match(
                 pattern=pattern.name,
                 version=pattern.version,
-                key=key,
-                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
-                start_us=min(times),
-                end_us=max(times),
-                detected_us=int(self.matches.detected_us[number]),
-                decided_by=DECIDED_BY[int(self.matches.how[number])],
-                deviating=bool(self.is_deviating[number]),
-                would_be_lost=bool(self.is_lost[number]),
-                returns=project(returns, self._whole(bindings, events)) if returns else {},
+                key=bound.keys[number],
+                bindings=bound.bindings(number),
+                start_us=bound.starts_us[number],
+                end_us=bound.ends_us[number],
+                detected_us=detected_us,
+                decided_by=DECIDED_BY[how],
+                deviating=bool(deviating),
+                would_be_lost=bool(lost),
+                returns=project(returns, bound.events(number)) if returns else {},
             )
 
     def values_of_corrections(self) -> Iterator[Correction]:
         """The corrections as values."""
-        events = self._events_of(self.corrections)
-        told = self._events_at(self.corrections.rows)
-        for (number, bound), event in zip(self._bound(self.corrections), told, strict=True):
-            pattern = self._pattern(self.corrections, number)
-            key, bindings, _ = _binding(bound, events)
+        bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
+        for number, event in enumerate(self._events_at(self.corrections.rows)):
+            pattern = bound.patterns[number]
             yield Correction(
                 pattern=pattern.name,
                 version=pattern.version,
-                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
-                **{**event, "key": key},
+                bindings=bound.bindings(number),
+                **{**event, "key": bound.keys[number]},
             )
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
         """The timed-out partial matches as values."""
-        events = self._events_of(self.timeouts)
-        for number, bound in self._bound(self.timeouts):
-            pattern = self._pattern(self.timeouts, number)
-            key, bindings, times = _binding(bound, events)
+        bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
+        for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
+            pattern, bindings = bound.patterns[number], bound.bindings(number)
             yield Timeout(
                 pattern=pattern.name,
                 version=pattern.version,
-                key=key,
-                bindings={alias: tuple(events.ids[row] for row in rows) for alias, rows in bindings.items()},
+                key=bound.keys[number],
+                bindings=bindings,
                 missing=tuple(alias for alias in pattern.automaton.aliases if alias not in bindings),
-                start_us=min(times),
-                due_us=int(self.timeouts.detected_us[number]),
+                start_us=bound.starts_us[number],
+                due_us=due_us,
             )
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
@@ -386,27 +383,13 @@ class LaneOutput:
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
-    def _pattern(self, table: MatchTable, number: int) -> RegisteredPattern:
-        return self.patterns[int(table.patterns[number])]
-
-    def _bound(self, table: MatchTable) -> Iterator[tuple[int, _Bound]]:
-        """What each match binds."""
-        starts, ends, patterns = table.starts.tolist(), table.ends.tolist(), table.patterns.tolist()
-        aliases, sequences = table.aliases.tolist(), table.sequences.tolist()
-        names = {number: self.patterns[number].automaton.aliases for number in set(patterns)}
-        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            yield number, _Bound(names[patterns[number]], aliases[start:end], sequences[start:end])
-
-    def _whole(self, bindings: Mapping[str, list[int]], events: _Events) -> dict[str, list[Event]]:
-        return {alias: [events.event(row) for row in rows] for alias, rows in bindings.items()}
-
-    def _events_of(self, table: MatchTable) -> _Events:
+    def _events_of(self, table: MatchTable) -> StoredEvents:
         needed = np.unique(table.sequences)
         border = int(np.searchsorted(needed, self.first_sequence))
         old = self.stored.take(self.stored.find(needed[:border]))
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
-        return _Events(joined([old, new]))
+        return joined([old, new])
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """What is told of the event of each row; nothing where the passing of time did it."""
@@ -417,54 +400,6 @@ class LaneOutput:
         for row in rows.tolist():
             key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(found)
             yield {"key": key, "event_id": event_id, "event_type": event_type, "time_us": time_us}
-
-
-class _Events:
-    """Columns of bound events as lists."""
-
-    def __init__(self, events: StoredEvents) -> None:
-        self.rows = {sequence: row for row, sequence in enumerate(events.sequences.tolist())}
-        self.ids: list[str] = events.columns.column("id").to_pylist()
-        self.keys: list[str] = events.columns.column("key").to_pylist()
-        self.times_us: list[int] = events.times_us.tolist()
-        self._columns = events.columns
-
-    def event(self, row: int) -> Event:
-        data = self._columns.column("data")[row].as_py()
-        return Event(
-            id=self.ids[row],
-            type=self._columns.column("type")[row].as_py(),
-            time_us=self.times_us[row],
-            key=self.keys[row],
-            data=attributes_of(data) if data else {},
-        )
-
-
-class _Bound(NamedTuple):
-    """What a match binds.
-
-    Attributes:
-        names: The aliases of its pattern in the order of the text.
-        aliases: Numbers of those that are bound, one per event.
-        sequences: The events, by sequence number.
-    """
-
-    names: Sequence[str]
-    aliases: list[int]
-    sequences: list[int]
-
-
-def _binding(bound: _Bound, events: _Events) -> tuple[str, dict[str, list[int]], list[int]]:
-    """Key, rows of ``events`` by alias in the order of the text, and times of a match."""
-    rows = [events.rows[sequence] for sequence in bound.sequences]
-    found: list[list[int]] = [[] for _ in bound.names]
-    for row, alias in sorted(zip(rows, bound.aliases, strict=True)):
-        found[alias].append(row)
-    return (
-        events.keys[rows[0]],
-        {name: own for name, own in zip(bound.names, found, strict=True) if own},
-        [events.times_us[row] for row in rows],
-    )
 
 
 @dataclass(frozen=True)

@@ -105,12 +105,13 @@ def to_batch(rows: list[OutputRow]) -> pa.RecordBatch:
 
 def from_table(table: pa.Table) -> list[OutputRow]:
     """Rows of a collected micro-batch, by shard and position; those of one position keep their order."""
-    columns = (table.column(name).to_pylist() for name in ("shard", "position", "kind", "stream", "id", "body"))
+    columns = [table.column(name).to_pylist() for name in ("shard", "position", "kind", "stream", "id", "body")]
+    kinds, places = {kind.value: kind for kind in RowKind}, {name: position_order(name) for name in set(columns[1])}
     rows = [
-        OutputRow(kind=RowKind(kind), stream=stream, id=row_id, body=body, position=position, shard=shard)
+        OutputRow(kind=kinds[kind], stream=stream, id=row_id, body=body, position=position, shard=shard)
         for shard, position, kind, stream, row_id, body in zip(*columns, strict=True)
     ]
-    rows.sort(key=lambda row: (row.shard, position_order(row.position)))
+    rows.sort(key=lambda row: (row.shard, places[row.position]))
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
@@ -118,7 +118,7 @@ class BatchColumns:
         if from_json:
             items = self._parsed(rows)
             for path in from_json:
-                found[path] = Values.of(read_path(item, path) for item in items)
+                found[path] = Values.of(read_paths(items, path))
         return found
 
     def _read_own(self, rows: NDArray[np.intp], leaf: str) -> Values:
@@ -134,10 +134,18 @@ class BatchColumns:
         missing = rows[~self._is_parsed[rows]]
         if len(missing):
             texts = self._batch.columns.column("data").take(pa.array(missing)).to_pylist()
-            for row, text in zip(missing.tolist(), texts, strict=True):
-                self._objects[row] = attributes_of(text)
+            for row, item in zip(missing.tolist(), attributes_of_all(texts), strict=True):
+                self._objects[row] = item
             self._is_parsed[missing] = True
         return [self._objects[row] for row in rows.tolist()]
+
+
+def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
+    """``attributes_of`` of each text."""
+    try:
+        return list(map(orjson.loads, texts))
+    except orjson.JSONDecodeError:
+        return [attributes_of(text) for text in texts]
 
 
 def attributes_of(text: bytes) -> Any:
@@ -146,6 +154,14 @@ def attributes_of(text: bytes) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
+
+
+def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
+    """``read_path`` of each item."""
+    if len(path) == 1 and set(map(type, items)) == {dict}:
+        (name,) = path
+        return [item.get(name) for item in items]
+    return [read_path(item, path) for item in items]
 
 
 def read_path(item: Any, path: Path) -> Any:

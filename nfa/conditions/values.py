@@ -65,6 +65,11 @@ class Values:
     @classmethod
     def of(cls, items: Iterable[Any]) -> Values:
         """Column form of plain JSON values."""
+        values = list(items)
+        return _of_one_type(values) or cls._of_any(values)
+
+    @classmethod
+    def _of_any(cls, items: Sequence[Any]) -> Values:
         rows = [classified(item) for item in items]
         kinds = np.array([kind for kind, _ in rows], np.uint8)
         integers = np.array([value if kind in (BOOLEAN, INTEGER) else 0 for kind, value in rows], np.int64)
@@ -145,6 +150,27 @@ class Values:
     def is_null(self) -> NDArray[np.bool_]:
         """Rows that hold null."""
         return np.equal(self.kinds, NULL)
+
+
+def _of_one_type(items: Sequence[Any]) -> Values | None:
+    """Column form of values of one type, which is much faster; None for others, and for integers beyond 64 bits."""
+    types = set(map(type, items))
+    if types == {str}:
+        texts = np.empty(len(items), np.object_)
+        texts[:] = items
+        return Values.of_texts(texts)
+    if types == {int}:
+        try:
+            return Values.of_integers(np.array(items, np.int64))
+        except OverflowError:
+            return None
+    if types == {float}:
+        floats = np.array(items, np.float64)
+        is_finite = np.isfinite(floats)
+        kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
+        zeros, texts = np.zeros(len(items), np.int64), np.full(len(items), "", np.object_)
+        return Values(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
+    return None
 
 
 def classified(item: Any) -> tuple[int, Any]:
