@@ -22,6 +22,15 @@ from pipeline.errors import JavaMissing
 
 _LEAST_JAVA = 17
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# The driver plans a small job some times a second. Compiling its code to the utmost keeps two cores busy for minutes
+# and gains nothing that could be measured; a heap this small is collected fastest by one thread.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Hadoop starts a process, chmod, for each file that it makes. A micro-batch makes two in the checkpoint; a file of
+# checksums beside each would double that, and Spark's own checksums once more.
+_FEW_FILES = {
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
 _LOG_SETTINGS = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -143,7 +152,7 @@ def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
     log_settings.write_text(_LOG_SETTINGS, encoding="utf-8")
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log_settings.as_uri()}"',
+        "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Dlog4j2.configurationFile="{log_settings.as_uri()}"',
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "local"),
@@ -158,7 +167,7 @@ def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.streaming.metricsEnabled": "false",
-    }
+    } | _FEW_FILES
     settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
     if is_local(options.master):
         return settings | {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
