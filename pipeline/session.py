@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from nfa import kernel_digest
@@ -85,6 +86,12 @@ def build_session(options: SessionOptions) -> SparkSession:
         builder = builder.config(name, value)
     with _own_interrupts(), starting_on(options.master):
         return builder.getOrCreate()
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop Spark, if its Java process is still there."""
+    with suppress(OSError, Py4JError):  # what it died of is the news, and is told by whoever waits for the query
+        session.stop()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import structlog
 
-from pipeline import BatchProgress, await_machines, build_session, start_query, warm_up
+from pipeline import BatchProgress, await_machines, build_session, end_session, start_query, warm_up
 from service.cluster import forget_former, job_options, session_options
 from service.errors import StoreUnavailable
 from service.process import run_process, signals_held
@@ -44,7 +44,7 @@ def _match(settings: Settings, stores: Stores) -> None:
         with signals_held():  # Spark's Java process would stay behind
             where = session_options(settings)
             session = build_session(where)
-            ends.callback(session.stop)
+            ends.callback(end_session, session)
         tasks = await_machines(session, where.cluster)
         warm_up(session)
         layout = stores.log.layout.read()

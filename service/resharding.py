@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from pipeline import HeldOptions, JobOptions, await_machines, build_session, divide_states, run_pipeline
+from pipeline import HeldOptions, JobOptions, await_machines, build_session, divide_states, end_session, run_pipeline
 from service.cluster import forget_former, job_options, session_options
 from service.errors import ReshardRefused, StoreUnavailable
 from service.runtime import Stores
@@ -74,7 +74,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
         run_pipeline(session, options, AlertSink(stores, SystemClock()))
     finally:
-        session.stop()
+        end_session(session)
 
 
 def _check_shards(shards: int, wanted: int) -> None:

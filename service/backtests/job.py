@@ -16,6 +16,7 @@ from pipeline import (
     SessionOptions,
     TrialPlan,
     build_session,
+    end_session,
     run_backtest,
 )
 from service.process import signals_held
@@ -77,7 +78,7 @@ def run_job(
         try:
             return run_backtest(session, history, plan, chosen, progress)
         finally:
-            session.stop()
+            end_session(session)
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

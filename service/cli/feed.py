@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pipeline import FeedFolderMissing, build_session, check_java
+from pipeline import FeedFolderMissing, build_session, check_java, end_session
 from pipeline.feeds import (
     FeedOptions,
     FeedQuery,
@@ -234,7 +234,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
     with ExitStack() as ends:
         with signals_held():  # Spark's Java process would stay behind
             session = build_session(session_options(settings))
-            ends.callback(session.stop)
+            ends.callback(end_session, session)
             query = start_feed(session, options, sink)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
