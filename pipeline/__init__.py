@@ -39,6 +39,7 @@ from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
 from pipeline.trial import ComparisonCounts, Likeness, TrialPlan, Variant, VariantCounts
 from pipeline.warmup import warm_up
+from pipeline.worker_check import workers_answer
 
 __all__ = [
     "BacktestFailed",
@@ -94,4 +95,5 @@ __all__ = [
     "start_empty",
     "start_query",
     "warm_up",
+    "workers_answer",
 ]

@@ -78,6 +78,15 @@ class EmbeddedServer:
         """Where port and pid of the running server are written down."""
         return self._folder / "server.json"
 
+    def running_url(self) -> str | None:
+        """URL of the server of this folder if it runs; starts nothing.
+
+        Raises:
+            EmbeddedServerFailed: Something listens on its port and does not answer.
+        """
+        known = self._read_record()
+        return _url(known.port) if known is not None and self._is_ours(known) else None
+
     def start(self) -> str:
         """Make sure that the server runs and has loaded its data.
 

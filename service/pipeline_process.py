@@ -16,11 +16,13 @@ import structlog
 
 from pipeline import BatchProgress, await_machines, build_session, end_session, start_query, warm_up
 from service.cluster import forget_former, job_options, session_options
+from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.process import run_process, signals_held
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.sink import AlertSink
+from service.stores import server_facts
 from service.timekeeper import Timekeeper
 from streams import SystemClock
 
@@ -38,6 +40,7 @@ def _run(settings: Settings) -> None:
 def _match(settings: Settings, stores: Stores) -> None:
     clock = SystemClock()
     stores.heartbeat.clear()
+    warn_of_risks(stores)
     stores.log.layout.require_settled()
     with ExitStack() as ends:
         ends.callback(_say_nothing_more, stores)
@@ -64,6 +67,12 @@ def _match(settings: Settings, stores: Stores) -> None:
         ends.enter_context(_keeping_time(stores))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
         query.wait()
+
+
+def warn_of_risks(stores: Stores) -> None:
+    """Say in the log, in words, what the Redis server may lose though it was acknowledged."""
+    for finding in at_risk(server_facts(stores.client)):
+        structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
 
 
 def _say_nothing_more(stores: Stores) -> None:

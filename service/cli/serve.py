@@ -15,9 +15,11 @@ from rich.markup import escape
 from pipeline import check_java
 from service.cli.inputs import told
 from service.client import ForestallClient
-from service.errors import CallRefused, PortInUse, ServiceUnreachable
+from service.doctor import at_risk
+from service.errors import CallRefused, PortInUse, ServiceUnreachable, StoreUnavailable
 from service.logs import configure_logs
 from service.settings import PREFIX, load_settings
+from service.stores import connect, server_facts
 from service.supervisor import Supervisor, describe_death
 
 _TOLD_EVERY_S = 15.0
@@ -69,10 +71,23 @@ def serve(
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
     supervisor.start()
+    tell_risks(supervisor.redis_url)
     told.print(f"starting; data and logs in {escape(str(settings.data_dir.resolve()))}")
     with ForestallClient(address, secret, patience_s=0.0) as client:
         supervisor.run(stop, each_round=_Announcer(address, client).look)
     told.print("stopped")
+
+
+def tell_risks(redis_url: str) -> None:
+    """Say what the Redis server may lose though it was acknowledged; nothing where it does not answer yet."""
+    try:
+        with connect(redis_url, retries=0) as client:
+            risks = list(at_risk(server_facts(client)))
+    except StoreUnavailable as error:
+        told.print(f"[yellow]warning[/yellow]: {escape(error.message)}")
+        return
+    for risk in risks:
+        told.print(f"[yellow]warning[/yellow]: {escape(f'{risk.subject}: {risk.found}; {risk.advice}')}")
 
 
 def _tell_death(name: str, status: int, pause_s: float, log_file: Path) -> None:

@@ -28,6 +28,7 @@ from service.stores.registered import (
     RegisteredPattern,
 )
 from service.stores.registry import PatternDraft, Registry
+from service.stores.server_facts import ServerFacts, server_facts, server_time_us
 from service.stores.stream_times import StreamTimes, StreamTimesStore
 from service.stores.timeouts import TimeoutStore
 from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
@@ -77,6 +78,7 @@ __all__ = [
     "Registry",
     "ReportRow",
     "Row",
+    "ServerFacts",
     "ShardReport",
     "StreamReport",
     "StreamTimes",
@@ -89,5 +91,7 @@ __all__ = [
     "WorkflowSummary",
     "connect",
     "is_answering",
+    "server_facts",
     "server_folder",
+    "server_time_us",
 ]

@@ -1,0 +1,20 @@
+"""Whether Spark can start a Python process of its own and talk to it; compiles nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+_ROWS = 3
+
+
+def workers_answer(session: SparkSession) -> bool:
+    """Whether rows come back from a Python process of Spark's as they were sent."""
+    rows = session.range(0, _ROWS, numPartitions=1).mapInArrow(_echo, "id LONG").collect()
+    return sorted(row.id for row in rows) == list(range(_ROWS))
+
+
+def _echo(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

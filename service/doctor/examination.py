@@ -1,0 +1,91 @@
+"""All looks, in the order in which one would mend what they find."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline import SessionOptions, build_session, end_session, workers_answer
+from service.doctor.findings import Finding, ok, problem
+from service.doctor.machine import look_at_folder, look_at_java, look_at_packages, look_at_python
+from service.doctor.running import look_at_port
+from service.doctor.server import look_at_clock, look_at_server
+from service.embedded import EmbeddedServer, find_server
+from service.errors import EmbeddedServerFailed, NoServerBinary, SettingsInvalid, StoreUnavailable
+from service.settings import Settings, load_settings
+from service.stores import connect, server_facts
+from streams import Clock, ForestallError
+
+
+def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
+    """Everything that can be looked at without changing anything.
+
+    Args:
+        clock: Of this machine.
+        deep: Start Spark, too, and one of its Python processes.
+    """
+    java = look_at_java()
+    yield java
+    yield look_at_python()
+    yield from look_at_packages()
+    if deep and java.verdict == "ok":
+        yield look_at_spark()
+    try:
+        settings = load_settings()
+    except SettingsInvalid as error:
+        faults = error.details["faults"]
+        assert isinstance(faults, list)
+        for fault in faults:
+            yield problem("settings", str(fault), "set it right, or leave it out; docs/settings.md lists all settings")
+        return
+    yield ok("settings", "all can be used")
+    yield from look_at_folder(settings.data_dir)
+    yield from look_at_redis(settings, clock)
+    yield from look_at_port(settings)
+
+
+def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
+    """The server that the settings name, or the private one: how it is if it runs, else whether it could."""
+    if settings.redis_url is not None:
+        yield from _look_at_url(settings.redis_url.get_secret_value(), clock)
+        return
+    try:
+        url = EmbeddedServer(settings.data_dir).running_url()
+        binary = find_server()
+    except EmbeddedServerFailed as error:
+        yield problem("redis", "the private server does not answer", error.message)
+        return
+    except NoServerBinary as error:
+        found, _, advice = error.message.partition(": ")
+        yield problem("redis", found, advice)
+        return
+    if url is None:
+        yield ok("redis", f"the private server does not run; {binary} will be started")
+    else:
+        yield from _look_at_url(url, clock)
+
+
+def look_at_spark() -> Finding:
+    """Start Spark on this machine and talk to one of its Python processes."""
+    with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
+        try:
+            session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]", shares_kernels=True))
+            try:
+                is_well, version = workers_answer(session), session.version
+            finally:
+                end_session(session)
+        except (ForestallError, OSError) as error:
+            return problem("spark", f"it does not start: {error}", "look at what Java said above")
+    if not is_well:
+        return problem("spark", f"Spark {version} starts, its Python process gives back other rows", "run make setup")
+    return ok("spark", f"Spark {version} starts, and so does a Python process of its own")
+
+
+def _look_at_url(url: str, clock: Clock) -> Iterator[Finding]:
+    try:
+        with connect(url, retries=0) as client:
+            yield from look_at_server(server_facts(client))
+            yield look_at_clock(client, clock)
+    except StoreUnavailable as error:
+        yield problem("redis", f"it does not answer: {error.message}", "start it, or set FORESTALL_REDIS_URL right")

@@ -1,0 +1,48 @@
+"""One thing that was looked at, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["ok", "warning", "problem"]
+
+_ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found.
+
+    Attributes:
+        subject: What was looked at.
+        verdict: ``problem``: the service does not work, or loses something; ``warning``: it may under some conditions.
+        found: A sentence.
+        advice: What to do; empty where all is well.
+    """
+
+    subject: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+def ok(subject: str, found: str) -> Finding:
+    """All is well."""
+    return Finding(subject=subject, verdict="ok", found=found)
+
+
+def warning(subject: str, found: str, advice: str) -> Finding:
+    """It works, but."""
+    return Finding(subject=subject, verdict="warning", found=found, advice=advice)
+
+
+def problem(subject: str, found: str, advice: str) -> Finding:
+    """It does not work."""
+    return Finding(subject=subject, verdict="problem", found=found, advice=advice)
+
+
+def worst(findings: Iterable[Finding]) -> Verdict:
+    """The gravest verdict; ``ok`` of nothing."""
+    return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")

@@ -1,0 +1,115 @@
+"""What the machine has: Java, Python and its packages, room for data, a free port."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from pipeline import JavaMissing, check_java
+from service.doctor.findings import Finding, ok, problem, warning
+from service.settings import PREFIX
+
+_DISTRIBUTION = "forestall"
+_SHOWN = ("pyspark", "pandas", "numpy", "numba")  # those whose versions matter most to one another
+_GIB = 1024**3
+_LEAST_ROOM, _GOOD_ROOM = _GIB, 5 * _GIB
+_FLEETING = ("tmpfs", "ramfs")
+
+
+def look_at_java() -> Finding:
+    """Whether Spark has a Java to run on."""
+    # house: allow environment: Spark's own launcher looks for Java there first
+    home = os.environ.get("JAVA_HOME")
+    try:
+        found = check_java()
+    except JavaMissing as error:
+        return problem("java", error.message.partition(". Spark needs")[0], error.message.partition(". ")[2])
+    return ok("java", f"Java {found}, {'JAVA_HOME is ' + home if home else 'from PATH, as JAVA_HOME is not set'}")
+
+
+def look_at_python() -> Finding:
+    """Whether this Python is one of those that the project is made for."""
+    wanted, found = SpecifierSet(metadata(_DISTRIBUTION)["Requires-Python"]), platform.python_version()
+    if wanted.contains(found, prereleases=True):
+        return ok("python", f"Python {found}")
+    return problem("python", f"Python {found}", f"install a Python {wanted} and set the environment up again")
+
+
+def look_at_packages() -> Iterator[Finding]:
+    """Whether each installed package is of a version that the project is made for."""
+    needed = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
+    wanted = [need for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
+    faults = [finding for need in wanted if (finding := look_at_package(need)) is not None]
+    yield from faults
+    if not faults:
+        shown = ", ".join(f"{name} {version(name)}" for name in _SHOWN)
+        yield ok("packages", f"{shown} and {len(wanted) - len(_SHOWN)} others are of the versions that are asked for")
+
+
+def look_at_package(need: Requirement) -> Finding | None:
+    """What is wrong with one package; None where it is well."""
+    advice = f"run make setup, or: pip install '{need.name}{need.specifier}'"
+    try:
+        found = version(need.name)
+    except PackageNotFoundError:
+        return problem("packages", f"{need.name} is not installed", advice)
+    if need.specifier.contains(found, prereleases=True):
+        return None
+    return problem("packages", f"{need.name} is {found}, and {need.specifier} is needed", advice)
+
+
+def look_at_folder(folder: Path) -> Iterator[Finding]:
+    """Whether the data folder can be written, has room, and is there after a restart."""
+    place = folder.resolve()
+    there = next(parent for parent in (place, *place.parents) if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield problem(
+            "data folder", f"{place} cannot be written", f"let this user write it, or name another: {PREFIX}DATA_DIR"
+        )
+        return
+    room = shutil.disk_usage(there).free
+    found = f"{place}, {room / _GIB:.1f} GiB free"
+    advice = f"make room, or name a folder on another disk: {PREFIX}DATA_DIR"
+    if room < _LEAST_ROOM:
+        yield problem("data folder", found, advice)
+    elif room < _GOOD_ROOM:
+        yield warning("data folder", found, advice)
+    else:
+        yield ok("data folder", found)
+    kind = file_system_of(there)
+    if kind in _FLEETING:
+        yield warning(
+            "data folder",
+            f"{place} is in memory ({kind}) and gone when the machine restarts, with checkpoint and states",
+            f"name a folder on a disk: {PREFIX}DATA_DIR",
+        )
+
+
+def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
+    """Kind of the file system that holds a place; None where the system does not tell."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    kinds = {Path(words[1].replace("\\040", " ")): words[2] for words in map(str.split, lines) if len(words) > 2}
+    holders = [point for point in kinds if place.is_relative_to(point)]
+    return kinds[max(holders, key=lambda point: len(point.parts))] if holders else None
+
+
+def is_port_free(host: str, port: int) -> bool:
+    """Whether somebody could listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,53 @@
+"""Whether a service runs already, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from service.doctor.findings import Finding, ok, problem, warning
+from service.doctor.machine import is_port_free
+from service.settings import PREFIX, Settings
+
+_TIMEOUT_S = 5.0
+
+
+def look_at_port(settings: Settings) -> Iterator[Finding]:
+    """Whether the API's port is free, or answered by a service of this project, which is then looked at."""
+    host, port = settings.api_host, settings.api_port
+    if port == 0 or is_port_free(host, port):
+        yield ok("port", f"port {port} on {host} is free; no service runs there")
+        return
+    answer = _ask(host, port)
+    if answer is None:
+        yield problem(
+            "port",
+            f"port {port} on {host} is taken by something that is not this service",
+            f"end it, or choose another port: {PREFIX}API_PORT",
+        )
+        return
+    yield ok("port", f"a service answers on port {port} of {host}")
+    missing = answer.get("missing")
+    if missing:
+        yield warning(
+            "running service",
+            f"it is not ready: {'; '.join(map(str, missing))}",
+            "it may be starting; where it lasts, look at the logs of its processes",
+        )
+    else:
+        yield ok("running service", "it is ready")
+
+
+def _ask(host: str, port: int) -> dict[str, Any] | None:
+    """What ``/v1/ready`` says; None where whoever listens knows nothing of it."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what listens everywhere is asked here
+    url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
+    try:
+        answer = httpx.get(url, timeout=_TIMEOUT_S, trust_env=False)
+        body = answer.json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    is_ours = isinstance(body, dict) and ("missing" in body or body.get("status") == "ready")
+    return body if is_ours else None

@@ -1,0 +1,110 @@
+"""Whether a Redis server can be trusted with what is acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import InvalidVersion, Version
+
+from service.doctor.findings import Finding, ok, problem, warning
+from service.stores import Client, ServerFacts, server_time_us
+from streams import Clock
+
+_OLDEST = Version("7")
+_FULL, _NEARLY_FULL = 0.95, 0.8
+_MIB = 1024**2
+_SECOND_US = 1_000_000
+_TOLERATED_US, _HARMFUL_US = _SECOND_US, 60 * _SECOND_US
+
+
+def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
+    """Version, role, persistence, memory."""
+    yield _version(facts)
+    if facts.is_clustered:
+        yield problem(
+            "redis", "it is a Redis Cluster, and one script writes to several keys", "use one server, or a primary"
+        )
+    if facts.is_replica:
+        yield problem("redis", "it is a replica and takes no writes", "name its primary in FORESTALL_REDIS_URL")
+    risks = list(at_risk(facts))
+    yield from risks or [ok("redis persistence", "every write is synced to the append-only file before it is answered")]
+    yield from _memory(facts)
+
+
+def at_risk(facts: ServerFacts) -> Iterator[Finding]:
+    """What the server may lose though it was acknowledged, if anything."""
+    subject = "redis persistence"
+    if not facts.is_append_only:
+        yield problem(
+            subject,
+            "appendonly is off: when the server ends, events and alerts that were acknowledged are lost",
+            "set appendonly yes and appendfsync always in its configuration",
+        )
+    elif facts.fsync is None:
+        yield warning(
+            subject,
+            "the server does not tell its appendfsync",
+            "see that it is always: with everysec a crash of the server loses up to a second of what was acknowledged",
+        )
+    elif facts.fsync != "always":
+        yield warning(
+            subject,
+            f"appendfsync is {facts.fsync}: a crash of the server can lose "
+            f"{'up to a second of ' if facts.fsync == 'everysec' else ''}what was acknowledged, and the pipeline then "
+            "refuses a log that is behind its checkpoint",
+            "set appendfsync always in its configuration",
+        )
+    for failure in facts.failures:
+        yield problem(
+            subject, f"{failure} failed", "look at the server's log and at the disk; it may refuse writes until then"
+        )
+    if facts.memory_limit and facts.eviction not in (None, "noeviction"):
+        yield problem(
+            "redis memory",
+            f"maxmemory-policy is {facts.eviction}: when memory is used up the server deletes keys, which are lost "
+            "events, alerts or states",
+            "set maxmemory-policy noeviction: writes are then refused (507) until there is room",
+        )
+
+
+def look_at_clock(client: Client, clock: Clock) -> Finding:
+    """How far this machine's clock is from the server's, by which some things are decided."""
+    before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
+    after_us = clock.now_us()
+    if after_us < before_us or second_us < first_us:
+        return problem("clock", "a clock went backwards while it was read", "let one time service set the clocks")
+    skew_us = max(before_us - second_us, first_us - after_us, 0)
+    found = f"this machine and Redis differ by {'less than 1 s' if skew_us < _TOLERATED_US else _seconds(skew_us)}"
+    if skew_us < _TOLERATED_US:
+        return ok("clock", found)
+    advice = "let a time service (NTP) set the clocks of both machines"
+    return (problem if skew_us >= _HARMFUL_US else warning)("clock", found, advice)
+
+
+def _version(facts: ServerFacts) -> Finding:
+    found = f"{facts.product} {facts.version or 'of an unknown version'}"
+    try:
+        is_old = facts.product == "Redis" and Version(facts.version) < _OLDEST
+    except InvalidVersion:
+        return warning("redis", found, f"see that it does what Redis {_OLDEST} does")
+    if is_old:
+        return problem("redis", found, f"install Redis {_OLDEST} or newer, or Valkey")
+    return ok("redis", found)
+
+
+def _memory(facts: ServerFacts) -> Iterator[Finding]:
+    used = f"{facts.memory_used / _MIB:,.0f} MiB are used"
+    if not facts.memory_limit:
+        yield ok("redis memory", f"{used}, there is no maxmemory")
+        return
+    share = facts.memory_used / facts.memory_limit
+    found = f"{used} of maxmemory {facts.memory_limit / _MIB:,.0f} MiB"
+    advice = "raise maxmemory, or keep less: the log, alerts and perhaps states live in it"
+    if share >= _NEARLY_FULL:
+        yield (problem if share >= _FULL else warning)("redis memory", found, advice)
+    else:
+        yield ok("redis memory", found)
+
+
+def _seconds(micros: int) -> str:
+    return f"{micros / _SECOND_US:,.1f} s"

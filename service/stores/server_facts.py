@@ -1,0 +1,103 @@
+"""What the Redis server says of itself: version, what it keeps on the disk, memory, clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from service.errors import StoreUnavailable
+from service.stores.connection import Client
+
+_MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """A server as it describes itself; what it does not tell is None.
+
+    Attributes:
+        product: ``Redis`` or ``Valkey``.
+        version: Of that product.
+        is_replica: Whether it copies another server and takes no writes.
+        is_clustered: Whether its keys are spread over several servers.
+        is_append_only: Whether every write goes to an append-only file.
+        fsync: When that file is synced: ``always``, ``everysec`` or ``no``.
+        save: When snapshots are saved; empty for never.
+        failures: What it could not write last, in words.
+        eviction: What happens when memory is used up; ``noeviction`` is that writes are refused.
+        memory_limit: Bytes that it may use; 0 for no limit.
+        memory_used: Bytes that it uses.
+    """
+
+    product: str
+    version: str
+    is_replica: bool
+    is_clustered: bool
+    is_append_only: bool
+    fsync: str | None
+    save: str | None
+    failures: tuple[str, ...]
+    eviction: str | None
+    memory_limit: int
+    memory_used: int
+
+
+def server_facts(client: Client) -> ServerFacts:
+    """Ask the server.
+
+    Raises:
+        StoreUnavailable: It does not answer.
+    """
+    told = _told(client)
+    is_valkey = told.get("server_name") == "valkey"
+    return ServerFacts(
+        product="Valkey" if is_valkey else "Redis",
+        version=str(told.get("valkey_version" if is_valkey else "redis_version", "")),
+        is_replica=told.get("role") == "slave",
+        is_clustered=bool(told.get("cluster_enabled")),
+        is_append_only=bool(told.get("aof_enabled")),
+        fsync=_option(client, "appendfsync"),
+        save=_option(client, "save"),
+        failures=_failures(told),
+        eviction=told.get("maxmemory_policy") or _option(client, "maxmemory-policy"),
+        memory_limit=int(told.get("maxmemory", 0)),
+        memory_used=int(told.get("used_memory", 0)),
+    )
+
+
+def server_time_us(client: Client) -> int:
+    """The server's clock, in microseconds UTC.
+
+    Raises:
+        StoreUnavailable: It does not answer.
+    """
+    seconds, micros = client.time()
+    return int(seconds) * _MICROS + int(micros)
+
+
+def _told(client: Client) -> Mapping[str, Any]:
+    told: dict[str, Any] = client.info()
+    return told
+
+
+def _failures(told: Mapping[str, Any]) -> tuple[str, ...]:
+    names = {
+        "aof_last_write_status": "its last write to the append-only file",
+        "aof_last_bgrewrite_status": "its last rewriting of the append-only file",
+        "rdb_last_bgsave_status": "its last snapshot",
+    }
+    return tuple(words for name, words in names.items() if told.get(name, "ok") != "ok")
+
+
+def _option(client: Client, name: str) -> str | None:
+    """An option of the server; None where it keeps that to itself, as servers that are rented out do."""
+    try:
+        value = client.config_get(name).get(name)
+    except StoreUnavailable:
+        raise
+    except RedisError:
+        return None
+    return None if value is None else str(value)

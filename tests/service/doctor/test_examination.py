@@ -1,0 +1,130 @@
+"""The whole examination, as ``forestall doctor`` prints it."""
+
+import socket
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import orjson
+import pytest
+
+from service.cli import main
+from service.cli.serve import tell_risks
+from service.doctor import examine
+from service.stores import connect
+from service.testing import private_server
+from streams import SystemClock
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(autouse=True)
+def free_port(monkeypatch):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("FORESTALL_API_PORT", str(port))
+    return port
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["forestall", "doctor", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, capsys.readouterr().out
+
+    return run
+
+
+def found(subject):
+    return [finding for finding in examine(SystemClock()) if finding.subject == subject]
+
+
+def test_all_is_well_with_a_sound_server(call, server_url, monkeypatch):
+    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
+    status, out = call("--json")
+    document = orjson.loads(out)
+    assert status == 0
+    assert [finding["verdict"] for finding in document["findings"] if finding["subject"] != "data folder"] == ["ok"] * 9
+    status, out = call()
+    assert status == 0
+    assert "0 problems" in out
+
+
+def test_without_a_url_nothing_is_started(tmp_path):
+    (finding,) = found("redis")
+    assert finding.verdict == "ok"
+    assert "does not run" in finding.found
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_private_server_that_runs_is_looked_at(tmp_path):
+    with private_server(tmp_path / "data"):
+        assert [finding.subject for finding in examine(SystemClock())][-2:] == ["clock", "port"]
+
+
+def test_a_server_that_does_not_answer_is_a_problem(call, monkeypatch):
+    monkeypatch.setenv("FORESTALL_REDIS_URL", "redis://:hidden@127.0.0.1:1/0")
+    status, out = call()
+    assert status == 1
+    assert "it does not answer" in out
+    assert "hidden" not in out
+
+
+def test_every_fault_of_the_settings_is_a_problem_of_its_own(call, monkeypatch):
+    monkeypatch.setenv("FORESTALL_LOG_LEVEL", "loud")
+    monkeypatch.setenv("FORESTALL_SHARDS", "0")
+    status, out = call("--json")
+    problems = [finding["found"] for finding in orjson.loads(out)["findings"] if finding["verdict"] == "problem"]
+    assert status == 1
+    assert [text.partition(":")[0] for text in problems] == ["FORESTALL_SHARDS", "FORESTALL_LOG_LEVEL"]
+
+
+def test_warnings_count_when_that_is_asked_for(call, monkeypatch, tmp_path):
+    with private_server(tmp_path) as url, connect(url) as client:
+        client.config_set("appendfsync", "everysec")
+        monkeypatch.setenv("FORESTALL_REDIS_URL", url)
+        assert call()[0] == 0
+        assert call("--strict")[0] == 1
+
+
+def test_serve_tells_what_may_be_lost(capsys, tmp_path):
+    with private_server(tmp_path) as url, connect(url) as client:
+        tell_risks(url)
+        assert capsys.readouterr().err == ""
+        client.config_set("appendfsync", "everysec")
+        tell_risks(url)
+        assert "warning: redis persistence: appendfsync is everysec" in capsys.readouterr().err
+
+
+def answering(port, status, body):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    return HTTPServer(("127.0.0.1", port), Handler)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "verdicts"),
+    [
+        (200, b'{"status": "ready"}', ["ok", "ok"]),
+        (503, b'{"missing": ["the pipeline has given no sign of life yet"]}', ["ok", "warning"]),
+        (200, b"<html>", ["problem"]),
+        (200, b"[]", ["problem"]),
+    ],
+)
+def test_whoever_listens_on_the_port_is_asked(free_port, status, body, verdicts):
+    with answering(free_port, status, body) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        seen = [finding.verdict for subject in ("port", "running service") for finding in found(subject)]
+        server.shutdown()
+    assert seen == verdicts
