@@ -26,6 +26,7 @@ COMMANDS = (
     "discover",
     "conformance",
     "doctor",
+    "settings",
 )
 
 

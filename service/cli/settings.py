@@ -1,0 +1,29 @@
+"""``forestall settings``: all settings, with the values in force and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from service.settings import load_settings
+from service.settings_table import setting_rows
+
+
+def settings(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document with kinds and defaults, too.")] = False,
+) -> None:
+    """Print every setting with its value in force and where that comes from; secrets are not shown."""
+    rows = setting_rows(load_settings())
+    if json:
+        typer.echo(orjson.dumps([asdict(row) for row in rows]).decode())
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    width = max(len(row.variable) for row in rows)
+    for row in rows:
+        mark, colour = ("environment", "green") if row.is_set else ("default", "dim")
+        console.print(f"{row.variable:{width}}  [{colour}]{mark:11}[/{colour}]  {escape(row.value or '')}")
