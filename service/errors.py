@@ -10,6 +10,8 @@ ServiceError                     service.errors
 │   └── StoreFull                Redis has no memory left
 ├── LogResharding                the log is being divided into more shards; try again later
 ├── ReshardRefused               the log cannot be divided so, or not now
+├── BackupRefused                not while the service runs, or not over what is there
+├── BackupDamaged                a file is no backup, or not as it was written
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
 ├── NotFound
@@ -140,6 +142,20 @@ class ReshardRefused(ServiceError):
 
     code: ClassVar[str] = "reshard-refused"
     fault: ClassVar[Fault] = "caller"
+
+
+class BackupRefused(ServiceError):
+    """A backup cannot be made or restored now: the service runs, or there is something already."""
+
+    code: ClassVar[str] = "backup-refused"
+    fault: ClassVar[Fault] = "caller"
+
+
+class BackupDamaged(ServiceError):
+    """A file is no backup, one of another version, or not as it was written."""
+
+    code: ClassVar[str] = "backup-damaged"
+    fault: ClassVar[Fault] = "external"
 
 
 class RecordFormatError(ServiceError):

@@ -15,6 +15,8 @@ from streams import ForestallError
 COMMANDS = (
     "serve",
     "reshard",
+    "backup",
+    "restore",
     "demo",
     "match",
     "backtest",

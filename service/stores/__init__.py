@@ -17,6 +17,7 @@ from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
+from service.stores.keyspace import KeyPart, Keyspace
 from service.stores.layout import Layout, LayoutStore
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentPage, RecentStore, Row
@@ -62,6 +63,8 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "KeyPart",
+    "Keyspace",
     "Layout",
     "LayoutStore",
     "LogLimits",

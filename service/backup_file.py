@@ -1,0 +1,129 @@
+"""The file of a backup: what was put in comes out as it was, or the file is refused as damaged.
+
+After the first line, ``forestall-backup 1``, the file is one gzip stream of frames: a letter for what it is, the length
+of the rest as four bytes (big-endian), the rest. ``H`` is a JSON object about the backup, ``K`` a part of a key, ``F``
+some bytes of a file, ``E`` the end: the SHA-256 of all that the stream holds before. What a frame holds is packed: of
+each value the length as four bytes and then the value.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from service.errors import BackupDamaged, FileUnreadable
+
+VERSION = 1
+
+_FIRST_LINE = b"forestall-backup "
+_LEVEL = 1  # what is stored is compressed in part already
+_FRAME, _LENGTH = struct.Struct(">cI"), struct.Struct(">I")
+_LONGEST = 1024**3
+
+
+class BackupWriter:
+    """Writes frames, and the end when it is told that all was written."""
+
+    def __init__(self, out: gzip.GzipFile) -> None:
+        self._out = out
+        self._digest = hashlib.sha256()
+
+    def write(self, kind: bytes, values: Sequence[bytes]) -> None:
+        """Write one frame."""
+        body = b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
+        self._put(kind, body)
+
+    def finish(self) -> None:
+        """Write the end; a file without one is damaged."""
+        self._put(b"E", self._digest.digest())
+
+    def _put(self, kind: bytes, body: bytes) -> None:
+        frame = _FRAME.pack(kind, len(body)) + body
+        self._digest.update(frame)
+        self._out.write(frame)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BackupWriter]:
+    """A new backup file; it is there under its name when the block has ended well, and not before.
+
+    Raises:
+        FileUnreadable: It cannot be written.
+    """
+    draft = path.with_name(path.name + ".part")
+    try:
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)  # it holds secrets of webhooks
+        with draft.open("wb") as file:
+            file.write(_FIRST_LINE + str(VERSION).encode() + b"\n")
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_LEVEL) as out:
+                writer = BackupWriter(out)
+                yield writer
+                writer.finish()
+        draft.replace(path)
+    except OSError as error:
+        raise FileUnreadable(f"{path} cannot be written: {error.strerror or error}", file=str(path)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
+    """All frames but the end, with their values; what was read before an error may be what was never written.
+
+    Raises:
+        FileUnreadable: It cannot be read.
+        BackupDamaged: It is no backup, one of another version, or not as it was written.
+    """
+    try:
+        with path.open("rb") as file:
+            _check_version(path, file.readline(100))
+            with gzip.GzipFile(fileobj=file, mode="rb") as stream:
+                yield from _frames(path, stream)
+    except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:
+        raise _damaged(path, f"it does not go on as a backup does ({error})") from error
+    except OSError as error:
+        raise FileUnreadable(f"{path} cannot be read: {error.strerror or error}", file=str(path)) from error
+
+
+def _frames(path: Path, stream: gzip.GzipFile) -> Iterator[tuple[bytes, list[bytes]]]:
+    digest = hashlib.sha256()
+    while True:
+        head = stream.read(_FRAME.size)
+        kind, length = _FRAME.unpack(head)
+        if length > _LONGEST:
+            raise _damaged(path, f"a frame says that it has {length:,} bytes")
+        body = stream.read(length)
+        if kind == b"E":
+            if body != digest.digest() or stream.read(1):
+                raise _damaged(path, "the checksum at its end is that of another file")
+            return
+        digest.update(head + body)
+        yield kind, _unpacked(body)
+
+
+def _unpacked(body: bytes) -> list[bytes]:
+    values, place = [], 0
+    while place < len(body):
+        (length,) = _LENGTH.unpack_from(body, place)
+        place += _LENGTH.size + length
+        values.append(body[place - length : place])
+    return values
+
+
+def _check_version(path: Path, line: bytes) -> None:
+    if not line.startswith(_FIRST_LINE) or not line.endswith(b"\n"):
+        raise BackupDamaged(f"{path} is no backup: it does not begin with {_FIRST_LINE.decode().strip()}")
+    if (found := line.removeprefix(_FIRST_LINE).strip()) != str(VERSION).encode():
+        raise BackupDamaged(
+            f"{path} is a backup of version {found.decode(errors='replace')}; this release reads {VERSION}. Restore it "
+            "with the release that wrote it"
+        )
+
+
+def _damaged(path: Path, why: str) -> BackupDamaged:
+    return BackupDamaged(f"{path} is damaged: {why}; nothing was restored, take another copy of it")

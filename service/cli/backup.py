@@ -1,0 +1,36 @@
+"""``forestall backup``: all of a service that is stopped, as one file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from service.backup import back_up
+from service.cli.inputs import progress_bar, told
+from service.data_folder import take_folder
+from service.logs import configure_logs
+from service.runtime import open_stores
+from service.settings import load_settings
+from streams import SystemClock
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write; it will hold secrets of webhooks.")],
+) -> None:
+    """Write what Redis holds, the checkpoint and the saved states of a stopped service to a file."""
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    with (
+        closing(take_folder(settings.data_dir)),
+        open_stores(settings) as stores,
+        progress_bar(f"writing {file.name}") as (progress, task),
+    ):
+        content = back_up(settings, stores, file, SystemClock(), lambda share: progress.update(task, completed=share))
+    told.print(
+        f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
+        "others, as it holds what came in and the secrets of webhooks"
+    )

@@ -1,0 +1,43 @@
+"""``forestall restore``: a service as it was when its backup was made."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.backup import restore as bring_back
+from service.cli.inputs import progress_bar, told
+from service.data_folder import take_folder
+from service.logs import configure_logs
+from service.runtime import open_stores
+from service.settings import load_settings
+from streams import SystemClock, format_time
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file of forestall backup.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what is there, for good.")] = False,
+) -> None:
+    """Bring back what forestall backup wrote; the file is checked as a whole before anything is changed."""
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    with (
+        closing(take_folder(settings.data_dir)),
+        open_stores(settings) as stores,
+        progress_bar(f"reading {file.name}") as (progress, task),
+    ):
+        content = bring_back(
+            settings,
+            stores,
+            file,
+            lambda share: progress.update(task, completed=share),
+            clock=SystemClock(),
+            replace=replace,
+        )
+    told.print(
+        f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files of {format_time(content.made_us)}; "
+        "start the service again"
+    )

@@ -1,0 +1,189 @@
+"""Every key of the service, read and written as it is, whatever it means: for backups.
+
+A key goes in parts of bounded size, so that no log is in memory as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from redis.exceptions import RedisError
+
+from service.errors import StoreUnavailable
+from service.stores.connection import PREFIX, Client
+from service.stores.heartbeat import HEARTBEAT_KEY
+
+RESTORING_KEY = PREFIX + "restoring"
+
+_ENTRIES, _MEMBERS = 100, 500  # of one part: log entries hold the events of a request
+_PASSING = frozenset({HEARTBEAT_KEY.encode(), RESTORING_KEY.encode()})  # what is true of one moment only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPart:
+    """Some of what a key holds.
+
+    Attributes:
+        key: The key.
+        kind: As Redis calls it: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
+        expires_ms: When the key goes, in milliseconds UTC; 0 for never.
+        values: Of a string its value; of a hash fields and values in turn, of a sorted set members and scores; of a
+            list or set the members; of a stream one entry after the other: its id, the number of what follows, fields
+            and values in turn; in the last part of a stream an empty id, then the last id that was given, the number
+            of entries ever added and the greatest id that was deleted.
+    """
+
+    key: bytes
+    kind: str
+    expires_ms: int
+    values: tuple[bytes, ...]
+
+
+class Keyspace:
+    """All keys with the prefix of the service.
+
+    Args:
+        client: Where they are.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def names(self) -> list[bytes]:
+        """Every key that is to be kept, sorted.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        found = set(self._client.scan_iter(match=PREFIX + "*", count=1_000))
+        return sorted(found - _PASSING)
+
+    def read(self, key: bytes) -> Iterator[KeyPart]:
+        """What a key holds, part by part; nothing where it is gone by now.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        kind = cast(bytes, self._client.type(key)).decode()
+        expires_ms = max(0, self._client.pexpiretime(cast(str, key)))
+        readers: Mapping[str, Callable[[bytes], Iterator[tuple[bytes, ...]]]] = {
+            "string": self._string,
+            "hash": lambda key: self._scanned("HSCAN", key),
+            "set": lambda key: self._scanned("SSCAN", key),
+            "zset": lambda key: self._scanned("ZSCAN", key),
+            "list": self._list,
+            "stream": self._stream,
+        }
+        if kind != "none":
+            for values in readers[kind](key):
+                yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
+
+    def write(self, part: KeyPart) -> None:
+        """Add a part to its key, which holds those before it.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, or refuses it.
+        """
+        commands = list(_commands(part))
+        if part.expires_ms:
+            commands.append(("PEXPIREAT", part.key, part.expires_ms))
+        try:
+            with self._client.pipeline(transaction=False) as sent:
+                send: Callable[..., Any] = sent.execute_command
+                for command in commands:
+                    send(*command)
+                sent.execute()
+        except RedisError as error:
+            raise StoreUnavailable(f"Redis does not take the key {part.key!r}: {error}") from error
+
+    def delete(self) -> None:
+        """Delete every key of the service."""
+        for key in [*self.names(), HEARTBEAT_KEY.encode()]:
+            self._client.unlink(key)
+
+    def begin_restoring(self) -> None:
+        """From here on the service does not start, until ``end_restoring``."""
+        self._client.set(RESTORING_KEY, 1)
+
+    def end_restoring(self) -> None:
+        """All is there."""
+        self._client.delete(RESTORING_KEY)
+
+    def is_restoring(self) -> bool:
+        """Whether a backup is being written back, or was and did not come to its end."""
+        return bool(self._client.exists(RESTORING_KEY))
+
+    def _string(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
+        value = cast("bytes | None", self._client.get(key))
+        if value is not None:
+            yield (value,)
+
+    def _list(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
+        begin = 0
+        while values := cast("list[bytes]", self._client.lrange(key, begin, begin + _MEMBERS - 1)):
+            yield tuple(values)
+            begin += len(values)
+
+    def _scanned(self, command: str, key: bytes) -> Iterator[tuple[bytes, ...]]:
+        raw = cast("Callable[..., tuple[int, Any]]", self._client.execute_command)
+        cursor = 0
+        while True:
+            cursor, found = raw(command, key, cursor, "COUNT", _MEMBERS)
+            values = _flat(found)
+            if values:
+                yield values
+            if not cursor:
+                return
+
+    def _stream(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
+        begin = b"-"
+        while entries := cast(Any, self._client.xrange(key, begin.decode(), "+", count=_ENTRIES)):
+            yield tuple(word for name, fields in entries for word in _entry(name, fields))
+            begin = b"(" + entries[-1][0]
+        told = self._client.xinfo_stream(key)
+        added, deleted = told.get("entries-added", 0), told.get("max-deleted-entry-id", b"0-0")
+        yield (b"", told["last-generated-id"], str(added).encode(), deleted)
+
+
+def _flat(found: Any) -> tuple[bytes, ...]:
+    """What a scan gave, as Redis writes it: a hash comes as a dictionary, a sorted set as pairs with numbers."""
+    if isinstance(found, dict):
+        return tuple(word for pair in found.items() for word in pair)
+    if found and isinstance(found[0], tuple):
+        return tuple(word for member, score in found for word in (member, repr(score).encode()))
+    return tuple(found)
+
+
+def _entry(name: bytes, fields: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    yield name
+    yield str(2 * len(fields)).encode()
+    for pair in fields.items():
+        yield from pair
+
+
+def _commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:
+    words = {"string": "SET", "hash": "HSET", "list": "RPUSH", "set": "SADD"}
+    if part.kind == "stream":
+        yield from _stream_commands(part)
+    elif part.kind == "zset":
+        pairs = zip(part.values[1::2], part.values[::2], strict=True)
+        yield ("ZADD", part.key, *(word for pair in pairs for word in pair))
+    else:
+        yield (words[part.kind], part.key, *part.values)
+
+
+def _stream_commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:
+    values, place = part.values, 0
+    while place < len(values):
+        if not values[place]:
+            _, last, added, deleted = values[place:]
+            # An empty stream comes into being with a group, which goes again.
+            yield ("XGROUP", "CREATE", part.key, "restoring", "0", "MKSTREAM")
+            yield ("XGROUP", "DESTROY", part.key, "restoring")
+            yield ("XSETID", part.key, last, "ENTRIESADDED", added, "MAXDELETEDID", deleted)
+            return
+        end = place + 2 + int(values[place + 1])
+        yield ("XADD", part.key, values[place], *values[place + 2 : end])
+        place = end

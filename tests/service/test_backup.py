@@ -1,0 +1,304 @@
+"""A stopped service goes into a file and comes back as it was; what is damaged, runs or is in the way is refused."""
+
+import gzip
+import sys
+
+import orjson
+import pytest
+
+from pipeline import HeldOptions, run_inline
+from pipeline.held_shards import HeldShards
+from pipeline.sources.event_log import EventLogReader, log_ends
+from pipeline.sources.log_reading import connect as connect_log
+from pipeline.sources.log_reading import read_entries
+from pipeline.testing import event, log_of
+from service import AlertSink, build_stores
+from service.backup import back_up, look_into, restore
+from service.backup_file import frames, writing
+from service.cli import main
+from service.cluster import job_options
+from service.errors import BackupDamaged, BackupRefused, FileUnreadable
+from service.stores import Keyspace, PatternDraft, Submission, connect
+from service.testing import HandClock, private_server, settings_for
+from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn
+
+pytestmark = pytest.mark.redis
+
+STREAM = StreamDeclaration(name="orders", key="data.id", end_events=("End",))
+TEXT = "PATTERN pair EVENT SEQ(A a, U u)"
+KEYS = 12
+
+
+@pytest.fixture(scope="module")
+def other_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("other")) as url:
+        yield url
+
+
+@pytest.fixture
+def settings(server_url, tmp_path):
+    return settings_for(server_url, data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def stores(client, server_url, settings):
+    return build_stores(client, server_url, settings)
+
+
+@pytest.fixture
+def other(other_url, tmp_path):
+    """Settings and stores of another, empty service."""
+    settings = settings_for(other_url, data_dir=tmp_path / "other")
+    with connect(other_url) as client:
+        client.flushall()
+        yield settings, build_stores(client, other_url, settings)
+
+
+def ignore(_share):
+    pass
+
+
+def round_of(event_type, first):
+    return [event(first + number, event_type, f"k{number}", id=f"k{number}") for number in range(KEYS)]
+
+
+def post(stores, batch):
+    submission = Submission(
+        stream="orders", batch=EventBatch.from_events(batch), dead_letters=[], answer={}, fingerprint="f",
+        token=batch[0].id, keys={},
+    )  # fmt: skip
+    stores.log.append_events(submission)
+
+
+def match_all(settings, stores):
+    """What the pipeline does, without Spark: from its checkpoint to the log's end."""
+    options = job_options(settings, stores.log.layout.read(), stores.url, tasks=1)
+    reader, held = EventLogReader(options.log), HeldShards(HeldOptions(log=options.log, handover=options.handover))
+    checkpoint = options.checkpoint / "offsets"
+    begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
+    end = log_ends(options.log)
+    server = connect_log(options.log)
+    sink = AlertSink(stores, HandClock())
+    for shard, after in begin.items():
+        reached = after
+        for page in read_entries(server, int(shard), after, end[shard]):
+            sink(held.advance(int(shard), reached, page), 0)
+            reached = page[-1].position
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_bytes(orjson.dumps(end))
+    reader.commit(end)
+    reader.stop()
+    server.close()
+
+
+def alerts(stores):
+    return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).alerts)
+
+
+def begin(settings, stores):
+    stores.registry.declare_stream(STREAM)
+    stores.registry.put_pattern("orders", PatternDraft(name="pair", text=TEXT, route=""), 0)
+    post(stores, round_of("A", 100))
+    match_all(settings, stores)
+
+
+def content(client):
+    """All that the service keeps, by key."""
+    keyspace = Keyspace(client)
+    return {key: [(part.kind, part.expires_ms, part.values) for part in keyspace.read(key)] for key in keyspace.names()}
+
+
+def test_every_type_of_key_comes_back_as_it_was(client, settings, stores, other, tmp_path):
+    client.set("forestall:text", b"\x00\xff")
+    client.set("forestall:passing", "x", ex=5_000)
+    client.hset("forestall:hash", mapping={f"f{n}": f"v{n}" for n in range(1_700)})
+    client.rpush("forestall:list", *range(1_200))
+    client.sadd("forestall:set", "a", "b")
+    client.zadd("forestall:zset", {"a": 1.5, "b": 1_767_225_600_000_001, "c": float("inf")})
+    for number in range(250):
+        client.xadd("forestall:stream", {"kind": "events", "body": f"{number}"}, id=f"{number + 1}-7")
+    client.xtrim("forestall:stream", maxlen=210, approximate=False)
+    client.xadd("forestall:emptied", {"a": "b"}, id="9-9")
+    client.xtrim("forestall:emptied", maxlen=0)
+    client.set("another:key", "stays out")
+    shares: list[float] = []
+    back_up(settings, stores, tmp_path / "file", HandClock(), shares.append)
+    there, there_stores = other
+    assert restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False).keys == 8
+    assert content(there_stores.client).keys() == content(client).keys()
+    for key, parts in content(client).items():
+        kinds = {part[:2] for part in parts}
+        flat = [value for part in parts for value in part[2]]
+        found = content(there_stores.client)[key]
+        assert {part[:2] for part in found} == kinds
+        if b"hash" in key or b":set" in key:
+            assert sorted(value for part in found for value in part[2]) == sorted(flat)
+        else:
+            assert [value for part in found for value in part[2]] == flat
+    for name in ("forestall:stream", "forestall:emptied"):
+        told, expected = there_stores.client.xinfo_stream(name), client.xinfo_stream(name)
+        for field in ("length", "last-generated-id", "entries-added", "max-deleted-entry-id", "groups"):
+            assert told[field] == expected[field]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize("place", ["folder", "redis"])
+def test_what_is_restored_goes_on_and_tells_each_alert_once(server_url, client, other_url, tmp_path, place):
+    named = {"snapshots": "redis"} if place == "redis" else {}
+    settings = settings_for(server_url, data_dir=tmp_path / "data", **named)
+    stores = build_stores(client, server_url, settings)
+    begin(settings, stores)
+    content = back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    assert content.files >= 1
+    there = settings_for(other_url, data_dir=tmp_path / "other", **named)
+    with connect(other_url) as other_client:
+        other_client.flushall()
+        there_stores = build_stores(other_client, other_url, there)
+        restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+        for one, its in ((settings, stores), (there, there_stores)):
+            post(its, round_of("U", 200))
+            match_all(one, its)
+            match_all(one, its)
+        rows = run_inline(log_of([StreamOn(STREAM), PatternOn(name="pair", version=1, text=TEXT),
+                                  round_of("A", 100), round_of("U", 200)]))  # fmt: skip
+        assert alerts(there_stores) == alerts(stores) == sorted(row.id for row in rows if row.kind == "alert")
+        assert len(alerts(stores)) == KEYS
+        assert there_stores.registry.streams() == stores.registry.streams()
+
+
+def test_what_is_there_is_replaced_only_when_that_is_said(settings, stores, tmp_path):
+    begin(settings, stores)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    post(stores, round_of("U", 200))
+    match_all(settings, stores)
+    assert alerts(stores)
+    with pytest.raises(BackupRefused, match=r"there is something already: \d+ keys in Redis.*--replace deletes it"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+    restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert alerts(stores) == []
+    assert not (settings.data_dir / "handover").exists()
+    post(stores, round_of("U", 200))
+    match_all(settings, stores)
+    assert len(alerts(stores)) == KEYS
+
+
+def test_a_service_that_runs_is_refused(settings, stores, tmp_path):
+    clock = HandClock()
+    back_up(settings, stores, tmp_path / "file", clock, ignore)
+    stores.heartbeat.beat(clock.now_us())
+    clock.forward(4)
+    for call in (
+        lambda: back_up(settings, stores, tmp_path / "new", clock, ignore),
+        lambda: restore(settings, stores, tmp_path / "file", ignore, clock=clock, replace=True),
+    ):
+        with pytest.raises(BackupRefused, match="gave a sign of life 4 s ago: stop the service first"):
+            call()
+    assert not (tmp_path / "new").exists()
+    clock.forward(60)
+    back_up(settings, stores, tmp_path / "new", clock, ignore)
+    assert "heartbeat" not in str(list(frames(tmp_path / "new")))
+
+
+def test_what_is_appended_meanwhile_is_seen(settings, stores, tmp_path):
+    begin(settings, stores)
+
+    def meddle(share, seen=[]):  # noqa: B006 - once
+        if not seen:
+            seen.append(share)
+            post(stores, round_of("U", 200))
+
+    with pytest.raises(BackupRefused, match="stop the API and all feeds, too"):
+        back_up(settings, stores, tmp_path / "file", HandClock(), meddle)
+    assert list(tmp_path.glob("file*")) == []
+
+
+def damaged(path, name):
+    whole = path.read_bytes()
+    line, _, body = whole.partition(b"\n")
+    plain = gzip.decompress(body)
+    return {
+        "cut": whole[: len(whole) // 2],
+        "without end": line + b"\n" + gzip.compress(plain[:-37]),
+        "changed": line + b"\n" + gzip.compress(plain.replace(b"pair", b"pear")),
+        "bits": whole[:200] + bytes([whole[200] ^ 255]) + whole[201:],
+        "longer": line + b"\n" + gzip.compress(plain + b"x"),
+        "no gzip": line + b"\n" + plain,
+        "empty": b"",
+        "other file": b"PK\x03\x04" + whole,
+        "newer": whole.replace(b"backup 1\n", b"backup 2\n", 1),
+        "nothing in it": line + b"\n",
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cut", "without end", "changed", "bits", "longer", "no gzip", "empty", "other file", "newer", "nothing in it"],
+)
+def test_a_damaged_file_changes_nothing(client, settings, stores, tmp_path, name):
+    begin(settings, stores)
+    path = tmp_path / "file"
+    back_up(settings, stores, path, HandClock(), ignore)
+    path.write_bytes(damaged(path, name))
+    before = content(client)
+    with pytest.raises(BackupDamaged, match=str(path)):
+        restore(settings, stores, path, ignore, clock=HandClock(), replace=True)
+    assert content(client) == before
+
+
+@pytest.mark.parametrize("name", [b"checkpoint/../../x", b"/etc/x", b"spark/x", b"snapshots"])
+def test_a_file_outside_of_its_folders_is_refused(settings, stores, tmp_path, name):
+    with writing(tmp_path / "file") as out:
+        out.write(b"H", [orjson.dumps({"made_us": 1, "keys": 0, "files": 1, "states": "folder"})])
+        out.write(b"F", [name, b"x"])
+    with pytest.raises(BackupDamaged, match="which none has"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+
+
+def test_states_have_to_be_kept_where_they_were(settings, stores, server_url, tmp_path):
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    elsewhere = settings_for(server_url, data_dir=tmp_path / "data", snapshots="redis")
+    with pytest.raises(BackupRefused, match="saved states in a folder, and these settings keep them in Redis"):
+        restore(elsewhere, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+
+
+def test_a_restore_that_was_cut_short_is_known_and_done_again(settings, stores, tmp_path):
+    begin(settings, stores)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+
+    def fail(_share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore(settings, stores, tmp_path / "file", fail, clock=HandClock(), replace=True)
+    assert Keyspace(stores.client).is_restoring()
+    with pytest.raises(BackupRefused, match="is not complete: restore it again"):
+        back_up(settings, stores, tmp_path / "new", HandClock(), ignore)
+    restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+    assert not Keyspace(stores.client).is_restoring()
+    assert [stream.name for stream in stores.registry.streams()] == ["orders"]
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(settings, stores, tmp_path):
+    with pytest.raises(FileUnreadable, match="missing cannot be read"):
+        look_into(tmp_path / "missing")
+    with pytest.raises(FileUnreadable, match="cannot be written"):
+        back_up(settings, stores, tmp_path / "no" / "folder", HandClock(), ignore)
+
+
+def test_the_commands_say_what_was_done(settings, stores, server_url, monkeypatch, capsys, tmp_path):
+    begin(settings, stores)
+    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
+    monkeypatch.setenv("FORESTALL_DATA_DIR", str(settings.data_dir))
+    for arguments, status, words in (
+        (["backup", "file"], 0, "keep it from others"),
+        (["restore", "file"], 2, "--replace deletes it for good"),
+        (["restore", "file", "--replace"], 0, "start the service again"),
+    ):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["forestall", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == status
+        assert words in capsys.readouterr().err
+    assert (tmp_path / "file").stat().st_mode & 0o77 == 0
