@@ -136,13 +136,13 @@ def look_into(path: Path) -> BackupContent:
         BackupDamaged: It is no backup, or not as it was written.
         FileUnreadable: It cannot be read.
     """
-    found: BackupContent | None = None
+    head: bytes | None = None
     for kind, values in frames(path):
         if kind == b"H":
-            found = BackupContent(**orjson.loads(values[0]))
-    if found is None:
+            head = values[0]
+    if head is None:
         raise BackupDamaged(f"{path} is damaged: it does not say what it holds")
-    return found
+    return BackupContent(**orjson.loads(head))
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:

@@ -14,6 +14,7 @@ ServiceError                     service.errors
 ├── BackupDamaged                a file is no backup, or not as it was written
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
+├── StoreNewer                   what is stored was written by a newer release
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
@@ -162,6 +163,13 @@ class RecordFormatError(ServiceError):
     """A stored record is damaged or of a version that this release does not know."""
 
     code: ClassVar[str] = "record-format"
+
+
+class StoreNewer(ServiceError):
+    """What is stored has a format that only a newer release reads."""
+
+    code: ClassVar[str] = "store-newer"
+    fault: ClassVar[Fault] = "external"
 
 
 class NotFound(ServiceError):

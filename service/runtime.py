@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from service.embedded import EmbeddedServer
+from service.errors import StoreUnavailable
+from service.migrations import bring_up_to_date
 from service.settings import Settings
 from service.stores import (
     AlertStore,
@@ -98,25 +102,43 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
 
 
 @contextmanager
-def open_stores(settings: Settings) -> Iterator[Stores]:
-    """The stores that the settings name, for as long as the block runs.
+def open_stores(settings: Settings, *, as_it_is: bool = False) -> Iterator[Stores]:
+    """The stores that the settings name, for as long as the block runs; what is stored is brought up to date first.
 
     Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
-    not run.
+    not run. A server of one's own that does not answer yet is no error here.
+
+    Args:
+        settings: Name the server.
+        as_it_is: Change nothing that is stored.
 
     Raises:
+        StoreNewer: A newer release has written what is stored.
+        BackupRefused: A backup was being restored and is not complete.
         NoServerBinary: There is neither a URL nor a server to start.
         EmbeddedServerFailed: The private server does not come up.
     """
     if settings.redis_url is not None:
         url = settings.redis_url.get_secret_value()
         with connect(url) as client:
+            if not as_it_is:
+                _bring_up_to_date(client)
             yield build_stores(client, url, settings)
         return
     server = EmbeddedServer(settings.data_dir)
     url = server.start()
     try:
         with connect(url) as client:
+            if not as_it_is:
+                bring_up_to_date(client)
             yield build_stores(client, url, settings)
     finally:
         server.stop()
+
+
+def _bring_up_to_date(client: Client) -> None:
+    """As ``bring_up_to_date``; while the server is away, records of another format are refused one by one."""
+    try:
+        bring_up_to_date(client)
+    except StoreUnavailable as error:
+        structlog.get_logger(__name__).warning("store-not-looked-at", error=error.message)

@@ -26,7 +26,7 @@ def backup(
     configure_logs(settings.log_level)
     with (
         closing(take_folder(settings.data_dir)),
-        open_stores(settings) as stores,
+        open_stores(settings, as_it_is=True) as stores,
         progress_bar(f"writing {file.name}") as (progress, task),
     ):
         content = back_up(settings, stores, file, SystemClock(), lambda share: progress.update(task, completed=share))

@@ -26,7 +26,7 @@ def restore(
     configure_logs(settings.log_level)
     with (
         closing(take_folder(settings.data_dir)),
-        open_stores(settings) as stores,
+        open_stores(settings, as_it_is=True) as stores,
         progress_bar(f"reading {file.name}") as (progress, task),
     ):
         content = bring_back(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline import SessionOptions, build_session, end_session, workers_answer
-from service.doctor.findings import Finding, ok, problem
+from service.doctor.findings import Finding, ok, problem, warning
 from service.doctor.machine import look_at_folder, look_at_java, look_at_packages, look_at_python
 from service.doctor.running import look_at_port
 from service.doctor.server import look_at_clock, look_at_server
 from service.embedded import EmbeddedServer, find_server
-from service.errors import EmbeddedServerFailed, NoServerBinary, SettingsInvalid, StoreUnavailable
+from service.errors import (
+    BackupRefused,
+    EmbeddedServerFailed,
+    NoServerBinary,
+    SettingsInvalid,
+    StoreNewer,
+    StoreUnavailable,
+)
+from service.migrations import MIGRATIONS, Migration, pending
 from service.settings import Settings, load_settings
-from service.stores import connect, server_facts
+from service.stores import Client, connect, server_facts
 from streams import Clock, ForestallError
 
 
@@ -66,6 +74,20 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
         yield from _look_at_url(url, clock)
 
 
+def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
+    """Whether this release reads what is stored, and what it would change at its start."""
+    try:
+        steps = pending(client, migrations)
+    except StoreNewer as error:
+        return problem("store", error.message.partition(". ")[0], error.message.partition(". ")[2])
+    except BackupRefused as error:
+        return problem("store", error.message.partition(": ")[0], error.message.partition(": ")[2])
+    if not steps:
+        return ok("store", "what is stored is up to date, or there is nothing yet")
+    names = "; ".join(step.name for step in steps)
+    return warning("store", f"the next start will bring it up to date: {names}", "run forestall backup first")
+
+
 def look_at_spark() -> Finding:
     """Start Spark on this machine and talk to one of its Python processes."""
     with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
@@ -87,5 +109,6 @@ def _look_at_url(url: str, clock: Clock) -> Iterator[Finding]:
         with connect(url, retries=0) as client:
             yield from look_at_server(server_facts(client))
             yield look_at_clock(client, clock)
+            yield look_at_store(client)
     except StoreUnavailable as error:
         yield problem("redis", f"it does not answer: {error.message}", "start it, or set FORESTALL_REDIS_URL right")

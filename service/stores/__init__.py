@@ -30,12 +30,14 @@ from service.stores.registered import (
 )
 from service.stores.registry import PatternDraft, Registry
 from service.stores.server_facts import ServerFacts, server_facts, server_time_us
+from service.stores.store_format import FIRST_FORMAT, StoreFormat
 from service.stores.stream_times import StreamTimes, StreamTimesStore
 from service.stores.timeouts import TimeoutStore
 from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
 from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 
 __all__ = [
+    "FIRST_FORMAT",
     "USUAL_KINDS",
     "AlertPage",
     "AlertStore",
@@ -83,6 +85,7 @@ __all__ = [
     "Row",
     "ServerFacts",
     "ShardReport",
+    "StoreFormat",
     "StreamReport",
     "StreamTimes",
     "StreamTimesStore",

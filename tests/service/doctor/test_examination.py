@@ -47,7 +47,9 @@ def test_all_is_well_with_a_sound_server(call, server_url, monkeypatch):
     status, out = call("--json")
     document = orjson.loads(out)
     assert status == 0
-    assert [finding["verdict"] for finding in document["findings"] if finding["subject"] != "data folder"] == ["ok"] * 9
+    assert [finding["verdict"] for finding in document["findings"] if finding["subject"] != "data folder"] == [
+        "ok"
+    ] * 10
     status, out = call()
     assert status == 0
     assert "0 problems" in out
@@ -62,7 +64,7 @@ def test_without_a_url_nothing_is_started(tmp_path):
 
 def test_a_private_server_that_runs_is_looked_at(tmp_path):
     with private_server(tmp_path / "data"):
-        assert [finding.subject for finding in examine(SystemClock())][-2:] == ["clock", "port"]
+        assert [finding.subject for finding in examine(SystemClock())][-3:] == ["clock", "store", "port"]
 
 
 def test_a_server_that_does_not_answer_is_a_problem(call, monkeypatch):

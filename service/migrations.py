@@ -1,0 +1,108 @@
+"""What is stored is brought up to date when a process starts, step by step, each step by one process at a time.
+
+A release that stores something in another way adds a ``Migration`` at the end of ``MIGRATIONS``; the format of what is
+stored is one more than their number. A process that is killed in the middle of a step leaves it to the next one, which
+takes it from its beginning: so a step that finds its work done in part, or done, goes on and does no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from service.errors import BackupRefused, StoreNewer, StoreUnavailable
+from service.stores import FIRST_FORMAT, Client, Keyspace, StoreFormat
+
+_PAUSE_S, _PATIENCE_S = 0.1, 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One step from a format to the next.
+
+    Attributes:
+        name: What it does, in a few words.
+        apply: Does it. It is given the store, and what to call at least once in half a minute.
+    """
+
+    name: str
+    apply: Callable[[Client, Callable[[], None]], None]
+
+
+MIGRATIONS: tuple[Migration, ...] = ()
+
+
+def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
+    """Steps that the store has before it; changes nothing.
+
+    Raises:
+        StoreNewer: A newer release has written it.
+        BackupRefused: A backup was being restored and is not complete.
+        StoreUnavailable: Redis does not answer.
+    """
+    if Keyspace(client).is_restoring():
+        raise BackupRefused(
+            "a backup was being restored and is not complete: run forestall restore again, and start the service then"
+        )
+    found, newest = StoreFormat(client).read(), FIRST_FORMAT + len(migrations)
+    if found is None:
+        return ()
+    if found > newest:
+        raise StoreNewer(
+            f"what is stored has format {found}, of a newer release; this one reads {newest} at most. Run that "
+            "release, or restore a backup from before the store was brought up to date",
+            found=found,
+            newest=newest,
+        )
+    return migrations[found - FIRST_FORMAT :]
+
+
+def bring_up_to_date(
+    client: Client,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    *,
+    now: Callable[[], float] = time.monotonic,
+    patience_s: float = _PATIENCE_S,
+) -> None:
+    """Take the steps that the store has before it, or wait until another process has taken them.
+
+    Args:
+        client: The store.
+        migrations: All steps from the first format on.
+        now: Seconds on a clock that only goes forward.
+        patience_s: How long to wait for another process.
+
+    Raises:
+        StoreNewer: A newer release has written it; nothing is changed.
+        BackupRefused: A backup was being restored and is not complete.
+        StoreUnavailable: Redis does not answer, or another process takes too long.
+    """
+    deadline = now() + patience_s
+    while pending(client, migrations) or StoreFormat(client).read() is None:
+        if _take_steps(client, migrations):
+            return
+        if now() > deadline:
+            raise StoreUnavailable(
+                f"another process has been bringing the store up to date for {patience_s:g} s; look at its log"
+            )
+        time.sleep(_PAUSE_S)
+
+
+def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
+    """Take the steps that are left under the lock; False where another process has it."""
+    log = structlog.get_logger(__name__)
+    with StoreFormat(client).locked() as lock:
+        if lock is None:
+            return False
+        if StoreFormat(client).read() is None:
+            lock.advance(FIRST_FORMAT + len(migrations))
+        steps = pending(client, migrations)
+        for number, step in enumerate(steps, FIRST_FORMAT + len(migrations) - len(steps) + 1):
+            log.info("migration-begun", name=step.name, format=number)
+            step.apply(client, lock.renew)
+            lock.advance(number)
+            log.info("migration-done", name=step.name, format=number)
+    return True

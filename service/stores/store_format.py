@@ -1,0 +1,109 @@
+"""The format of all that is stored, as one number, and who may change it.
+
+A store without the number is new where there is no log, and else of the first format, which came before the number.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from service.errors import StoreUnavailable
+from service.stores.connection import PREFIX, Client, register
+from streams import LAYOUT_KEY
+
+FORMAT_KEY = PREFIX + "store:format"
+LOCK_KEY = PREFIX + "store:lock"
+FIRST_FORMAT = 1
+
+_LOCK_MS = 60_000
+
+_ADVANCE = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 1
+"""
+
+_RENEW = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+"""
+
+_RELEASE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+"""
+
+
+class FormatLock:
+    """The right to change the format, which goes by itself when it is not renewed for a minute.
+
+    Args:
+        client: Where the store is.
+        token: What the lock holds.
+    """
+
+    def __init__(self, client: Client, token: str) -> None:
+        self._token = token
+        self._advance = register(client, _ADVANCE)
+        self._renew = register(client, _RENEW)
+
+    def renew(self) -> None:
+        """Keep the lock for another minute; long changes call it now and then.
+
+        Raises:
+            StoreUnavailable: Another process has it.
+        """
+        if not self._renew([LOCK_KEY], [self._token, _LOCK_MS]):
+            raise _lost()
+
+    def advance(self, form: int) -> None:
+        """The store has this format from here on.
+
+        Raises:
+            StoreUnavailable: Another process has the lock.
+        """
+        if not self._advance([FORMAT_KEY, LOCK_KEY], [self._token, form, _LOCK_MS]):
+            raise _lost()
+
+
+class StoreFormat:
+    """The format of a store.
+
+    Args:
+        client: Where it is.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._release = register(client, _RELEASE)
+
+    def read(self) -> int | None:
+        """The format of what is stored; None where there is nothing yet.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        found = cast("bytes | None", self._client.get(FORMAT_KEY))
+        if found is not None:
+            return int(found)
+        return FIRST_FORMAT if self._client.exists(LAYOUT_KEY) else None
+
+    @contextmanager
+    def locked(self) -> Iterator[FormatLock | None]:
+        """The lock while the block runs; None where another process has it."""
+        token = uuid.uuid4().hex
+        if not self._client.set(LOCK_KEY, token, nx=True, px=_LOCK_MS):
+            yield None
+            return
+        try:
+            yield FormatLock(self._client, token)
+        finally:
+            self._release([LOCK_KEY], [token])
+
+
+def _lost() -> StoreUnavailable:
+    return StoreUnavailable("the store is being brought up to date by another process; try again in a moment")
