@@ -27,22 +27,29 @@ def resolving_to(*addresses):
     return lambda host, port: list(addresses)
 
 
+class Server(ThreadingHTTPServer):
+    """On loopback; keeps the host names by which it was reached."""
+
+    def __init__(self):
+        reached: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                reached.append(self.headers["host"])
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.reached = reached
+
+
 @pytest.fixture
 def server():
-    """A server on loopback that counts what reaches it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.server.reached.append(self.headers["host"])
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.reached = []
+    server = Server()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
@@ -233,12 +240,12 @@ def test_the_next_permitted_address_is_tried_where_one_takes_no_connections(serv
 
 def test_the_certificate_must_be_that_of_the_name(server, monkeypatch):
     """The address is chosen below TLS: the name that is asked for stays the webhook's."""
-    asked = []
+    asked: list[bytes] = []
     context = ssl.create_default_context()
     wrapped = context.wrap_bio
 
     def wrap_bio(*args, **options):
-        asked.append(options.get("server_hostname"))
+        asked.append(options["server_hostname"])
         return wrapped(*args, **options)
 
     monkeypatch.setattr(context, "wrap_bio", wrap_bio)
@@ -252,7 +259,7 @@ def test_the_certificate_must_be_that_of_the_name(server, monkeypatch):
             return await send(outbound, message, timeout_s=5)
 
     assert asyncio.run(once()).status is None
-    assert [bytes(name) for name in asked] == [b"named.example"]
+    assert asked == [b"named.example"]
     assert context.check_hostname
 
 

@@ -129,13 +129,11 @@ def test_bounds_of_a_template(template, message):
 
 
 def test_a_deep_template_is_refused():
-    template = {"a": "x"}
+    template: dict[str, object] = {"a": "x"}
     for _ in range(100_000):
         template = {"a": template}
     with pytest.raises(WebhookRefused, match="levels deep"):
         check_template(template, MEMBERS)
-    while "a" in template and isinstance(template["a"], dict):  # taken apart by hand, as it is too deep to be freed
-        template = template["a"]
 
 
 @pytest.mark.parametrize("text", ["{{why}}", "{{why}}-", "{{returns}}"])

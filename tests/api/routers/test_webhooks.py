@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import orjson
@@ -8,6 +9,7 @@ from standardwebhooks import Webhook
 from api.schemas.alerts import AlertModel
 from api.schemas.corrections import CorrectionModel
 from api.schemas.deviations import DeviationModel
+from pipeline import OutputRow, RowKind
 from service import BODY_MEMBERS, AlertSink
 from service.stores import Outcome
 from service.testing import SinkRow
@@ -24,28 +26,36 @@ def created(http):
     return http.post("/v1/webhooks", json={"url": URL}).json()
 
 
+class Receiver:
+    """Answers with ``status`` and keeps what it got."""
+
+    def __init__(self):
+        self.status = 204
+        self.received: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.received.append((dict(self.headers), body))
+                self.send_response(receiver.status)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+
 @pytest.fixture
 def receiver():
-    """A receiver that answers with ``status`` and keeps what it got."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            self.server.received.append((dict(self.headers), body))
-            self.send_response(self.server.status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.received, server.status = [], 204
-    server.url = f"http://127.0.0.1:{server.server_port}/"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    receiver = Receiver()
+    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
     thread.join()
 
 
@@ -202,10 +212,10 @@ def test_a_test_of_who_does_not_listen_says_so(http, created, check_problem):
 def test_attempts_are_listed_in_pages_newest_first(http, created, stores, clock, check_problem):
     now_us = clock.now_us()
     one, two, three = queue_alerts(stores, 3, now_us)
-    failed = {"status": 500, "error": "the receiver answered 500", "duration_ms": 12}
-    stores.deliveries.settle(one, Outcome(verdict="retry", at_us=now_us, next_us=now_us + 5_000_000, **failed))
+    failed = Outcome(verdict="dead", at_us=now_us, status=500, error="the receiver answered 500", duration_ms=12)
+    stores.deliveries.settle(one, replace(failed, verdict="retry", next_us=now_us + 5_000_000))
     stores.deliveries.settle(two, Outcome(verdict="delivered", at_us=now_us, status=200, duration_ms=3))
-    stores.deliveries.settle(three, Outcome(verdict="dead", at_us=now_us, **failed))
+    stores.deliveries.settle(three, failed)
     path = f"/v1/webhooks/{created['id']}/deliveries"
     page = http.get(path, params={"limit": 2}).json()
     assert [(item["item"], item["verdict"]) for item in page["items"]] == [("a2", "dead"), ("a1", "delivered")]
@@ -259,12 +269,17 @@ def test_alerts_say_how_grave_they_are_and_webhooks_may_ask_for_that(orders, sto
     ]
     fields = {"stream": "orders", "key": "k", "version": 1, "start": "", "end": "", "detected_at": ""}
     body = orjson.dumps({"id": "a", "pattern": "p", "bindings": {}, "why": "", **fields})
-    AlertSink(stores, clock)([SinkRow(kind="alert", stream="orders", id="a", body=body)], 1)
+    found = OutputRow(kind=RowKind.ALERT, stream="orders", id="a", body=body, position="1-0", shard=0)
+    AlertSink(stores, clock)([found], 1)
     assert orders.get("/v1/alerts/a").json()["severity"] == "high"
     claimed = stores.deliveries.claim(clock.now_us(), 1, 9)
     assert {delivery.webhook for delivery in claimed} == set(wanted[:2])
 
 
 def test_templates_know_the_members_of_bodies():
-    models = {"alert": AlertModel, "correction": CorrectionModel, "deviation": DeviationModel}
-    assert {kind: set(model.model_fields) for kind, model in models.items()} == BODY_MEMBERS
+    members = {
+        "alert": AlertModel.model_fields,
+        "correction": CorrectionModel.model_fields,
+        "deviation": DeviationModel.model_fields,
+    }
+    assert {kind: set(names) for kind, names in members.items()} == BODY_MEMBERS
