@@ -28,7 +28,6 @@ from streams import Clock, SystemClock, format_time
 
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
-_LEASE_MARGIN_S = 30.0
 _SECOND_US = 1_000_000
 
 
@@ -87,7 +86,7 @@ class Deliverer:
         """Claim what is due and set it on its way; nothing while Redis is away."""
         if limit < 1:
             return set()
-        lease_us = round((2 * self._settings.timeout_s + _LEASE_MARGIN_S) * _SECOND_US)
+        lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
         try:
             claimed = await asyncio.to_thread(self._stores.deliveries.claim, self._clock.now_us(), lease_us, limit)
         except StoreUnavailable as error:

@@ -54,6 +54,7 @@ class WebhookSettings(BaseModel):
         disable_after_s: A webhook at which nothing but failures came for so long is disabled.
         max_waiting: Deliveries that may wait for one webhook; more are given up at once.
         log_kept: About so many attempts of each webhook are listed.
+        lease_margin_s: A delivery whose sender died is sent again after two timeouts and so many seconds.
         poll_interval_s: How often the queue is looked at when nothing is due.
     """
 
@@ -73,6 +74,7 @@ class WebhookSettings(BaseModel):
     disable_after_s: Seconds = 5 * 86_400.0
     max_waiting: Count = 1_000_000
     log_kept: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    lease_margin_s: Seconds = 30.0
     poll_interval_s: Seconds = 0.5
 
     @field_validator("allowed_targets")
