@@ -20,7 +20,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,8 +191,7 @@ class BadReceiver:
         """Wait until nobody is connected."""
         self._await(lambda: self.open == 0, patience_s)
 
-    def _await(self, condition: object, patience_s: float) -> None:
-        assert callable(condition)
+    def _await(self, condition: Callable[[], bool], patience_s: float) -> None:
         with self.changed:
             if not self.changed.wait_for(condition, patience_s):
                 raise TimeoutError(f"{len(self.taken)} alerts were taken within {patience_s:g} s")
