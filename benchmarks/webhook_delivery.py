@@ -1,8 +1,8 @@
 """Webhooks through a bad receiver and a killed deliverer: each at least once, none lost, none after success.
 
-Alerts are queued in a real Redis for one webhook, and a real deliverer process sends them to a receiver on loopback that
-fails at random: it answers 500, resets the connection, or says nothing until the time-out. When half have been taken,
-the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and nothing may have
+Alerts are queued in a real Redis for one webhook, and a real deliverer process sends them to a receiver on loopback
+that fails at random: it answers 500, resets the connection, or says nothing until the time-out. When half have been
+taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and nothing may have
 been sent after the receiver had taken it, except what was on its way at the kill: taken by the receiver, and not yet
 struck off in Redis. That set is read after the kill, so the exceptions are exact. Every signature is verified by the
 reference library of Standard Webhooks.
@@ -29,6 +29,7 @@ from threading import Condition, Thread
 
 import orjson
 from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
 
 from service import Stores, WebhookDraft, WebhookLibrary, build_stores
 from service.stores import connect
@@ -167,7 +168,7 @@ class BadReceiver:
         with self.changed:
             try:
                 Webhook(self.secret).verify(body, headers)
-            except Exception:
+            except (WebhookVerificationError, ValueError):
                 self.unsigned += 1
             if fault is None:
                 self.taken[headers["webhook-id"]] += 1
