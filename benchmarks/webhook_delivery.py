@@ -2,10 +2,10 @@
 
 Alerts are queued in a real Redis for one webhook, and a real deliverer process sends them to a receiver on loopback
 that fails at random: it answers 500, resets the connection, or says nothing until the time-out. When half have been
-taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and nothing may have
-been sent after the receiver had taken it, except what was on its way at the kill: taken by the receiver, and not yet
-struck off in Redis. That set is read after the kill, so the exceptions are exact. Every signature is verified by the
-reference library of Standard Webhooks.
+taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and nothing may
+have been sent after the receiver had taken it, except what was on its way at the kill: taken by the receiver, and not
+yet struck off in Redis. That set is read after the kill, so the exceptions are exact. Every signature is verified by
+the reference library of Standard Webhooks.
 
     scripts/bench webhook_delivery --deliveries=10000
 """

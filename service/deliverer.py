@@ -125,8 +125,7 @@ class Deliverer:
 
     async def _attempt(self, outbound: Outbound, delivery: Delivery) -> Outcome:
         try:
-            webhook = await asyncio.to_thread(self._stores.webhooks.get, delivery.webhook)
-            body = await self._body(delivery)
+            webhook, body = await asyncio.to_thread(self._look_up, delivery)
         except NotFound:
             return Outcome(verdict="dropped", at_us=self._clock.now_us())
         reply = await self._send(outbound, webhook, delivery, body)
@@ -134,11 +133,10 @@ class Deliverer:
             await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
         return self._outcome(delivery, reply)
 
-    async def _body(self, delivery: Delivery) -> bytes:
-        """What is delivered: it is in the delivery itself, or in the alert log."""
-        if delivery.body is not None:
-            return delivery.body.encode()
-        return await asyncio.to_thread(self._stores.alerts.body, delivery.alert)
+    def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
+        """Where a delivery goes, and what is delivered: it is in the delivery itself, or in the alert log."""
+        webhook = self._stores.webhooks.get(delivery.webhook)
+        return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
     async def _send(self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes) -> Reply:
         try:

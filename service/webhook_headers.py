@@ -26,6 +26,7 @@ _OURS = {
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "user-agent",
     "via",
 }
 _OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")

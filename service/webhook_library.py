@@ -174,9 +174,8 @@ class WebhookLibrary:
             self._check(webhook, found)
             return webhook
 
-        before = self._stores.webhooks.get(webhook_id)
         webhook = self._stores.webhooks.change(webhook_id, changed)
-        if webhook.is_enabled and (not before.is_enabled or webhook.url != before.url):
+        if webhook.is_enabled and changes.keys() & {"is_enabled", "url"}:
             self._stores.deliveries.wake(webhook_id, self._clock.now_us())
         return webhook
 

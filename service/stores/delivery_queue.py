@@ -26,10 +26,10 @@ from service.stores.webhooks import (
     GIVEN_UP_RECORDS_KEY,
     LOG_KEY,
     STATS_KEY,
+    TURNS_KEY,
     WEBHOOKS_KEY,
 )
 
-TURNS_KEY = PREFIX + "deliveries:turns"
 WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
 

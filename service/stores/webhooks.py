@@ -12,6 +12,7 @@ from service.stores.records import decode, encode
 from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
+TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
 CIRCUIT_KEY = PREFIX + "webhook-circuit:"
 LOG_KEY = PREFIX + "webhook-log:"
@@ -30,6 +31,14 @@ local current = redis.call('HGET', KEYS[1], ARGV[1])
 if current == ARGV[3] then return 1 end
 if current ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
+
+# KEYS: webhooks, turns of the queue, then what is kept of this one. ARGV: id.
+_DELETE = """
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
+for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
+redis.call('ZADD', KEYS[2], 0, ARGV[1])
 return 1
 """
 
@@ -119,6 +128,7 @@ class WebhookStore:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._replace = register(client, _REPLACE)
+        self._delete = register(client, _DELETE)
 
     def put(self, webhook: RegisteredWebhook) -> None:
         """Keep a webhook under its id."""
@@ -165,9 +175,8 @@ class WebhookStore:
         Raises:
             UnknownWebhook: There is none of that id.
         """
-        if not self._client.hdel(WEBHOOKS_KEY, webhook_id):
+        if not self._delete([WEBHOOKS_KEY, TURNS_KEY, *(key + webhook_id for key in _OF_EACH)], [webhook_id]):
             raise _unknown(webhook_id)
-        self._client.delete(*(key + webhook_id for key in _OF_EACH))
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """How deliveries there fared so far."""

@@ -32,6 +32,7 @@ def test_usual_headers_are_taken():
         "Connection",
         "Proxy-Authorization",
         "TE",
+        "User-Agent",
     ],
 )
 def test_names_that_are_none_or_the_services_own_are_refused(name):

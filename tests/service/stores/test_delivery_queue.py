@@ -158,6 +158,16 @@ def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, queue):
     assert queue.queued() == 0
 
 
+def test_what_waits_for_a_webhook_that_was_disabled_first_is_dropped_too(stores, queue):
+    hook(stores, "a")
+    write(stores, "a", 3)
+    hook(stores, "a", is_enabled=False)
+    assert queue.claim(1, LEASE_US, 9) == []
+    stores.webhooks.delete("a")
+    assert queue.claim(2, LEASE_US, 9) == []
+    assert (queue.queued(), queue.waiting("a")) == (0, 0)
+
+
 def test_more_than_may_wait_is_given_up_and_kept(client, stores):
     queue = DeliveryStore(client, QueueRules(most_waiting=2, given_up_kept=3))
     hook(stores, "a")
