@@ -76,7 +76,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class Outbound:
-    """A pool of connections to permitted addresses, for as long as the block runs.
+    """Connections to permitted addresses, a new one for each request, for as long as the block runs.
+
+    None is used again: then each attempt is checked anew, no request meets a connection that its receiver is about to
+    close, and requests to one host do not queue for the same idle connection, as they do in the pool's hands.
 
     Args:
         rules: Which addresses are permitted.
@@ -97,8 +100,7 @@ class Outbound:
         self.pool = httpcore.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=connections,
-            max_keepalive_connections=connections,
-            keepalive_expiry=5.0,
+            max_keepalive_connections=0,
             network_backend=GuardedBackend(rules, resolver, self._threads),
         )
 

@@ -10,7 +10,6 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -28,8 +27,6 @@ SECRET_PREFIX = "whsec_"
 
 _SECRET_BYTES = (24, 64)
 _LONGEST_ERROR = 300
-_MOST_REST_BYTES = 16_384
-_REST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +147,7 @@ _FAILURES = (
 
 
 async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
-    """The status of the answer; its connection is used again where the body of the answer is short."""
+    """The status of the answer, whose body is not read."""
     target = parse_target(message.url)
     headers = {
         "user-agent": "forestall",
@@ -165,19 +162,7 @@ async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
     )
     async with request as response:
         status: int = response.status
-        with suppress(TimeoutError, *_FAILURES):
-            async with asyncio.timeout(_REST_S):
-                await _read_some(response)
     return status
-
-
-async def _read_some(response: httpcore.Response) -> None:
-    """Reads a short answer to its end, after which its connection can be used again."""
-    room = _MOST_REST_BYTES
-    async for chunk in response.aiter_stream():
-        room -= len(chunk)
-        if room < 0:
-            return
 
 
 def _fault(status: int) -> str | None:
