@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WorkflowLibrary
+from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WebhookLibrary, WorkflowLibrary
 from streams import Clock
 
 
@@ -19,6 +19,7 @@ class Services:
     stores: Stores
     registration: Registration
     workflows: WorkflowLibrary
+    webhooks: WebhookLibrary
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
@@ -33,6 +34,7 @@ class Services:
             stores=stores,
             registration=registration,
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
+            webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
             announcing=Announcing(stores),

@@ -39,6 +39,7 @@ from service.errors import (
     StreamMissing,
     UnknownAlert,
     UnknownConstraints,
+    UnknownDelivery,
     UnknownPatternName,
     UnknownStream,
     UnknownTrace,
@@ -61,9 +62,12 @@ from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, Settings, WebhookSettings, load_settings
 from service.sink import AlertSink
+from service.webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
+from service.webhooks import Reply
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "BODY_MEMBERS",
     "METRICS_FORM",
     "AlertSink",
     "Announcing",
@@ -103,9 +107,11 @@ __all__ = [
     "PipelineOverview",
     "Pruning",
     "RecordFormatError",
+    "Redelivery",
     "Registration",
     "RegistryContended",
     "RejectedEvent",
+    "Reply",
     "RequestRefused",
     "ServiceError",
     "SetInspection",
@@ -119,12 +125,16 @@ __all__ = [
     "StreamOverview",
     "UnknownAlert",
     "UnknownConstraints",
+    "UnknownDelivery",
     "UnknownPatternName",
     "UnknownStream",
     "UnknownTrace",
     "UnknownWebhook",
     "UnknownWorkflow",
     "Volume",
+    "WebhookDraft",
+    "WebhookHealth",
+    "WebhookLibrary",
     "WebhookRefused",
     "WebhookSettings",
     "WorkflowDifference",

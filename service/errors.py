@@ -21,7 +21,8 @@ ServiceError                     service.errors
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
 │   ├── UnknownBacktest          no backtest with that id
-│   └── UnknownWebhook           no webhook with that id
+│   ├── UnknownWebhook           no webhook with that id
+│   └── UnknownDelivery          no delivery with that id is remembered
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
@@ -44,7 +45,7 @@ ServiceError                     service.errors
 │   ├── InvalidWorkflowName      not a name that a workflow can have
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
-│   └── WebhookRefused           the address or the secret cannot be used
+│   └── WebhookRefused           the address, secret, headers or template cannot be used
 ├── ServiceUnreachable           a running service does not answer its client; try again
 ├── ServiceOverloaded            a running service takes no more events for now; try again later
 ├── CallRefused                  a running service refuses a call of its client
@@ -209,6 +210,12 @@ class UnknownWebhook(NotFound):
     code: ClassVar[str] = "unknown-webhook"
 
 
+class UnknownDelivery(NotFound):
+    """No delivery of that id is in a webhook's queue or its log."""
+
+    code: ClassVar[str] = "unknown-delivery"
+
+
 class Conflict(ServiceError):
     """The request clashes with what is registered."""
 
@@ -347,7 +354,7 @@ class TooManyBacktests(LimitExceeded):
 
 
 class WebhookRefused(RequestRefused):
-    """A webhook's address or secret cannot be used."""
+    """A webhook's address, secret, headers or template cannot be used; ``field`` says which."""
 
     code: ClassVar[str] = "webhook-refused"
 

@@ -106,6 +106,12 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         for outcome in ("delivered", "failed_attempts", "dead")
     ]
     yield _counter("webhook_deliveries", "How attempts to deliver ended.", ("webhook", "outcome"), outcomes)
+    yield _gauge(
+        "webhook_circuit_open",
+        "1 where deliveries wait after failures in a row.",
+        ("webhook",),
+        [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
+    )
     yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
 
 

@@ -1,10 +1,8 @@
-"""What users register, as use cases without HTTP: streams, constraint sets, patterns, webhooks."""
+"""What users register, as use cases without HTTP: streams, constraint sets, patterns."""
 
 from __future__ import annotations
 
-import base64
-import secrets
-import uuid
+from dataclasses import asdict, dataclass
 
 from constraints import ConstraintSet, check_query, parse_constraints
 from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
@@ -22,17 +20,22 @@ from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
-    USUAL_KINDS,
-    DeliveredKind,
     PatternDraft,
     RegisteredConstraints,
     RegisteredPattern,
-    RegisteredWebhook,
+    Severity,
 )
-from service.webhooks import check_secret, check_target
 from streams import Clock, Start, StreamDeclaration
 
-_SECRET_BYTES = 32
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What is asked for beside a pattern, as in ``PatternDraft``."""
+
+    text: str
+    is_guarded: bool
+    start: Start
+    severity: Severity | None
 
 
 class Registration:
@@ -40,7 +43,7 @@ class Registration:
 
     Args:
         stores: Where things are registered.
-        settings: Limits, and which webhook targets are allowed.
+        settings: Limits.
         clock: Tells when.
 
     Attributes:
@@ -113,7 +116,13 @@ class Registration:
         )
 
     def register_pattern(
-        self, stream: str, text: str, *, is_guarded: bool = True, start: Start = "fresh"
+        self,
+        stream: str,
+        text: str,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
@@ -124,6 +133,7 @@ class Registration:
                 breaks them.
             start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes
                 on for what began before this place of the log (``migrate``).
+            severity: How grave what it finds is; None: as before, and ``medium`` at first.
 
         Raises:
             PatternTooLong: The text is longer than the limit.
@@ -138,10 +148,17 @@ class Registration:
         """
         self._check_length(text)
         declaration = self._stores.registry.stream(stream)
-        return self._register(parse_pattern(text), declaration, text=text, is_guarded=is_guarded, start=start)
+        wish = _Wish(text=text, is_guarded=is_guarded, start=start, severity=severity)
+        return self._register(parse_pattern(text), declaration, wish)
 
     def register_definition(
-        self, stream: str, definition: object, *, is_guarded: bool = True, start: Start = "fresh"
+        self,
+        stream: str,
+        definition: object,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
     ) -> PatternReport:
         """Register a pattern that is given in its JSON form; its text is made from it.
 
@@ -153,7 +170,8 @@ class Registration:
         pattern = pattern_from_json(definition)
         text = pattern.text or describe_pattern(pattern)
         self._check_length(text)
-        return self._register(pattern, declaration, text=text, is_guarded=is_guarded, start=start)
+        wish = _Wish(text=text, is_guarded=is_guarded, start=start, severity=severity)
+        return self._register(pattern, declaration, wish)
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
         """A registered pattern, and what the stream's constraints mean for it.
@@ -195,63 +213,18 @@ class Registration:
         """
         self._stores.registry.remove_pattern(name)
 
-    def register_webhook(
-        self,
-        url: str,
-        *,
-        secret: str | None = None,
-        stream: str | None = None,
-        pattern: str | None = None,
-        kinds: tuple[DeliveredKind, ...] = USUAL_KINDS,
-    ) -> RegisteredWebhook:
-        """Send what is found from now on to an address.
-
-        Args:
-            url: ``http`` or ``https``.
-            secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
-            stream: Only what is of this stream.
-            pattern: Only what is of this pattern.
-            kinds: What is sent.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: There is no such pattern.
-            WebhookRefused: The address or the secret cannot be used.
-        """
-        if stream is not None:
-            self._stores.registry.stream(stream)
-        if pattern is not None:
-            self._stores.registry.pattern(pattern)
-        check_target(url, allow_private=self._settings.webhooks.allow_private_targets)
-        if secret is not None:
-            check_secret(secret)
-        webhook = RegisteredWebhook(
-            id=f"wh_{uuid.uuid4().hex}",
-            url=url,
-            secret=secret or "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode(),
-            stream=stream,
-            pattern=pattern,
-            is_enabled=True,
-            registered_us=self._clock.now_us(),
-            kinds=kinds,
-        )
-        self._stores.webhooks.put(webhook)
-        return webhook
-
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars
         if len(text) > limit:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
-    def _register(
-        self, pattern: Pattern, declaration: StreamDeclaration, *, text: str, is_guarded: bool, start: Start
-    ) -> PatternReport:
+    def _register(self, pattern: Pattern, declaration: StreamDeclaration, wish: _Wish) -> PatternReport:
         route = route_of(pattern, declaration)
         check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
         query = reasoned_query(pattern, declaration)
-        check = check_query(query, self._constraint_set(declaration, route=route, is_guarded=is_guarded))
+        check = check_query(query, self._constraint_set(declaration, route=route, is_guarded=wish.is_guarded))
         check.require_satisfiable()
-        draft = PatternDraft(name=pattern.name, text=text, is_guarded=is_guarded, route=route, start=start)
+        draft = PatternDraft(name=pattern.name, route=route, **asdict(wish))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         warnings = pattern_warnings(pattern, query, check, declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)

@@ -16,6 +16,7 @@ from service.stores import (
     Client,
     CorrectionStore,
     DeadLetterStore,
+    DeliveryLog,
     DeliveryStore,
     DeviationStore,
     EndingStore,
@@ -24,6 +25,7 @@ from service.stores import (
     Heartbeat,
     LogLimits,
     PipelineStatus,
+    QueueRules,
     Registry,
     StreamTimesStore,
     TimeoutStore,
@@ -54,6 +56,7 @@ class Stores:
     dead_letters: DeadLetterStore
     feeds: FeedStore
     deliveries: DeliveryStore
+    delivery_log: DeliveryLog
     webhooks: WebhookStore
     workflows: WorkflowStore
     heartbeat: Heartbeat
@@ -86,7 +89,8 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         corrections=CorrectionStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),
         feeds=FeedStore(client),
-        deliveries=DeliveryStore(client, dead_kept=kept),
+        deliveries=DeliveryStore(client, _queue_rules(settings)),
+        delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),
         workflows=WorkflowStore(client),
         heartbeat=Heartbeat(client),
@@ -94,6 +98,18 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
+    )
+
+
+def _queue_rules(settings: Settings) -> QueueRules:
+    webhooks = settings.webhooks
+    return QueueRules(
+        per_target=webhooks.target_concurrency,
+        circuit_failures=webhooks.circuit_failures,
+        circuit_pause_us=round(webhooks.circuit_pause_s * 1_000_000),
+        given_up_kept=settings.limits.recent_kept,
+        log_kept=webhooks.log_kept,
+        most_waiting=webhooks.max_waiting,
     )
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.errors import SettingsInvalid
+from service.targets import TargetRules
 from streams import MAX_SHARDS
 
 PREFIX = "FORESTALL_"
@@ -39,25 +40,53 @@ class WebhookSettings(BaseModel):
 
     Attributes:
         allow_private_targets: Deliver to loopback and private addresses too.
+        allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by
+            commas, that are delivered to though they are private.
         attempts: So many attempts in all before a delivery is given up.
         first_delay_s: The pause before the second attempt is at most this.
         delay_factor: Each further pause may be so many times longer.
         max_delay_s: No pause is longer.
         timeout_s: An attempt takes no longer.
         concurrency: So many attempts at the same time.
+        target_concurrency: So many of them at one webhook.
+        circuit_failures: After so many failed attempts in a row a webhook's deliveries wait.
+        circuit_pause_s: One attempt in so many seconds tries whether it is back.
+        disable_after_s: A webhook at which nothing but failures came for so long is disabled.
+        max_waiting: Deliveries that may wait for one webhook; more are given up at once.
+        log_kept: About so many attempts of each webhook are listed.
+        lease_margin_s: A delivery whose sender died is sent again after two timeouts and so many seconds.
         poll_interval_s: How often the queue is looked at when nothing is due.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     allow_private_targets: bool = False
+    allowed_targets: str = ""
     attempts: Count = 12
     first_delay_s: Seconds = 5.0
     delay_factor: Annotated[float, Field(ge=1, le=100)] = 3.0
     max_delay_s: Seconds = 6 * 3600.0
     timeout_s: Seconds = 15.0
-    concurrency: Annotated[int, Field(ge=1, le=1000)] = 16
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 64
+    target_concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
+    circuit_failures: Count = 10
+    circuit_pause_s: Seconds = 60.0
+    disable_after_s: Seconds = 5 * 86_400.0
+    max_waiting: Count = 1_000_000
+    log_kept: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    lease_margin_s: Seconds = 30.0
     poll_interval_s: Seconds = 0.5
+
+    @field_validator("allowed_targets")
+    @classmethod
+    def _lists_targets(cls, listed: str) -> str:
+        TargetRules.of(listed, allow_private=False)
+        return listed
+
+    @property
+    def targets(self) -> TargetRules:
+        """Where webhooks may go."""
+        return TargetRules.of(self.allowed_targets, allow_private=self.allow_private_targets)
 
 
 class Limits(BaseModel):

@@ -27,13 +27,16 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
     registered with ``constraints: off``. With ``start: migrate`` the version before goes on for the partial matches
     that it has, until its WITHIN has passed or there is another version.
     """
-    is_guarded, start = pattern.constraints == "on", pattern.start
+    is_guarded, start, severity = pattern.constraints == "on", pattern.start, pattern.severity
     registration = services.registration
     if pattern.text is not None:
-        report = registration.register_pattern(pattern.stream, pattern.text, is_guarded=is_guarded, start=start)
+        report = registration.register_pattern(
+            pattern.stream, pattern.text, is_guarded=is_guarded, start=start, severity=severity
+        )
     else:
-        definition = pattern.definition
-        report = registration.register_definition(pattern.stream, definition, is_guarded=is_guarded, start=start)
+        report = registration.register_definition(
+            pattern.stream, pattern.definition, is_guarded=is_guarded, start=start, severity=severity
+        )
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)

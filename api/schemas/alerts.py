@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from service.stores import AlertPage
+from service.stores import USUAL_SEVERITY, AlertPage, Severity
 
 EXAMPLE: dict[str, Any] = {
     "type": "alert",
@@ -23,6 +23,7 @@ EXAMPLE: dict[str, Any] = {
     "bindings": {"q": ["e1"], "c": ["e2"]},
     "returns": {},
     "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
+    "severity": "high",
 }
 
 
@@ -53,6 +54,7 @@ class AlertModel(WireModel):
         description="Where something must not follow: what decided it. 'constraint': nothing of the kind can come any "
         "more, so that the alert is early.",
     )
+    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was found.")
     deviating: bool = Field(False, description="The transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
 

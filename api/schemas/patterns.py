@@ -12,7 +12,7 @@ from api.schemas.endings import EndingSummary
 from api.wire import WireModel
 from nfa import pattern_to_json
 from service import PatternInspection, PatternReport
-from service.stores import RegisteredPattern
+from service.stores import RegisteredPattern, Severity
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
@@ -57,6 +57,11 @@ class NewPattern(WireModel):
         description="What becomes of the partial matches of the version before: they go ('fresh'), or that version "
         "goes on for what began before this place of the log ('migrate').",
     )
+    severity: Severity | None = Field(
+        None,
+        description="How grave what it finds is; alerts carry it and webhooks may filter by it. Left out: as before, "
+        "and medium at first. Another one is no next version, and counts for what is found from now on.",
+    )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -77,6 +82,7 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
+    severity: Severity = Field(description="How grave what it finds is.")
     state: State = Field(description="A paused pattern sees nothing.")
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
@@ -92,6 +98,7 @@ class PatternModel(WireModel):
             version=pattern.version,
             text=pattern.text,
             constraints="on" if pattern.is_guarded else "off",
+            severity=pattern.severity,
             state="paused" if pattern.is_paused else "active",
             route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),

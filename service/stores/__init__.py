@@ -11,7 +11,9 @@ from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, B
 from service.stores.connection import Client, connect, is_answering, server_folder
 from service.stores.corrections import CorrectionStore
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
-from service.stores.deliveries import Delivery, DeliveryStore, Outcome
+from service.stores.deliveries import Delivery, Outcome
+from service.stores.delivery_log import Attempt, AttemptPage, DeliveryLog
+from service.stores.delivery_queue import Circuit, DeliveryStore, QueueRules
 from service.stores.deviations import DeviationStore
 from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
@@ -28,21 +30,34 @@ from service.stores.registered import (
     RegisteredPattern,
 )
 from service.stores.registry import PatternDraft, Registry
+from service.stores.severities import SEVERITIES, USUAL_SEVERITY, Severity
 from service.stores.stream_times import StreamTimes, StreamTimesStore
 from service.stores.timeouts import TimeoutStore
-from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook, WebhookStore
+from service.stores.webhooks import (
+    USUAL_KINDS,
+    DeliveredKind,
+    DeliveryStats,
+    RegisteredWebhook,
+    RetiringSecret,
+    WebhookStore,
+)
 from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 
 __all__ = [
+    "SEVERITIES",
     "USUAL_KINDS",
+    "USUAL_SEVERITY",
     "AlertPage",
     "AlertStore",
     "Announcements",
+    "Attempt",
+    "AttemptPage",
     "BacklogStore",
     "Backtest",
     "BacktestAlerts",
     "BacktestStatus",
     "BacktestStore",
+    "Circuit",
     "Client",
     "ConstraintsDraft",
     "CorrectionStore",
@@ -50,6 +65,7 @@ __all__ = [
     "DeadLetterStore",
     "DeliveredKind",
     "Delivery",
+    "DeliveryLog",
     "DeliveryStats",
     "DeliveryStore",
     "DeviationStore",
@@ -67,6 +83,7 @@ __all__ = [
     "Outcome",
     "PatternDraft",
     "PipelineStatus",
+    "QueueRules",
     "Receipt",
     "RecentPage",
     "RecentStore",
@@ -76,7 +93,9 @@ __all__ = [
     "RegisteredWorkflow",
     "Registry",
     "ReportRow",
+    "RetiringSecret",
     "Row",
+    "Severity",
     "ShardReport",
     "StreamReport",
     "StreamTimes",

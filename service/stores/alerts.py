@@ -14,6 +14,7 @@ from service.stores.cursors import NUMBER, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.recent import Row
 from service.stores.records import FORMAT_VERSION
+from service.stores.severities import USUAL_SEVERITY
 from service.stores.webhooks import RegisteredWebhook
 
 BODIES_KEY = PREFIX + "alerts:bodies"
@@ -132,9 +133,11 @@ class AlertStore:
 
 
 def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Mapping[str, Any]:
-    pattern = orjson.loads(row.body)["pattern"]
+    alert = orjson.loads(row.body)
+    pattern = alert["pattern"]
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
-    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern)
+    severity = alert.get("severity", USUAL_SEVERITY)
+    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern, severity=severity)
     deliveries = deliveries_of(item, webhooks, now_us)
     body = (_HEAD + row.body + _TAIL).decode()
     counter = orjson.dumps([row.stream, pattern]).decode()

@@ -16,6 +16,7 @@ from service.stores.connection import Client, register
 from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.records import decode, encode
+from service.stores.severities import USUAL_SEVERITY
 from service.stores.webhooks import DeliveredKind, RegisteredWebhook
 
 _CHUNK_ROWS = 500
@@ -161,7 +162,12 @@ class RecentStore:
         if self.delivered is None or not webhooks:
             return b""
         item = Deliverable(
-            kind=self.delivered, id=row.id, stream=row.stream, pattern=record.get("pattern"), body=row.body.decode()
+            kind=self.delivered,
+            id=row.id,
+            stream=row.stream,
+            pattern=record.get("pattern"),
+            severity=record.get("severity", USUAL_SEVERITY),
+            body=row.body.decode(),
         )
         found = deliveries_of(item, webhooks, now_us)
         return orjson.dumps(found) if found else b""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from service.errors import RecordFormatError
 from service.stores.records import decode
+from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import DeclarationError, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
@@ -23,6 +24,7 @@ class RegisteredPattern:
         is_guarded: Whether the stream's constraints end its partial matches early.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         is_paused: Whether it sees nothing for now.
+        severity: How grave what it finds is.
     """
 
     name: str
@@ -34,6 +36,7 @@ class RegisteredPattern:
     is_guarded: bool = True
     route: str = ""
     is_paused: bool = False
+    severity: Severity = USUAL_SEVERITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from service.stores.registered import (
     read_declaration,
     read_pattern,
 )
+from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ConstraintsOn, PatternOff, PatternOn, PatternPause, Start, StreamDeclaration, StreamOn
 
 STREAMS_KEY = PREFIX + "streams"
@@ -50,6 +51,7 @@ class PatternDraft:
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
             for them (``migrate``).
+        severity: How grave what it finds is; None: as before, and ``medium`` at first.
     """
 
     name: str
@@ -57,6 +59,7 @@ class PatternDraft:
     is_guarded: bool = True
     route: str = ""
     start: Start = "fresh"
+    severity: Severity | None = None
 
     def is_said_by(self, pattern: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -116,7 +119,7 @@ class Registry:
     def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
         """Register a pattern; another text or guard is its next version, the same again changes nothing.
 
-        The next version of a paused pattern is active.
+        The next version of a paused pattern is active. Another severity is no next version: the pattern goes on.
 
         Returns:
             The pattern as it is now, and whether it changed.
@@ -132,7 +135,7 @@ class Registry:
             if running is not None:
                 _check_same_stream(running, stream)
                 if draft.is_said_by(running):
-                    return None
+                    return _graded(running, draft.severity)
             pattern = RegisteredPattern(
                 name=draft.name,
                 stream=stream,
@@ -142,6 +145,7 @@ class Registry:
                 registered_us=now_us,
                 is_guarded=draft.is_guarded,
                 route=draft.route,
+                severity=draft.severity or (USUAL_SEVERITY if known is None else known.severity),
             )
             return _pattern_change(pattern, _pattern_on(pattern, _start(draft, running)))
 
@@ -222,6 +226,10 @@ class Registry:
         """All patterns that are not deleted, by name; paused ones too."""
         everything = (read_pattern(body, name) for name, body in self._book.all(PATTERNS_KEY))
         return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
+
+    def severities(self) -> dict[str, Severity]:
+        """How grave what each pattern finds is, by name; of deleted patterns too, as what they found may come yet."""
+        return {name: read_pattern(body, name).severity for name, body in self._book.all(PATTERNS_KEY)}
 
     # Constraint sets
 
@@ -330,7 +338,14 @@ def _pattern_on(pattern: RegisteredPattern, start: Start) -> PatternOn:
     )
 
 
-def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause) -> Change:
+def _graded(running: RegisteredPattern, severity: Severity | None) -> Change | None:
+    """The change that gives a pattern another severity, of which the log has no need to know."""
+    if severity is None or severity == running.severity:
+        return None
+    return _pattern_change(replace(running, severity=severity), None)
+
+
+def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause | None) -> Change:
     """The change that leaves a pattern so; its route is in use while it sees events."""
     is_seeing = pattern.is_active and not pattern.is_paused
     return Change(

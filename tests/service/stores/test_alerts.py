@@ -57,6 +57,8 @@ def test_an_alert_is_queued_for_every_webhook_that_wants_it(alerts, stores):
         webhook("other", stream="payments"),
         webhook("gone", is_enabled=False),
     ]
+    for hook in hooks:
+        stores.webhooks.put(hook)
     alerts.append([alert(1)], hooks, 5)
     claimed = stores.deliveries.claim(5, 10, 99)
     assert sorted(delivery.webhook for delivery in claimed) == ["all", "both", "stream"]
