@@ -34,6 +34,7 @@ ServiceError                     service.errors
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
 │   ├── BatchTooLarge            too many events in one request
+│   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
@@ -277,6 +278,12 @@ class BatchTooLarge(LimitExceeded):
     """Too many events in one request."""
 
     code: ClassVar[str] = "batch-too-large"
+
+
+class TooManyNotes(LimitExceeded):
+    """An alert has as many notes as it may have."""
+
+    code: ClassVar[str] = "too-many-notes"
 
 
 class PatternTooLong(LimitExceeded):

@@ -79,7 +79,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         log=log,
         registry=Registry(client, log),
         announcements=Announcements(client, log),
-        alerts=AlertStore(client),
+        alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),

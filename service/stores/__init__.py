@@ -4,7 +4,8 @@ Each store is handed a client. Every change of more than one key is one atomic L
 twice without harm, as a client sends a command again when its answer was lost on the way.
 """
 
-from service.stores.alerts import AlertPage, AlertStore
+from service.stores.alert_marks import Acknowledgement, AlertMarks, Note
+from service.stores.alerts import AlertFilter, AlertPage, AlertStore
 from service.stores.announcements import Announcements
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
@@ -35,6 +36,9 @@ from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, Workflow
 
 __all__ = [
     "USUAL_KINDS",
+    "Acknowledgement",
+    "AlertFilter",
+    "AlertMarks",
     "AlertPage",
     "AlertStore",
     "Announcements",
@@ -64,6 +68,7 @@ __all__ = [
     "Layout",
     "LayoutStore",
     "LogLimits",
+    "Note",
     "Outcome",
     "PatternDraft",
     "PipelineStatus",
