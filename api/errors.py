@@ -40,6 +40,7 @@ from service import (
     RequestRefused,
     StoreFull,
     StoreUnavailable,
+    TooManyListeners,
 )
 from streams import DeclarationError, EventRejected, Fault, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
@@ -127,6 +128,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     RequestRefused: HTTPStatus.BAD_REQUEST,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core

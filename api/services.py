@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WorkflowLibrary
+from service import Announcing, BacktestLibrary, Intake, LiveAlerts, Registration, Settings, Stores, WorkflowLibrary
 from streams import Clock
 
 
@@ -22,6 +22,7 @@ class Services:
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
+    live: LiveAlerts
     clock: Clock
 
     @classmethod
@@ -36,6 +37,7 @@ class Services:
             backtests=BacktestLibrary(stores, settings, clock),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
             announcing=Announcing(stores),
+            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
             clock=clock,
         )
 

@@ -37,6 +37,7 @@ from service.errors import (
     StoreUnavailable,
     StreamExists,
     StreamMissing,
+    TooManyListeners,
     UnknownAlert,
     UnknownConstraints,
     UnknownPatternName,
@@ -51,6 +52,7 @@ from service.errors import (
 from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
 from service.joining import Derived
+from service.live import LiveAlerts
 from service.logs import configure_logs
 from service.metrics import METRICS_FORM, render_metrics
 from service.overview import PipelineOverview, StreamOverview, pipeline_overview
@@ -87,6 +89,7 @@ __all__ = [
     "KeyMismatch",
     "LimitExceeded",
     "Limits",
+    "LiveAlerts",
     "LogFull",
     "LogResharding",
     "Marks",
@@ -117,6 +120,7 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "TooManyListeners",
     "UnknownAlert",
     "UnknownConstraints",
     "UnknownPatternName",

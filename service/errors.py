@@ -10,6 +10,7 @@ ServiceError                     service.errors
 │   └── StoreFull                Redis has no memory left
 ├── LogResharding                the log is being divided into more shards; try again later
 ├── ReshardRefused               the log cannot be divided so, or not now
+├── TooManyListeners             as many follow the alerts as may; try again later
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
 ├── NotFound
@@ -115,6 +116,14 @@ class StoreFull(StoreUnavailable):
     """Redis has reached its ``maxmemory``; it takes no writes until something makes room."""
 
     code: ClassVar[str] = "store-full"
+
+
+class TooManyListeners(ServiceError):
+    """As many follow the alerts of this process as may."""
+
+    code: ClassVar[str] = "too-many-listeners"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
 
 
 class LogFull(ServiceError):
