@@ -34,6 +34,7 @@ from api.routers import (
     streams,
     timeouts,
     trace_ends,
+    traces,
     webhooks,
     workflows,
 )
@@ -56,6 +57,7 @@ _GUARDED = (
     events,
     punctuations,
     trace_ends,
+    traces,
     live,
     alerts,
     corrections,

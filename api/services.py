@@ -7,7 +7,17 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, LiveAlerts, Registration, Settings, Stores, WorkflowLibrary
+from service import (
+    Announcing,
+    BacktestLibrary,
+    Intake,
+    LiveAlerts,
+    Registration,
+    Settings,
+    Stores,
+    Traces,
+    WorkflowLibrary,
+)
 from streams import Clock
 
 
@@ -23,6 +33,7 @@ class Services:
     intake: Intake
     announcing: Announcing
     live: LiveAlerts
+    traces: Traces
     clock: Clock
 
     @classmethod
@@ -37,6 +48,7 @@ class Services:
             backtests=BacktestLibrary(stores, settings, clock),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
             announcing=Announcing(stores),
+            traces=Traces(stores, settings.limits),
             live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
             clock=clock,
         )

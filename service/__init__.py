@@ -63,6 +63,7 @@ from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, Settings, WebhookSettings, load_settings
 from service.sink import AlertSink
+from service.traces import NextType, PatternInTrace, TraceReport, Traces
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
@@ -95,10 +96,12 @@ __all__ = [
     "Marks",
     "ModelTooLarge",
     "ModelUpload",
+    "NextType",
     "NoServerBinary",
     "NotFollowing",
     "NotFound",
     "PatternChoice",
+    "PatternInTrace",
     "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
@@ -121,6 +124,8 @@ __all__ = [
     "StreamMissing",
     "StreamOverview",
     "TooManyListeners",
+    "TraceReport",
+    "Traces",
     "UnknownAlert",
     "UnknownConstraints",
     "UnknownPatternName",

@@ -35,6 +35,7 @@ ServiceError                     service.errors
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
 │   ├── BatchTooLarge            too many events in one request
+│   ├── TraceTooLong             a transaction has more events than are matched again
 │   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
@@ -287,6 +288,12 @@ class BatchTooLarge(LimitExceeded):
     """Too many events in one request."""
 
     code: ClassVar[str] = "batch-too-large"
+
+
+class TraceTooLong(LimitExceeded):
+    """A transaction has more events than are matched again."""
+
+    code: ClassVar[str] = "trace-too-long"
 
 
 class TooManyNotes(LimitExceeded):

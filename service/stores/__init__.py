@@ -19,6 +19,7 @@ from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.layout import Layout, LayoutStore
+from service.stores.log_tail import LogTail
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentPage, RecentStore, Row
 from service.stores.registered import (
@@ -68,6 +69,7 @@ __all__ = [
     "Layout",
     "LayoutStore",
     "LogLimits",
+    "LogTail",
     "Note",
     "Outcome",
     "PatternDraft",
