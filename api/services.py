@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from service import (
     Announcing,
     BacktestLibrary,
+    DeadLetters,
     Intake,
     LiveAlerts,
     Registration,
@@ -32,6 +33,7 @@ class Services:
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
+    dead_letters: DeadLetters
     live: LiveAlerts
     traces: Traces
     clock: Clock
@@ -40,13 +42,15 @@ class Services:
     def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
         """The services on some stores."""
         registration = Registration(stores, settings, clock)
+        intake = Intake(stores.log, stores.registry, settings.limits, clock)
         return cls(
             settings=settings,
             stores=stores,
             registration=registration,
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             backtests=BacktestLibrary(stores, settings, clock),
-            intake=Intake(stores.log, stores.registry, settings.limits, clock),
+            intake=intake,
+            dead_letters=DeadLetters(stores, intake, clock),
             announcing=Announcing(stores),
             traces=Traces(stores, settings.limits),
             live=LiveAlerts(stores.alerts, settings.limits.live_listeners),

@@ -9,6 +9,7 @@ delivered at least once to every webhook that wanted it when it was found. Nothi
 from service.announcing import Announcing
 from service.backlog import Backlog, Volume
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
+from service.dead_letters import DeadLetters, Replayed
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BatchTooLarge,
@@ -76,6 +77,7 @@ __all__ = [
     "BatchTooLarge",
     "Conflict",
     "ConstraintReport",
+    "DeadLetters",
     "Derived",
     "EmbeddedServer",
     "EmbeddedServerFailed",
@@ -112,6 +114,7 @@ __all__ = [
     "Registration",
     "RegistryContended",
     "RejectedEvent",
+    "Replayed",
     "RequestRefused",
     "ServiceError",
     "SetInspection",

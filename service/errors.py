@@ -21,12 +21,14 @@ ServiceError                     service.errors
 │   ├── NotFollowing             the stream follows no workflow
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
+│   ├── UnknownDeadLetter        no dead letter with that id is kept
 │   ├── UnknownBacktest          no backtest with that id
 │   └── UnknownWebhook           no webhook with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
+│   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
@@ -208,6 +210,12 @@ class UnknownBacktest(NotFound):
     code: ClassVar[str] = "unknown-backtest"
 
 
+class UnknownDeadLetter(NotFound):
+    """No dead letter with that id is kept."""
+
+    code: ClassVar[str] = "unknown-dead-letter"
+
+
 class UnknownAlert(NotFound):
     """No alert has that id."""
 
@@ -243,6 +251,12 @@ class MigrationRefused(Conflict):
     """The version before cannot go on for its partial matches, as the next one is matched by another key."""
 
     code: ClassVar[str] = "migration-refused"
+
+
+class NotReplayable(Conflict):
+    """A dead letter holds no event, or not the whole of it, that could be sent again."""
+
+    code: ClassVar[str] = "not-replayable"
 
 
 class WorkflowFollowed(Conflict):

@@ -27,7 +27,7 @@ from streams import (
 
 EventShape = Literal["cloudevents", "any"]
 
-_SHOWN_CHARS = 4_000
+_KEPT_CHARS = 32_000
 _LONGEST_KEY = 200
 _DEEPEST = 100
 _MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
@@ -89,6 +89,15 @@ class IntakeReport:
     is_duplicate: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Letters:
+    """What the dead letters of a batch share."""
+
+    stream: str
+    token: str
+    shape: EventShape
+
+
 class Intake:
     """Takes events.
 
@@ -137,11 +146,12 @@ class Intake:
         events, rejected = _sorted_out(objects, declaration, shape)
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         token = uuid.uuid4().hex
+        letters = self._dead_letters(_Letters(stream, token, shape), rejected, objects, part)
         receipt = self._log.append_events(
             Submission(
                 stream=stream,
                 batch=EventBatch.from_events(events),
-                dead_letters=self._dead_letters(stream, token, rejected, objects, part),
+                dead_letters=letters,
                 answer=_answer(len(events), rejected),
                 fingerprint=fingerprint,
                 token=token,
@@ -156,6 +166,14 @@ class Intake:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
         return IntakeReport(accepted=len(events), rejected=rejected, is_duplicate=False)
 
+    def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
+        """What of a batch would not be taken; nothing is.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        return _sorted_out(objects, self._registry.stream(stream), shape)[1]
+
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
         _check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
@@ -164,21 +182,21 @@ class Intake:
 
     def _dead_letters(
         self,
-        stream: str,
-        token: str,
+        what: _Letters,
         rejected: Sequence[RejectedEvent],
         objects: Sequence[object],
         part: FeedPart | None,
     ) -> list[DeadLetter]:
         return [
             DeadLetter.of(
-                id=f"{token}-{one.index}",
-                stream=stream,
+                id=f"{what.token}-{one.index}",
+                stream=what.stream,
                 code=one.code,
                 reason=one.detail,
                 index=one.index,
                 received_us=self._clock.now_us(),
-                event=_shown(objects[one.index]),
+                **_kept(objects[one.index]),
+                shape=what.shape,
                 **({} if part is None else {"origin": dict(part.origins[one.index])}),
             )
             for one in rejected
@@ -251,9 +269,20 @@ def _writable(value: object, levels: int) -> object:
     return value
 
 
-def _shown(value: object) -> str:
+def _kept(value: object) -> dict[str, Any]:
+    """An event as a dead letter keeps it: its text, and whether that is all of it, as JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    is_short = len(text) <= _KEPT_CHARS
+    is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)
+    return {"event": text if is_short else text[:_KEPT_CHARS] + "…", "whole": is_whole}
+
+
+def _is_written_whole(value: object) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _answer(accepted: int, rejected: Sequence[RejectedEvent]) -> dict[str, Any]:

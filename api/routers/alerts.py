@@ -17,6 +17,8 @@ from streams import parse_time
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
+_BY_NOBODY = NewAcknowledgement()
+
 
 def wanted_alerts(
     stream: StreamFilter,
@@ -63,9 +65,9 @@ def get_alert(alert_id: str, services: Served) -> AlertDetail:
 
 
 @router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert", dependencies=[Depends(require_json_if_any)])
-def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement | None = None) -> AcknowledgementModel:
+def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement = _BY_NOBODY) -> AcknowledgementModel:
     """Say that an alert was seen. Said again it changes nothing: the answer is who said it first, and when."""
-    mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by if said else None)
+    mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by)
     return AcknowledgementModel.from_domain(services.stores.alerts.marks.acknowledge(alert_id, mark))
 
 

@@ -11,7 +11,7 @@ from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from service.stores.connection import Client, connect, is_answering, server_folder
 from service.stores.corrections import CorrectionStore
-from service.stores.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
 from service.stores.deliveries import Delivery, DeliveryStore, Outcome
 from service.stores.deviations import DeviationStore
 from service.stores.endings import EndingStore
@@ -82,6 +82,7 @@ __all__ = [
     "RegisteredWebhook",
     "RegisteredWorkflow",
     "Registry",
+    "ReplayOutcome",
     "ReportRow",
     "Row",
     "ShardReport",
