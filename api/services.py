@@ -11,6 +11,7 @@ from service import (
     Announcing,
     BacktestLibrary,
     DeadLetters,
+    DryRuns,
     Intake,
     LiveAlerts,
     Registration,
@@ -34,6 +35,7 @@ class Services:
     intake: Intake
     announcing: Announcing
     dead_letters: DeadLetters
+    dry_runs: DryRuns
     live: LiveAlerts
     traces: Traces
     clock: Clock
@@ -52,6 +54,7 @@ class Services:
             intake=intake,
             dead_letters=DeadLetters(stores, intake, clock),
             announcing=Announcing(stores),
+            dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
             live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
             clock=clock,

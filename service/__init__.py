@@ -10,6 +10,7 @@ from service.announcing import Announcing
 from service.backlog import Backlog, Volume
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
 from service.dead_letters import DeadLetters, Replayed
+from service.dry_runs import DryRun, DryRuns
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BatchTooLarge,
@@ -79,6 +80,8 @@ __all__ = [
     "ConstraintReport",
     "DeadLetters",
     "Derived",
+    "DryRun",
+    "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
     "EventShape",

@@ -144,7 +144,7 @@ class ConstraintSets:
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
-            if pattern.is_guarded
+            if pattern.is_guarded and pattern.is_running
         ]
         return [build_query(pattern) for pattern in parsed if has_whole_traces(pattern, declaration)]
 
@@ -189,7 +189,7 @@ class ConstraintSets:
     ) -> ConstraintReport:
         warnings = constraint_warnings(
             constraint_set,
-            self._stores.registry.patterns(record.stream),
+            [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"],
             self._stores.registry.stream(record.stream),
         )
         return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)

@@ -27,6 +27,7 @@ ServiceError                     service.errors
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
 │   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
@@ -245,6 +246,12 @@ class PatternOnOtherStream(Conflict):
     """The name belongs to a pattern on another stream."""
 
     code: ClassVar[str] = "pattern-on-other-stream"
+
+
+class WrongPatternState(Conflict):
+    """A pattern is in no state from which that can be done; the details name what can be."""
+
+    code: ClassVar[str] = "pattern-state"
 
 
 class MigrationRefused(Conflict):

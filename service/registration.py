@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import secrets
 import uuid
+from dataclasses import replace
 
-from constraints import ConstraintSet, check_query, parse_constraints
-from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from constraints import ConstraintSet, QueryCheck, check_query, parse_constraints
+from nfa import Pattern, Query, check_stream, describe_pattern, parse_pattern, pattern_from_json
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set
@@ -24,6 +25,7 @@ from service.settings import Settings
 from service.stores import (
     USUAL_KINDS,
     DeliveredKind,
+    PatternAction,
     PatternDraft,
     RegisteredConstraints,
     RegisteredPattern,
@@ -113,7 +115,7 @@ class Registration:
         )
 
     def register_pattern(
-        self, stream: str, text: str, *, is_guarded: bool = True, start: Start = "fresh"
+        self, stream: str, text: str, *, is_guarded: bool = True, start: Start = "fresh", is_draft: bool = False
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
@@ -124,6 +126,7 @@ class Registration:
                 breaks them.
             start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes
                 on for what began before this place of the log (``migrate``).
+            is_draft: Whether it is only written down, to be matched when it is activated.
 
         Raises:
             PatternTooLong: The text is longer than the limit.
@@ -135,13 +138,21 @@ class Registration:
                 clash.
             PatternOnOtherStream: The name is taken on another stream.
             MigrationRefused: The version that is to go on for a while is matched by another key.
+            WrongPatternState: It is retired, or the draft is of one that is matched already.
         """
         self._check_length(text)
         declaration = self._stores.registry.stream(stream)
-        return self._register(parse_pattern(text), declaration, text=text, is_guarded=is_guarded, start=start)
+        wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, is_draft=is_draft)
+        return self._register(parse_pattern(text), declaration, wish)
 
     def register_definition(
-        self, stream: str, definition: object, *, is_guarded: bool = True, start: Start = "fresh"
+        self,
+        stream: str,
+        definition: object,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        is_draft: bool = False,
     ) -> PatternReport:
         """Register a pattern that is given in its JSON form; its text is made from it.
 
@@ -150,10 +161,24 @@ class Registration:
             ForestallError: As ``register_pattern``.
         """
         declaration = self._stores.registry.stream(stream)
+        pattern = self.read_pattern(None, definition)
+        wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, is_draft=is_draft)
+        return self._register(pattern, declaration, wish)
+
+    def read_pattern(self, text: str | None, definition: object) -> Pattern:
+        """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
+
+        Raises:
+            PatternTooLong: The text is longer than the limit.
+            PatternRefused: It cannot be read.
+        """
+        if text is not None:
+            self._check_length(text)
+            return parse_pattern(text)
         pattern = pattern_from_json(definition)
-        text = pattern.text or describe_pattern(pattern)
-        self._check_length(text)
-        return self._register(pattern, declaration, text=text, is_guarded=is_guarded, start=start)
+        pattern = replace(pattern, text=pattern.text or describe_pattern(pattern))
+        self._check_length(pattern.text)
+        return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
         """A registered pattern, and what the stream's constraints mean for it.
@@ -165,27 +190,33 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
         is_ended = record.is_guarded and has_whole_traces(pattern, declaration)
         found = inspect_pattern(query, constraint_set, is_ended=is_ended)
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
-    def pause_pattern(self, name: str) -> PatternReport:
-        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go.
+    def move_pattern(self, name: str, action: PatternAction) -> PatternReport:
+        """Lead a pattern from its state to another, from this place of the log on.
 
         Raises:
             UnknownPatternName: There is none of that name.
+            WrongPatternState: The action does not begin in its state.
+            UnsatisfiablePattern: It is a draft that is to be activated, and the stream's constraints make it
+                impossible by now.
         """
-        return self._report(*self._stores.registry.pause_pattern(name))
+        if action == "activate":
+            record = self._stores.registry.pattern(name)
+            self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
+        return self._report(*self._stores.registry.move_pattern(name, action))
+
+    def pause_pattern(self, name: str) -> PatternReport:
+        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
+        return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused pattern see what comes from this place of the log on.
-
-        Raises:
-            UnknownPatternName: There is none of that name.
-        """
-        return self._report(*self._stores.registry.resume_pattern(name))
+        """Let a paused pattern see what comes from this place of the log on."""
+        return self.move_pattern(name, "resume")
 
     def delete_pattern(self, name: str) -> None:
         """Delete a pattern; its alerts stay.
@@ -243,15 +274,28 @@ class Registration:
         if len(text) > limit:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
-    def _register(
-        self, pattern: Pattern, declaration: StreamDeclaration, *, text: str, is_guarded: bool, start: Start
-    ) -> PatternReport:
+    def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
+        """Check that a pattern can be matched on a stream; returns warnings, in words.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+        """
+        declaration = self._stores.registry.stream(stream)
+        return pattern_warnings(pattern, *self._checked(pattern, declaration, is_guarded=is_guarded), declaration)
+
+    def _checked(
+        self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool
+    ) -> tuple[Query, QueryCheck]:
         route = route_of(pattern, declaration)
         check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
         query = reasoned_query(pattern, declaration)
-        check = check_query(query, self._constraint_set(declaration, route=route, is_guarded=is_guarded))
+        check = check_query(query, self.constraint_set(declaration, route=route, is_guarded=is_guarded))
         check.require_satisfiable()
-        draft = PatternDraft(name=pattern.name, text=text, is_guarded=is_guarded, route=route, start=start)
+        return query, check
+
+    def _register(self, pattern: Pattern, declaration: StreamDeclaration, wish: PatternDraft) -> PatternReport:
+        query, check = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
+        draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         warnings = pattern_warnings(pattern, query, check, declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
@@ -260,11 +304,11 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
         warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
-    def _constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
+    def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
         if route:
             return ConstraintSet()

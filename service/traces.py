@@ -6,7 +6,7 @@ are read from the log and matched again, in this process, with the patterns and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -32,7 +32,7 @@ from streams import (
     key_hash,
 )
 
-PatternState: TypeAlias = Literal["alive", "waiting", "ended", "closed", "paused", "other-key"]
+TraceState: TypeAlias = Literal["alive", "waiting", "ended", "closed", "paused", "other-key"]
 
 _SHOWN_EVENTS = 200
 _SHOWN_MATCHES = 20
@@ -58,7 +58,7 @@ class PatternInTrace:
 
     name: str
     version: int
-    state: PatternState
+    state: TraceState
     matches: tuple[Mapping[str, tuple[str, ...]], ...] = ()
     matched: int = 0
     partial_matches: int = 0
@@ -182,7 +182,7 @@ class Traces:
             )
         version, constraint_set = self._constraints(declaration, seen)
         return _Look(declaration, seen, constraint_set).report(
-            self._stores.registry.patterns(stream),
+            [pattern for pattern in self._stores.registry.patterns(stream) if pattern.is_running],
             TraceReport(
                 stream=stream,
                 key=key,
@@ -282,7 +282,7 @@ class _Look:
             now_us=seen.newest_us,
         )
 
-    def report(self, patterns: Iterable[RegisteredPattern], report: TraceReport) -> TraceReport:
+    def report(self, patterns: Sequence[RegisteredPattern], report: TraceReport) -> TraceReport:
         """The report with what the patterns and the constraints make of the events."""
         plain = self._run([], self._seen.events)
         deviation = plain.deviations[0] if plain.deviations else None
@@ -300,7 +300,7 @@ class _Look:
     def _pattern(self, record: RegisteredPattern, report: TraceReport) -> PatternInTrace:
         pattern = parse_pattern(record.text)
         if record.is_paused or route_of(pattern, self._declaration):
-            state: PatternState = "paused" if record.is_paused else "other-key"
+            state: TraceState = "paused" if record.is_paused else "other-key"
             return PatternInTrace(name=record.name, version=record.version, state=state)
         first = self._seen.starts.get((record.name, record.version), 0)
         rules = self._constraint_set if record.is_guarded else self._ends
@@ -345,7 +345,7 @@ class _Look:
         return match_events(patterns, events, constraint_set, replace(self._options, prune=prune, first=first))
 
 
-def _state(found: MatchReport, ended: EndedPair | None, report: TraceReport) -> PatternState:
+def _state(found: MatchReport, ended: EndedPair | None, report: TraceReport) -> TraceState:
     if found.stats.held and report.is_open:
         return "alive"
     if ended is not None:

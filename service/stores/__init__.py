@@ -20,12 +20,14 @@ from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.layout import Layout, LayoutStore
 from service.stores.log_tail import LogTail
+from service.stores.pattern_states import PatternAction
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentPage, RecentStore, Row
 from service.stores.registered import (
     ConstraintsDraft,
     Following,
     FollowMode,
+    PatternState,
     RegisteredConstraints,
     RegisteredPattern,
 )
@@ -72,7 +74,9 @@ __all__ = [
     "LogTail",
     "Note",
     "Outcome",
+    "PatternAction",
     "PatternDraft",
+    "PatternState",
     "PipelineStatus",
     "Receipt",
     "RecentPage",

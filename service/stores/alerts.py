@@ -28,6 +28,7 @@ NUMBER_KEY = PREFIX + "alerts:number"
 INDEX_KEY = PREFIX + "alerts:index"
 COUNTS_KEY = PREFIX + "alerts:counts"
 
+LOST_COUNTS_KEY = PREFIX + "alerts:lost"
 TRIMMED_KEY = PREFIX + "alerts:trimmed"
 TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
 
@@ -39,10 +40,10 @@ _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
 
 # KEYS: bodies, running number, deliveries by due time, delivery records, counters, ids that went in the latest
-# micro-batch, counters of what went, acknowledgements. ARGV: now in us, a JSON list of alerts with their indexes,
-# deliveries and counters, marker of the micro-batch, alerts kept of a stream or 0, most that go at once, the index of
-# all alerts, the beginning of the keys of notes. An alert that is there already, or went in this micro-batch, is passed
-# over with all that belongs to it.
+# micro-batch, counters of what went, acknowledgements, counters of what pruning would have lost. ARGV: now in us, a JSON
+# list of alerts with their indexes, deliveries and counters, marker of the micro-batch, alerts kept of a stream or 0,
+# most that go at once, the index of all alerts, the beginning of the keys of notes. An alert that is there already, or
+# went in this micro-batch, is passed over with all that belongs to it.
 _APPEND = """
 local function trim(stream)
   local index = ARGV[6] .. ':stream:' .. stream
@@ -76,6 +77,7 @@ for _, alert in ipairs(cjson.decode(ARGV[2])) do
     streams[alert.stream] = true
     local place = string.format('%d-0', redis.call('INCR', KEYS[2]))
     redis.call('HINCRBY', KEYS[5], alert.counter, 1)
+    if alert.lost then redis.call('HINCRBY', KEYS[9], alert.counter, 1) end
     for _, index in ipairs(alert.indexes) do
       redis.call('XADD', index, place, 'id', alert.id)
     end
@@ -173,7 +175,7 @@ class AlertStore:
             How many were new.
         """
         keys = [BODIES_KEY, NUMBER_KEY, DUE_KEY, RECORDS_KEY, COUNTS_KEY]
-        keys += [TRIMMED_KEY, TRIMMED_COUNTS_KEY, ACKNOWLEDGED_KEY]
+        keys += [TRIMMED_KEY, TRIMMED_COUNTS_KEY, ACKNOWLEDGED_KEY, LOST_COUNTS_KEY]
         bounds: list[str | bytes | int] = [f"epoch:{epoch}", self._kept, _TRIMMED_AT_ONCE, INDEX_KEY, NOTES_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
@@ -202,8 +204,20 @@ class AlertStore:
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How many alerts there were, by stream and pattern; those that are no longer kept are counted too."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(COUNTS_KEY))
+        return self._counted(COUNTS_KEY)
+
+    def lost_counts(self) -> dict[tuple[str, str], int]:
+        """How many of them pruning would have lost, where it is only watched, by stream and pattern."""
+        return self._counted(LOST_COUNTS_KEY)
+
+    def _counted(self, key: str) -> dict[tuple[str, str], int]:
+        found = cast("dict[bytes, bytes]", self._client.hgetall(key))
         return {cast("tuple[str, str]", tuple(orjson.loads(name))): int(count) for name, count in sorted(found.items())}
+
+    def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
+        """The newest alert of a pattern that is kept."""
+        found = cast("list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrevrange(_index(stream, pattern), count=1))
+        return self.get(found[0][1][b"id"].decode()) if found else None
 
     def trimmed(self) -> dict[str, int]:
         """How many alerts went as their stream had more than are kept, by stream."""
@@ -257,7 +271,8 @@ class AlertStore:
 
 
 def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Mapping[str, Any]:
-    pattern = orjson.loads(row.body)["pattern"]
+    alert = orjson.loads(row.body)
+    pattern = alert["pattern"]
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
     item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern)
     deliveries = deliveries_of(item, webhooks, now_us)
@@ -270,6 +285,7 @@ def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Map
         "indexes": indexes,
         "deliveries": deliveries,
         "counter": counter,
+        "lost": alert.get("would_be_lost", False),
     }
 
 

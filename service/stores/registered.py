@@ -11,6 +11,8 @@ from service.stores.records import decode
 from streams import DeclarationError, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
+PatternState: TypeAlias = Literal["draft", "active", "paused", "retired"]
+PatternStage: TypeAlias = Literal["draft", "running", "retired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class RegisteredPattern:
         is_guarded: Whether the stream's constraints end its partial matches early.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         is_paused: Whether it sees nothing for now.
+        stage: Before it is matched for the first time, from then on, or after it was for the last time.
     """
 
     name: str
@@ -34,6 +37,19 @@ class RegisteredPattern:
     is_guarded: bool = True
     route: str = ""
     is_paused: bool = False
+    stage: PatternStage = "running"
+
+    @property
+    def state(self) -> PatternState:
+        """Whether it is matched; see ``service.stores.pattern_states``."""
+        if self.stage != "running":
+            return self.stage
+        return "paused" if self.is_paused else "active"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is matched, or will be when it is resumed."""
+        return self.is_active and self.stage == "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

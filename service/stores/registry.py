@@ -20,6 +20,7 @@ from service.errors import (
 )
 from service.stores.connection import PREFIX, Client
 from service.stores.event_log import EventLog
+from service.stores.pattern_states import PatternAction, moved, require_writable
 from service.stores.record_book import Change, RecordBook, version_of
 from service.stores.records import encode
 from service.stores.registered import (
@@ -50,6 +51,7 @@ class PatternDraft:
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
             for them (``migrate``).
+        is_draft: Whether it is only written down, to be matched later.
     """
 
     name: str
@@ -57,6 +59,7 @@ class PatternDraft:
     is_guarded: bool = True
     route: str = ""
     start: Start = "fresh"
+    is_draft: bool = False
 
     def is_said_by(self, pattern: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -116,23 +119,25 @@ class Registry:
     def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
         """Register a pattern; another text or guard is its next version, the same again changes nothing.
 
-        The next version of a paused pattern is active.
+        The next version of a paused pattern is active. A draft that is sent as something to be matched is activated.
 
         Returns:
             The pattern as it is now, and whether it changed.
 
         Raises:
-            PatternOnOtherStream: An active pattern of that name is on another stream.
+            PatternOnOtherStream: A pattern of that name is on another stream.
+            WrongPatternState: It is retired, or the draft is of one that is matched already.
             MigrationRefused: The version that is to go on for a while is matched by another key.
         """
 
         def change(current: bytes | None) -> Change | None:
             known = None if current is None else read_pattern(current, draft.name)
-            running = known if known is not None and known.is_active else None
-            if running is not None:
-                _check_same_stream(running, stream)
-                if draft.is_said_by(running):
-                    return None
+            there = known if known is not None and known.is_active else None
+            if there is not None:
+                _check_same_stream(there, stream)
+                require_writable(there, is_draft=draft.is_draft)
+                if draft.is_said_by(there):
+                    return _moved_change(there, "activate") if there.state == "draft" and not draft.is_draft else None
             pattern = RegisteredPattern(
                 name=draft.name,
                 stream=stream,
@@ -142,8 +147,10 @@ class Registry:
                 registered_us=now_us,
                 is_guarded=draft.is_guarded,
                 route=draft.route,
+                stage="draft" if draft.is_draft else "running",
             )
-            return _pattern_change(pattern, _pattern_on(pattern, _start(draft, running)))
+            running = there if there is not None and there.is_running else None
+            return _pattern_change(pattern, None if draft.is_draft else _pattern_on(pattern, _start(draft, running)))
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, draft.name, change)
         return read_pattern(record, draft.name), is_new
@@ -157,7 +164,7 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
-        return self._set_paused(name, is_paused=True)
+        return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
         """Let a paused pattern see what comes from here on, as the same version.
@@ -168,15 +175,21 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
-        return self._set_paused(name, is_paused=False)
+        return self.move_pattern(name, "resume")
 
-    def _set_paused(self, name: str, *, is_paused: bool) -> tuple[RegisteredPattern, bool]:
+    def move_pattern(self, name: str, action: PatternAction) -> tuple[RegisteredPattern, bool]:
+        """Lead a pattern from its state to another.
+
+        Returns:
+            The pattern as it is now, and whether it changed.
+
+        Raises:
+            UnknownPatternName: There is none.
+            WrongPatternState: The action does not begin in its state.
+        """
+
         def change(current: bytes | None) -> Change | None:
-            known = _active(current, name)
-            if known.is_paused == is_paused:
-                return None
-            pattern = replace(known, is_paused=is_paused)
-            return _pattern_change(pattern, PatternPause(name) if is_paused else _pattern_on(pattern, "fresh"))
+            return _moved_change(_active(current, name), action)
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return read_pattern(record, name), is_new
@@ -189,8 +202,8 @@ class Registry:
         """
 
         def change(current: bytes | None) -> Change | None:
-            gone = replace(_active(current, name), is_active=False)
-            return _pattern_change(gone, PatternOff(name))
+            known = _active(current, name)
+            return _pattern_change(replace(known, is_active=False), PatternOff(name) if known.is_running else None)
 
         self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
 
@@ -218,8 +231,17 @@ class Registry:
             )
         return read_pattern(body, name)
 
+    def pattern_versions(self, name: str) -> list[RegisteredPattern]:
+        """Every version that a pattern has had, the current one last.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+        last = self.pattern(name).version
+        return [read_pattern(body, name) for body in self._book.versions(PATTERN_VERSIONS_KEY, name, last)]
+
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
-        """All patterns that are not deleted, by name; paused ones too."""
+        """All patterns that are not deleted, by name, in whatever state they are."""
         everything = (read_pattern(body, name) for name, body in self._book.all(PATTERNS_KEY))
         return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
 
@@ -330,9 +352,24 @@ def _pattern_on(pattern: RegisteredPattern, start: Start) -> PatternOn:
     )
 
 
-def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause) -> Change:
+def _moved_change(pattern: RegisteredPattern, action: PatternAction) -> Change | None:
+    """The change that an action makes; the log is told what concerns a pattern that it knows, or is to know."""
+    after = moved(pattern, action)
+    if after == pattern:
+        return None
+    control: PatternOn | PatternOff | PatternPause | None
+    if after.state == "active":
+        control = _pattern_on(after, "fresh")
+    elif after.state == "paused":
+        control = PatternPause(after.name)
+    else:
+        control = PatternOff(after.name) if pattern.state == "active" else None
+    return _pattern_change(after, control)
+
+
+def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause | None) -> Change:
     """The change that leaves a pattern so; its route is in use while it sees events."""
-    is_seeing = pattern.is_active and not pattern.is_paused
+    is_seeing = pattern.is_active and pattern.state == "active"
     return Change(
         record=encode(**asdict(pattern)),
         version=pattern.version,
