@@ -23,6 +23,7 @@ from api.routers import (
     deviations,
     dry_runs,
     endings,
+    event_types,
     events,
     following,
     health,
@@ -48,6 +49,7 @@ DESCRIPTION = "Complex event processing that knows the workflow behind the event
 
 _GUARDED = (
     streams,
+    event_types,
     workflows,
     conformance,
     following,

@@ -51,6 +51,7 @@ from service.errors import (
     WorkflowFollowed,
     WorkflowInDocument,
 )
+from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
 from service.joining import Derived
@@ -69,6 +70,7 @@ from service.traces import NextType, PatternInTrace, TraceReport, Traces
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "DIALECT",
     "METRICS_FORM",
     "AlertSink",
     "Announcing",
@@ -84,6 +86,7 @@ __all__ = [
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventSchema",
     "EventShape",
     "Follower",
     "IdempotencyKeyReused",

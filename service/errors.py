@@ -21,6 +21,7 @@ ServiceError                     service.errors
 │   ├── NotFollowing             the stream follows no workflow
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
+│   ├── UnknownEventType         a type of events has no schema
 │   ├── UnknownDeadLetter        no dead letter with that id is kept
 │   ├── UnknownBacktest          no backtest with that id
 │   └── UnknownWebhook           no webhook with that id
@@ -38,6 +39,7 @@ ServiceError                     service.errors
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
 │   ├── BatchTooLarge            too many events in one request
+│   ├── TooManyEventTypes        as many types of a stream have schemas as may
 │   ├── TraceTooLong             a transaction has more events than are matched again
 │   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
@@ -48,6 +50,7 @@ ServiceError                     service.errors
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
 │   ├── InvalidWorkflowName      not a name that a workflow can have
+│   ├── SchemaRefused            not a JSON Schema that is read here
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
 │   └── WebhookRefused           the address or the secret cannot be used
@@ -211,6 +214,12 @@ class UnknownBacktest(NotFound):
     code: ClassVar[str] = "unknown-backtest"
 
 
+class UnknownEventType(NotFound):
+    """A type of events has no schema."""
+
+    code: ClassVar[str] = "unknown-event-type"
+
+
 class UnknownDeadLetter(NotFound):
     """No dead letter with that id is kept."""
 
@@ -311,6 +320,12 @@ class BatchTooLarge(LimitExceeded):
     code: ClassVar[str] = "batch-too-large"
 
 
+class TooManyEventTypes(LimitExceeded):
+    """As many types of a stream have schemas as may."""
+
+    code: ClassVar[str] = "too-many-event-types"
+
+
 class TraceTooLong(LimitExceeded):
     """A transaction has more events than are matched again."""
 
@@ -364,6 +379,12 @@ class InvalidWorkflowName(RequestRefused):
     """A workflow cannot have that name."""
 
     code: ClassVar[str] = "workflow-name"
+
+
+class SchemaRefused(RequestRefused):
+    """A JSON Schema is none, or one that is not read here."""
+
+    code: ClassVar[str] = "schema-refused"
 
 
 class InvalidCursor(RequestRefused):

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
+from service.event_schemas import EventSchema
 from service.settings import Limits
-from service.stores import DeadLetter, EventLog, FeedStep, Registry, Submission
+from service.stores import DeadLetter, EventLog, FeedStep, Registry, SchemaUse, Submission
 from streams import (
     Clock,
     Event,
@@ -98,6 +99,19 @@ class _Letters:
     shape: EventShape
 
 
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas of a stream, each with its version.
+
+    Attributes:
+        version: Of all of them; they may be newer, as they were read later.
+        types: By type.
+    """
+
+    version: int
+    types: Mapping[str, tuple[EventSchema, int]]
+
+
 class Intake:
     """Takes events.
 
@@ -113,6 +127,7 @@ class Intake:
         self._registry = registry
         self._limits = limits
         self._clock = clock
+        self._schemas: dict[str, _Schemas] = {}
 
     def ingest(
         self,
@@ -142,8 +157,8 @@ class Intake:
             LogFull: Too much waits to be matched; nothing was taken.
         """
         self._check(objects, idempotency_key)
-        declaration = self._registry.stream(stream)
-        events, rejected = _sorted_out(objects, declaration, shape)
+        declaration, use = self._registry.stream_with_schemas(stream)
+        events, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         token = uuid.uuid4().hex
         letters = self._dead_letters(_Letters(stream, token, shape), rejected, objects, part)
@@ -172,7 +187,19 @@ class Intake:
         Raises:
             UnknownStream: The stream is not declared.
         """
-        return _sorted_out(objects, self._registry.stream(stream), shape)[1]
+        declaration, use = self._registry.stream_with_schemas(stream)
+        return _sorted_out(objects, declaration, shape, self._checks(stream, use))[1]
+
+    def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
+        """The schemas that events of a stream have to keep; compiled once per version."""
+        if not use.is_checked:
+            return None
+        known = self._schemas.get(stream)
+        if known is None or known.version < use.version:
+            found = self._registry.event_types.all(stream)
+            types = {name: (EventSchema(one.schema), one.version) for name, one in found.items()}
+            known = self._schemas[stream] = _Schemas(use.version, types)
+        return known
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
         _check_idempotency_key(idempotency_key)
@@ -204,10 +231,21 @@ class Intake:
 
 
 def _sorted_out(
-    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
+    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape, schemas: _Schemas | None
 ) -> tuple[list[Event], tuple[RejectedEvent, ...]]:
     """The events of a batch, and what is none."""
-    parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
+
+    def read(value: object) -> Event:
+        return _event(value, declaration, shape)
+
+    def checked(value: object) -> Event:
+        event = read(value)
+        found = None if schemas is None else schemas.types.get(event.type)
+        if found is not None:
+            found[0].require(event, found[1])
+        return event
+
+    parsed = parse_each(objects, read if schemas is None else checked)
     return [event for _, event in parsed.events], tuple(
         RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
     )

@@ -16,6 +16,7 @@ from service.stores.deliveries import Delivery, DeliveryStore, Outcome
 from service.stores.deviations import DeviationStore
 from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
+from service.stores.event_types import EventType, EventTypeStore, SchemaUse
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.layout import Layout, LayoutStore
@@ -62,6 +63,8 @@ __all__ = [
     "DeviationStore",
     "EndingStore",
     "EventLog",
+    "EventType",
+    "EventTypeStore",
     "FeedMark",
     "FeedStep",
     "FeedStore",
@@ -89,6 +92,7 @@ __all__ = [
     "ReplayOutcome",
     "ReportRow",
     "Row",
+    "SchemaUse",
     "ShardReport",
     "StreamReport",
     "StreamTimes",

@@ -40,7 +40,7 @@ _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
 
 # KEYS: bodies, running number, deliveries by due time, delivery records, counters, ids that went in the latest
-# micro-batch, counters of what went, acknowledgements, counters of what pruning would have lost. ARGV: now in us, a JSON
+# micro-batch, counters of what went, acknowledgements, counters of what pruning would lose. ARGV: now in us, a JSON
 # list of alerts with their indexes, deliveries and counters, marker of the micro-batch, alerts kept of a stream or 0,
 # most that go at once, the index of all alerts, the beginning of the keys of notes. An alert that is there already, or
 # went in this micro-batch, is passed over with all that belongs to it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from service.errors import RecordFormatError
+from service.stores.event_types import SchemaUse, read_use
 from service.stores.records import decode
 from streams import DeclarationError, StreamDeclaration
 
@@ -122,9 +123,18 @@ def read_declaration(body: bytes, name: str) -> StreamDeclaration:
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
     """
+    return read_stream(body, name)[0]
+
+
+def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+    """A stored declaration, and what the stream does with schemas.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
     fields = decode(body, f"the stream {name!r}")
     try:
-        return StreamDeclaration.from_json(fields.get("declaration"))
+        return StreamDeclaration.from_json(fields.get("declaration")), read_use(fields)
     except DeclarationError as error:
         raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 

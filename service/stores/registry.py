@@ -20,6 +20,7 @@ from service.errors import (
 )
 from service.stores.connection import PREFIX, Client
 from service.stores.event_log import EventLog
+from service.stores.event_types import STREAMS_KEY, EventTypeStore, SchemaUse
 from service.stores.pattern_states import PatternAction, moved, require_writable
 from service.stores.record_book import Change, RecordBook, version_of
 from service.stores.records import encode
@@ -30,10 +31,10 @@ from service.stores.registered import (
     read_constraints,
     read_declaration,
     read_pattern,
+    read_stream,
 )
 from streams import ConstraintsOn, PatternOff, PatternOn, PatternPause, Start, StreamDeclaration, StreamOn
 
-STREAMS_KEY = PREFIX + "streams"
 PATTERNS_KEY = PREFIX + "patterns"
 PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
 CONSTRAINTS_KEY = PREFIX + "constraints"
@@ -67,9 +68,14 @@ class PatternDraft:
 
 
 class Registry:
-    """The registry, next to the log it writes control records into."""
+    """The registry, next to the log it writes control records into.
+
+    Attributes:
+        event_types: The schemas of types of events.
+    """
 
     def __init__(self, client: Client, log: EventLog) -> None:
+        self.event_types = EventTypeStore(client)
         self._book = RecordBook(client, log)
 
     # Streams
@@ -105,10 +111,18 @@ class Registry:
         Raises:
             UnknownStream: There is none.
         """
+        return self.stream_with_schemas(name)[0]
+
+    def stream_with_schemas(self, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+        """The declaration of a stream, and what it does with schemas.
+
+        Raises:
+            UnknownStream: There is none.
+        """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
             raise UnknownStream(f"there is no stream {name!r}; declare it first (POST /v1/streams)", stream=name)
-        return read_declaration(body, name)
+        return read_stream(body, name)
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
