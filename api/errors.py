@@ -36,6 +36,7 @@ from service import (
     LogFull,
     LogResharding,
     NotFound,
+    PreconditionFailed,
     RegistryContended,
     RequestRefused,
     StoreFull,
@@ -123,6 +124,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # service
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
+    PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     RegistryContended: HTTPStatus.SERVICE_UNAVAILABLE,
     LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RequestRefused: HTTPStatus.BAD_REQUEST,

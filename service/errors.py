@@ -13,6 +13,7 @@ ServiceError                     service.errors
 ├── TooManyListeners             as many follow the alerts as may; try again later
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
+├── PreconditionFailed           what is there is not what the caller has read
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
@@ -163,6 +164,13 @@ class RecordFormatError(ServiceError):
     """A stored record is damaged or of a version that this release does not know."""
 
     code: ClassVar[str] = "record-format"
+
+
+class PreconditionFailed(ServiceError):
+    """What is there is not what the caller has read; the detail ``etag`` is that of what is there."""
+
+    code: ClassVar[str] = "precondition-failed"
+    fault: ClassVar[Fault] = "caller"
 
 
 class NotFound(ServiceError):

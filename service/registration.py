@@ -23,7 +23,9 @@ from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
+    ANY,
     USUAL_KINDS,
+    Condition,
     DeliveredKind,
     PatternAction,
     PatternDraft,
@@ -55,15 +57,15 @@ class Registration:
         self._clock = clock
         self.constraint_sets = ConstraintSets(stores, settings, clock)
 
-    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new.
 
         Raises:
             StreamExists: It is declared already, differently.
         """
-        return self._stores.registry.declare_stream(declaration)
+        return self._stores.registry.declare_stream(declaration, condition)
 
-    def upload_constraints(self, stream: str | None, document: object) -> ConstraintReport:
+    def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
 
         A workflow that the stream follows it goes on following.
@@ -72,6 +74,7 @@ class Registration:
             stream: A declared stream; its end events join those of the document, and its event types where the
                 document says that unknown ones deviate. None takes the one that the document names.
             document: JSON or YAML text, or the value that such a text decodes to.
+            condition: On the set that the stream has.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
@@ -80,7 +83,7 @@ class Registration:
             UnknownStream: The stream is not declared.
             ContradictoryConstraints: No trace at all keeps the set.
         """
-        return self.constraint_sets.upload(stream, document)
+        return self.constraint_sets.upload(stream, document, condition)
 
     def constraints(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream.
@@ -141,9 +144,9 @@ class Registration:
             WrongPatternState: It is retired, or the draft is of one that is matched already.
         """
         self._check_length(text)
-        declaration = self._stores.registry.stream(stream)
+        self._stores.registry.stream(stream)
         wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, is_draft=is_draft)
-        return self._register(parse_pattern(text), declaration, wish)
+        return self.register(stream, parse_pattern(text), wish)
 
     def register_definition(
         self,
@@ -160,10 +163,10 @@ class Registration:
             PatternRefused: Also where the document does not have the form; the message names the place in it.
             ForestallError: As ``register_pattern``.
         """
-        declaration = self._stores.registry.stream(stream)
+        self._stores.registry.stream(stream)
         pattern = self.read_pattern(None, definition)
         wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, is_draft=is_draft)
-        return self._register(pattern, declaration, wish)
+        return self.register(stream, pattern, wish)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
@@ -196,7 +199,7 @@ class Registration:
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
-    def move_pattern(self, name: str, action: PatternAction) -> PatternReport:
+    def move_pattern(self, name: str, action: PatternAction, condition: Condition = ANY) -> PatternReport:
         """Lead a pattern from its state to another, from this place of the log on.
 
         Raises:
@@ -208,7 +211,7 @@ class Registration:
         if action == "activate":
             record = self._stores.registry.pattern(name)
             self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
-        return self._report(*self._stores.registry.move_pattern(name, action))
+        return self._report(*self._stores.registry.move_pattern(name, action, condition))
 
     def pause_pattern(self, name: str) -> PatternReport:
         """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
@@ -218,13 +221,13 @@ class Registration:
         """Let a paused pattern see what comes from this place of the log on."""
         return self.move_pattern(name, "resume")
 
-    def delete_pattern(self, name: str) -> None:
+    def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
 
         Raises:
             UnknownPatternName: There is none of that name.
         """
-        self._stores.registry.remove_pattern(name)
+        self._stores.registry.remove_pattern(name, condition)
 
     def register_webhook(
         self,
@@ -293,7 +296,19 @@ class Registration:
         check.require_satisfiable()
         return query, check
 
-    def _register(self, pattern: Pattern, declaration: StreamDeclaration, wish: PatternDraft) -> PatternReport:
+    def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
+        """Register a pattern on a stream; another text under the same name is its next version.
+
+        Args:
+            stream: A declared stream.
+            pattern: What is registered.
+            wish: How; name and route are those of the pattern.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+            PreconditionFailed: What is there is not what the wish says.
+        """
+        declaration = self._stores.registry.stream(stream)
         query, check = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
         draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response, status
 
 from api.bodies import MediaType, RawBody, parse_json, require_json
 from api.errors import UnsupportedMediaType
+from api.preconditions import Preconditions, give_tag
 from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
 from api.services import Served
 from service import EventSchema
@@ -39,9 +40,30 @@ def switch_checks(stream: str, wanted: SchemaSwitch, services: Served) -> Schema
 
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
-def get_event_type(stream: str, event_type: TypeName, services: Served) -> EventTypeModel:
+def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
     """The schema of a type of events."""
-    return EventTypeModel.from_domain(stream, services.stores.registry.event_types.get(stream, event_type))
+    found = services.stores.registry.event_types.get(stream, event_type)
+    give_tag(response, found)
+    return EventTypeModel.from_domain(stream, found)
+
+
+def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
+    """Stream and type of a path."""
+    return stream, event_type
+
+
+def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
+    """The schema that is the body.
+
+    Raises:
+        UnsupportedMediaType: The body does not say that it is JSON.
+        SchemaRefused: It is no schema that is read here.
+    """
+    if media_type not in _KINDS:
+        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
+    schema = parse_json(body)
+    EventSchema(schema)
+    return dict(schema)
 
 
 @router.put(
@@ -51,25 +73,26 @@ def get_event_type(stream: str, event_type: TypeName, services: Served) -> Event
     responses={201: {"model": EventTypeModel, "description": "It had none before."}},
 )
 def put_event_type(
-    stream: str, event_type: TypeName, body: RawBody, media_type: MediaType, services: Served, response: Response
+    place: Annotated[tuple[str, str], Depends(named_type)],
+    schema: Annotated[dict[str, Any], Depends(read_schema)],
+    services: Served,
+    response: Response,
+    preconditions: Preconditions,
 ) -> EventTypeModel:
     """Give a type of events a JSON Schema (draft 2020-12) for its `data`; the body is the schema.
 
     It names no other documents, its references do not come back to themselves, and its regular expressions have no
     look-around. It is used where the stream says so (`PUT /v1/streams/{stream}/event-types`).
     """
-    if media_type not in _KINDS:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
-    schema = parse_json(body)
-    EventSchema(schema)
     types = services.stores.registry.event_types
-    found, is_new = types.put(stream, event_type, schema, services.clock.now_us())
+    found, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)
     if is_new:
         response.status_code = status.HTTP_201_CREATED
-    return EventTypeModel.from_domain(stream, found)
+    give_tag(response, found)
+    return EventTypeModel.from_domain(place[0], found)
 
 
 @router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Forget the schema of a type")
-def delete_event_type(stream: str, event_type: TypeName, services: Served) -> None:
+def delete_event_type(stream: str, event_type: TypeName, services: Served, preconditions: Preconditions) -> None:
     """Let a type of events hold anything again."""
-    services.stores.registry.event_types.remove(stream, event_type)
+    services.stores.registry.event_types.remove(stream, event_type, preconditions)

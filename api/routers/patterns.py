@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
 from api.filters import StreamFilter
+from api.preconditions import Preconditions, give_tag
 from api.schemas.endings import EndingSummary
 from api.schemas.patterns import (
     CheckedPattern,
@@ -19,6 +20,7 @@ from api.schemas.patterns import (
     PatternVersions,
 )
 from api.services import Served
+from service import PatternReport
 
 router = APIRouter(prefix="/patterns", tags=["patterns"])
 
@@ -30,7 +32,9 @@ router = APIRouter(prefix="/patterns", tags=["patterns"])
     dependencies=[Depends(require_json)],
     responses={200: {"model": CheckedPattern, "description": "It is registered in the same words already."}},
 )
-def register_pattern(pattern: NewPattern, services: Served, response: Response) -> CheckedPattern:
+def register_pattern(
+    pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
+) -> CheckedPattern:
     """Match a pattern from this place of the log on; another text under the same name is its next version.
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
@@ -41,16 +45,9 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
     With ``state: draft`` it is checked and written down, and matched once it is activated; a draft that is sent without
     that is activated.
     """
-    is_guarded, start, is_draft = pattern.constraints == "on", pattern.start, pattern.state == "draft"
-    registration = services.registration
-    if pattern.text is not None:
-        report = registration.register_pattern(
-            pattern.stream, pattern.text, is_guarded=is_guarded, start=start, is_draft=is_draft
-        )
-    else:
-        report = registration.register_definition(
-            pattern.stream, pattern.definition, is_guarded=is_guarded, start=start, is_draft=is_draft
-        )
+    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    give_tag(response, report.pattern)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)
@@ -95,38 +92,44 @@ def get_statistics(name: str, services: Served) -> PatternStatistics:
 
 
 @router.get("/{name:path}", summary="Look up a pattern")
-def get_pattern(name: str, services: Served) -> PatternDetail:
+def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
     """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
     report, found = services.registration.pattern(name)
+    give_tag(response, report.pattern)
     endings = services.stores.endings.counts(stream=report.pattern.stream, pattern=report.pattern.name)
     return PatternDetail.of(report, found, endings)
 
 
 @router.post("/{name:path}/activate", summary="Activate a draft")
-def activate_pattern(name: str, services: Served) -> CheckedPattern:
+def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Match a draft from this place of the log on. Active already, it stays so."""
-    return CheckedPattern.from_report(services.registration.move_pattern(name, "activate"))
+    return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
 
 
 @router.post("/{name:path}/retire", summary="Retire a pattern")
-def retire_pattern(name: str, services: Served) -> CheckedPattern:
+def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Never match a pattern again, from this place of the log on; it stays listed, its alerts and counts stay too."""
-    return CheckedPattern.from_report(services.registration.move_pattern(name, "retire"))
+    return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
 @router.post("/{name:path}/pause", summary="Pause a pattern")
-def pause_pattern(name: str, services: Served) -> CheckedPattern:
+def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a pattern see nothing from this place of the log on; its partial matches go. Paused already, it stays so."""
-    return CheckedPattern.from_report(services.registration.pause_pattern(name))
+    return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")
-def resume_pattern(name: str, services: Served) -> CheckedPattern:
+def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a paused pattern see what comes from this place of the log on, as the version that it was."""
-    return CheckedPattern.from_report(services.registration.resume_pattern(name))
+    return _moved(services.registration.move_pattern(name, "resume", preconditions), response)
 
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")
-def delete_pattern(name: str, services: Served) -> None:
+def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
     """Stop matching a pattern from this place of the log on; its alerts stay."""
-    services.registration.delete_pattern(name)
+    services.registration.delete_pattern(name, preconditions)
+
+
+def _moved(report: PatternReport, response: Response) -> CheckedPattern:
+    give_tag(response, report.pattern)
+    return CheckedPattern.from_report(report)

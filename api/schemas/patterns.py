@@ -10,9 +10,9 @@ from pydantic import ConfigDict, Field, model_validator
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.endings import EndingSummary
 from api.wire import WireModel
-from nfa import pattern_to_json
+from nfa import Pattern, pattern_to_json
 from service import PatternInspection, PatternReport
-from service.stores import RegisteredPattern
+from service.stores import Condition, PatternDraft, RegisteredPattern
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
@@ -70,6 +70,17 @@ class NewPattern(WireModel):
         if (self.text is None) == (self.definition is None):
             raise ValueError("send the pattern as 'text' or as 'definition', one of them")
         return self
+
+    def to_domain(self, parsed: Pattern, condition: Condition) -> PatternDraft:
+        """How the pattern, as it was read, is to be registered."""
+        return PatternDraft(
+            name=parsed.name,
+            text=parsed.text if self.text is None else self.text,
+            is_guarded=self.constraints == "on",
+            start=self.start,
+            is_draft=self.state == "draft",
+            condition=condition,
+        )
 
 
 class PatternModel(WireModel):

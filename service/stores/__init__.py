@@ -9,6 +9,7 @@ from service.stores.alerts import AlertFilter, AlertPage, AlertStore
 from service.stores.announcements import Announcements
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
+from service.stores.conditions import ANY, Condition, tag_of
 from service.stores.connection import Client, connect, is_answering, server_folder
 from service.stores.corrections import CorrectionStore
 from service.stores.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
@@ -39,6 +40,7 @@ from service.stores.webhooks import USUAL_KINDS, DeliveredKind, DeliveryStats, R
 from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 
 __all__ = [
+    "ANY",
     "USUAL_KINDS",
     "Acknowledgement",
     "AlertFilter",
@@ -52,6 +54,7 @@ __all__ = [
     "BacktestStatus",
     "BacktestStore",
     "Client",
+    "Condition",
     "ConstraintsDraft",
     "CorrectionStore",
     "DeadLetter",
@@ -106,4 +109,5 @@ __all__ = [
     "connect",
     "is_answering",
     "server_folder",
+    "tag_of",
 ]

@@ -13,6 +13,7 @@ from typing import Any, cast
 import orjson
 
 from service.errors import RegistryContended, TooManyEventTypes, UnknownEventType, UnknownStream
+from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
 
@@ -76,7 +77,9 @@ class EventTypeStore:
         self._client = client
         self._change = register(client, _CHANGE)
 
-    def put(self, stream: str, name: str, schema: Mapping[str, Any], now_us: int) -> tuple[EventType, bool]:
+    def put(
+        self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
+    ) -> tuple[EventType, bool]:
         """Give a type a schema; the same again changes nothing.
 
         Returns:
@@ -85,30 +88,39 @@ class EventTypeStore:
         Raises:
             UnknownStream: The stream is not declared.
             TooManyEventTypes: As many types have schemas as may.
+            PreconditionFailed: The schema of now is not what the condition says.
         """
-        known = self.all(stream)
-        if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
-            return known[name], False
-        if name not in known and len(known) >= _MOST_TYPES:
-            raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, which is the most")
-        put: list[EventType] = []
+        put: list[tuple[EventType, bool]] = []
 
-        def written(use: SchemaUse) -> list[str | bytes | int]:
-            put[:] = [EventType(name=name, schema=schema, version=use.version, registered_us=now_us)]
-            return [name, encode(**asdict(put[0]))]
+        def written(use: SchemaUse) -> list[str | bytes | int] | None:
+            known = self.all(stream)
+            condition.check_record(known.get(name))
+            if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
+                put[:] = [(known[name], False)]
+                return None
+            if name not in known and len(known) >= _MOST_TYPES:
+                raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, which is the most")
+            found = EventType(name=name, schema=schema, version=use.version, registered_us=now_us)
+            put[:] = [(found, name not in known)]
+            return [name, encode(**asdict(found))]
 
         self._apply(stream, written)
-        return put[0], name not in known
+        return put[0]
 
-    def remove(self, stream: str, name: str) -> None:
+    def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
         """Forget the schema of a type.
 
         Raises:
             UnknownStream: The stream is not declared.
             UnknownEventType: The type has none.
+            PreconditionFailed: Its schema is not what the condition says.
         """
-        self.get(stream, name)
-        self._apply(stream, lambda _: [name, ""])
+
+        def written(_: SchemaUse) -> list[str | bytes | int]:
+            condition.check_record(self.get(stream, name))
+            return [name, ""]
+
+        self._apply(stream, written)
 
     def switch(self, stream: str, *, is_checked: bool) -> SchemaUse:
         """Say whether the events of a stream are checked.
@@ -160,11 +172,11 @@ class EventTypeStore:
     def _apply(
         self,
         stream: str,
-        written: Callable[[SchemaUse], list[str | bytes | int]],
+        written: Callable[[SchemaUse], list[str | bytes | int] | None],
         *,
         is_checked: bool | None = None,
     ) -> SchemaUse:
-        """Change a stream's record and perhaps a schema with it; again when another writer came first."""
+        """Change a stream's record and perhaps a schema with it, or nothing; again when another writer came first."""
         for _ in range(_ATTEMPTS):
             body = self._record(stream)
             record = decode(body, f"the stream {stream!r}")
@@ -173,6 +185,9 @@ class EventTypeStore:
                 version=known.version + 1, is_checked=known.is_checked if is_checked is None else is_checked
             )
             changed = encode(**{**record, "schemas": asdict(use)})
-            if self._change([STREAMS_KEY, TYPES_KEY + stream], [stream, body, changed, *written(use)]):
+            arguments = written(use)
+            if arguments is None:
+                return known
+            if self._change([STREAMS_KEY, TYPES_KEY + stream], [stream, body, changed, *arguments]):
                 return use
         raise RegistryContended(f"the schemas of {stream!r} keep being changed by others; try again")

@@ -18,6 +18,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
+from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client
 from service.stores.event_log import EventLog
 from service.stores.event_types import STREAMS_KEY, EventTypeStore, SchemaUse
@@ -53,6 +54,7 @@ class PatternDraft:
         start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
             for them (``migrate``).
         is_draft: Whether it is only written down, to be matched later.
+        condition: On what is there.
     """
 
     name: str
@@ -61,6 +63,7 @@ class PatternDraft:
     route: str = ""
     start: Start = "fresh"
     is_draft: bool = False
+    condition: Condition = ANY
 
     def is_said_by(self, pattern: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -80,7 +83,7 @@ class Registry:
 
     # Streams
 
-    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; declaring it again in the same words changes nothing.
 
         Returns:
@@ -91,6 +94,7 @@ class Registry:
         """
 
         def change(current: bytes | None) -> Change | None:
+            condition.check_record(None if current is None else read_declaration(current, declaration.name))
             if current is None:
                 record = encode(declaration=declaration.to_json())
                 return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
@@ -147,6 +151,7 @@ class Registry:
         def change(current: bytes | None) -> Change | None:
             known = None if current is None else read_pattern(current, draft.name)
             there = known if known is not None and known.is_active else None
+            draft.condition.check_record(there)
             if there is not None:
                 _check_same_stream(there, stream)
                 require_writable(there, is_draft=draft.is_draft)
@@ -191,7 +196,9 @@ class Registry:
         """
         return self.move_pattern(name, "resume")
 
-    def move_pattern(self, name: str, action: PatternAction) -> tuple[RegisteredPattern, bool]:
+    def move_pattern(
+        self, name: str, action: PatternAction, condition: Condition = ANY
+    ) -> tuple[RegisteredPattern, bool]:
         """Lead a pattern from its state to another.
 
         Returns:
@@ -203,12 +210,14 @@ class Registry:
         """
 
         def change(current: bytes | None) -> Change | None:
-            return _moved_change(_active(current, name), action)
+            known = _active(current, name)
+            condition.check_record(known)
+            return _moved_change(known, action)
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return read_pattern(record, name), is_new
 
-    def remove_pattern(self, name: str) -> None:
+    def remove_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
 
         Raises:
@@ -217,6 +226,7 @@ class Registry:
 
         def change(current: bytes | None) -> Change | None:
             known = _active(current, name)
+            condition.check_record(known)
             return _pattern_change(replace(known, is_active=False), PatternOff(name) if known.is_running else None)
 
         self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
@@ -262,7 +272,11 @@ class Registry:
     # Constraint sets
 
     def change_constraints(
-        self, stream: str, change: Callable[[RegisteredConstraints | None], ConstraintsDraft], now_us: int
+        self,
+        stream: str,
+        change: Callable[[RegisteredConstraints | None], ConstraintsDraft],
+        now_us: int,
+        condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
         """Give a stream a constraint set that depends on the one it has; what it has already changes nothing.
 
@@ -271,6 +285,7 @@ class Registry:
             change: From the current set to the next; may be called again when another writer comes in between, and may
                 raise.
             now_us: Microseconds UTC.
+            condition: On the current set.
 
         Returns:
             The constraint set as it is now, and whether it changed.
@@ -278,6 +293,7 @@ class Registry:
 
         def changed(current: bytes | None) -> Change | None:
             known = None if current is None else read_constraints(current, stream)
+            condition.check_record(known)
             draft = change(known)
             if known is not None and known.says(draft):
                 return None
