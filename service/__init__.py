@@ -54,7 +54,7 @@ from service.errors import (
 )
 from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
-from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
+from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, check_idempotency_key
 from service.joining import Derived
 from service.live import LiveAlerts
 from service.logs import configure_logs
@@ -153,6 +153,7 @@ __all__ = [
     "WorkflowLibrary",
     "WorkflowReport",
     "build_stores",
+    "check_idempotency_key",
     "configure_logs",
     "find_server",
     "load_settings",

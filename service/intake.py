@@ -202,7 +202,7 @@ class Intake:
         return known
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
-        _check_idempotency_key(idempotency_key)
+        check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
         if len(objects) > limit:
             raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
@@ -335,6 +335,11 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
     return IntakeReport(accepted=answer["accepted"], rejected=rejected, is_duplicate=is_duplicate)
 
 
-def _check_idempotency_key(key: str | None) -> None:
+def check_idempotency_key(key: str | None) -> None:
+    """Check that an idempotency key can be one.
+
+    Raises:
+        InvalidIdempotencyKey: It is empty, too long or not printable ASCII.
+    """
     if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
         raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
 from api.filters import StreamFilter
+from api.idempotency import IdempotentRoute, once
 from api.preconditions import Preconditions, give_tag
 from api.schemas.endings import EndingSummary
 from api.schemas.patterns import (
@@ -22,14 +23,14 @@ from api.schemas.patterns import (
 from api.services import Served
 from service import PatternReport
 
-router = APIRouter(prefix="/patterns", tags=["patterns"])
+router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
 
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Register a pattern",
-    dependencies=[Depends(require_json)],
+    dependencies=[Depends(require_json), Depends(once)],
     responses={200: {"model": CheckedPattern, "description": "It is registered in the same words already."}},
 )
 def register_pattern(

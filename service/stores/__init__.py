@@ -7,6 +7,7 @@ twice without harm, as a client sends a command again when its answer was lost o
 from service.stores.alert_marks import Acknowledgement, AlertMarks, Note
 from service.stores.alerts import AlertFilter, AlertPage, AlertStore
 from service.stores.announcements import Announcements
+from service.stores.answers import Answer, AnswerStore, Asked
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from service.stores.conditions import ANY, Condition, tag_of
@@ -48,6 +49,9 @@ __all__ = [
     "AlertPage",
     "AlertStore",
     "Announcements",
+    "Answer",
+    "AnswerStore",
+    "Asked",
     "BacklogStore",
     "Backtest",
     "BacktestAlerts",
