@@ -84,26 +84,24 @@ class IdempotentRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_once(request: Request) -> Response:
+            response: Response | None = None
             try:
                 response = await handle(request)
+                return response
             except _AnsweredBefore as before:
                 answer = before.answer
                 headers = {**answer.headers, "Idempotency-Replayed": "true"}
                 return Response(answer.body.encode(), answer.status, headers)
-            except BaseException:
-                await run_in_threadpool(_settle, request, None)
-                raise
-            await run_in_threadpool(_settle, request, response)
-            return response
+            finally:
+                if hasattr(request.state, "asked"):
+                    await run_in_threadpool(_settle, request, response)
 
         return handle_once
 
 
 def _settle(request: Request, response: Response | None) -> None:
     """Keep the answer to a request that is done once; nothing is kept of one that failed."""
-    asked: Asked | None = getattr(request.state, "asked", None)
-    if asked is None:
-        return
+    asked: Asked = request.state.asked
     answers = services_of(request).stores.answers
     with suppress(StoreUnavailable):  # what was done is done: the caller is to know
         if response is None or response.status_code >= 300:

@@ -160,13 +160,12 @@ class Intake:
         declaration, use = self._registry.stream_with_schemas(stream)
         events, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
-        token = uuid.uuid4().hex
-        letters = self._dead_letters(_Letters(stream, token, shape), rejected, objects, part)
+        what = _Letters(stream, token := uuid.uuid4().hex, shape)
         receipt = self._log.append_events(
             Submission(
                 stream=stream,
                 batch=EventBatch.from_events(events),
-                dead_letters=letters,
+                dead_letters=self._dead_letters(what, rejected, objects, part),
                 answer=_answer(len(events), rejected),
                 fingerprint=fingerprint,
                 token=token,
