@@ -210,7 +210,8 @@ class Registration:
         """
         if action == "activate":
             record = self._stores.registry.pattern(name)
-            self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
+            if record.state == "draft":
+                self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
         return self._report(*self._stores.registry.move_pattern(name, action, condition))
 
     def pause_pattern(self, name: str) -> PatternReport:

@@ -38,6 +38,8 @@ _SHOWN_EVENTS = 200
 _SHOWN_MATCHES = 20
 _MOST_EVENTS = 5_000
 _MOST_TYPES = 50
+_MOST_COPIED = 50_000
+_NEXT = "\x00next"  # no event has such an id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +288,8 @@ class _Look:
         """The report with what the patterns and the constraints make of the events."""
         plain = self._run([], self._seen.events)
         deviation = plain.deviations[0] if plain.deviations else None
-        is_open = report.is_open and bool(plain.stats.open_traces)
+        has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, as the stream's lateness says
+        is_open = report.is_open and (has_waiting or bool(plain.stats.open_traces))
         report = replace(report, is_open=is_open, deviation=deviation)
         found = tuple(self._pattern(pattern, report) for pattern in patterns)
         following: tuple[NextType, ...] = ()
@@ -317,20 +320,28 @@ class _Look:
         )
 
     def _following(self, patterns: Sequence[Pattern]) -> tuple[NextType, ...]:
-        """What an event of each type that is known would mean."""
+        """What an event of each type that is known would mean: one copy of the transaction for each goes on with it."""
         declared = set(self._declaration.event_types)
         types = declared | set(self._constraint_set.types) | set(self._constraint_set.end_events)
-        now = {pair.ending.pattern for pair in self._run(patterns, self._seen.events).ended}
-        return tuple(self._next(event_type, patterns, now) for event_type in sorted(types)[:_MOST_TYPES])
-
-    def _next(self, event_type: str, patterns: Sequence[Pattern], before: set[str]) -> NextType:
-        last = self._seen.events[-1]
-        time_us = max(last.time_us, self._seen.newest_us or last.time_us)
-        event = Event(id="\x00next", type=event_type, time_us=time_us, key=last.key, data={})
-        found = self._run(patterns, [*self._seen.events, event])
-        ends = {pair.ending.pattern: pair.reason for pair in found.ended if pair.ending.pattern not in before}
-        breaks = found.deviations[0].reason.text if found.deviations else None
-        return NextType(event_type=event_type, breaks=breaks, ends=ends)
+        chosen = sorted(types)[: min(_MOST_TYPES, _MOST_COPIED // len(self._seen.events))]
+        seen = self._seen.events
+        if self._options.lateness_us is not None:
+            seen = sorted(seen, key=lambda event: event.time_us)
+        copies = [replace(event, key=str(number)) for event in seen for number in range(len(chosen))]
+        last_us = seen[-1].time_us
+        now_us = max(last_us, self._seen.newest_us or last_us)
+        for number, event_type in enumerate(chosen):
+            copies.append(Event(id=_NEXT, type=event_type, time_us=now_us, key=str(number), data={}))
+        found = self._run(patterns, copies, options=replace(self._options, lateness_us=None))
+        breaks = {one.deviation.key: one.reason.text for one in found.deviations}
+        ends: dict[str, dict[str, str]] = {str(number): {} for number in range(len(chosen))}
+        for pair in found.ended:
+            if pair.ending.event_id == _NEXT:
+                ends[pair.ending.key][pair.ending.pattern] = pair.reason
+        return tuple(
+            NextType(event_type=event_type, breaks=breaks.get(str(number)), ends=ends[str(number)])
+            for number, event_type in enumerate(chosen)
+        )
 
     def _run(
         self,
@@ -339,10 +350,12 @@ class _Look:
         *,
         rules: ConstraintSet | None = None,
         first: int = 0,
+        options: MatchOptions | None = None,
     ) -> MatchReport:
         constraint_set = self._constraint_set if rules is None else rules
         prune = Prune.OFF if constraint_set is self._ends else None
-        return match_events(patterns, events, constraint_set, replace(self._options, prune=prune, first=first))
+        chosen = replace(options or self._options, prune=prune, first=first)
+        return match_events(patterns, events, constraint_set, chosen)
 
 
 def _state(found: MatchReport, ended: EndedPair | None, report: TraceReport) -> TraceState:

@@ -112,8 +112,8 @@ class TraceModel(WireModel):
     patterns: list[TracePattern]
     deviation: BreachModel | None
     following: list[FollowingModel] = Field(
-        description="For each type that the stream or its constraints name, at most 50; none where the transaction is "
-        "over or has broken the constraints."
+        description="For each type that the stream or its constraints name, at most 50, and fewer where it is long; "
+        "none where the transaction is over or has broken the constraints."
     )
 
     @classmethod

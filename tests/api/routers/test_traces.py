@@ -106,6 +106,19 @@ def test_constraints_count_for_transactions_that_begin_later(orders, send):
     assert look(orders, "j")["constraints"] == 1
 
 
+def test_what_may_come_does_not_wait_for_late_events(http):
+    stream = {"name": "slow", "key": "data.id", "lateness": 60}
+    assert http.post("/v1/streams", json=stream).status_code == 201
+    http.post("/v1/constraints", json={"stream": "slow", "constraints": ["exclusive(B, C)"]})
+    events = [
+        {"id": f"e{number}", "type": name, "time": time_s * 1_000_000, "data": {"id": "k"}}
+        for number, (name, time_s) in enumerate([("A", 500), ("B", 470)])
+    ]
+    assert http.post("/v1/events?stream=slow", json=events).json()["rejected"] == []
+    found = http.get("/v1/traces/slow/k").json()
+    assert {one["type"]: one["possible"] for one in found["following"]} == {"B": True, "C": False}
+
+
 def test_a_part_of_the_log_that_is_gone_is_told(orders, send, stores):
     send("A")
     send("B")
