@@ -21,10 +21,12 @@ class NewDryRun(WireModel):
         }
     )
 
-    stream: str | None = Field(None, description="A declared stream; may be left out with `name`.")
+    stream: str | None = Field(None, max_length=200, description="A declared stream; may be left out with `name`.")
     text: str | None = Field(None, description="The pattern language.")
     definition: dict[str, Any] | None = Field(None, description="Instead of the text: the pattern's JSON form.")
-    name: str | None = Field(None, description="Instead of both: a registered pattern, such as a draft.")
+    name: str | None = Field(
+        None, max_length=200, description="Instead of both: a registered pattern, such as a draft."
+    )
     constraints: Switch | None = Field(
         None, description="Whether the stream's constraints end partial matches early; 'on', or as it is registered."
     )

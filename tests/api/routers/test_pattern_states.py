@@ -162,6 +162,10 @@ def test_what_cannot_be_tried_is_refused(orders, check_problem):
     refused(404, "unknown-stream", stream="nowhere", text=TEXT)
     refused(422, "wrong-shape", stream="orders")
     refused(422, "wrong-shape", text=TEXT)
+    half = orders.post(
+        "/v1/patterns/dry-run", content='{"name": "\\ud800"}', headers={"content-type": "application/json"}
+    )
+    check_problem(half, 422, "wrong-shape")
     refused(422, "wrong-shape", stream="orders", text=TEXT, events=100_001)
     orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"])
     refused(409, "unsatisfiable-pattern", stream="orders", text=TEXT)
