@@ -7,6 +7,8 @@
     ├── MalformedBody            the body is not JSON
     ├── WrongShape               the body is JSON, but not an object of the form that is asked for
     ├── EventForm                the body is JSON, but neither an event nor a list of events
+    ├── KeyOfAnother             an idempotency key came before with another request
+    ├── KeyInUse                 a request with that idempotency key is on its way
     ├── NotReady                 something that the service needs is missing
     └── NotListening             the process of the API does not get as far as taking requests
 
@@ -36,10 +38,12 @@ from service import (
     LogFull,
     LogResharding,
     NotFound,
+    PreconditionFailed,
     RegistryContended,
     RequestRefused,
     StoreFull,
     StoreUnavailable,
+    TooManyListeners,
 )
 from streams import DeclarationError, EventRejected, Fault, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
@@ -95,6 +99,19 @@ class EventForm(ApiError):
     code: ClassVar[str] = "event-form"
 
 
+class KeyOfAnother(ApiError):
+    """An idempotency key came before with another request."""
+
+    code: ClassVar[str] = "idempotency-key-mismatch"
+
+
+class KeyInUse(ApiError):
+    """A request with that idempotency key is on its way; ask again."""
+
+    code: ClassVar[str] = "idempotency-key-in-use"
+    is_retryable: ClassVar[bool] = True
+
+
 class NotReady(ApiError):
     """Something that the service needs is missing; the details say what."""
 
@@ -118,15 +135,19 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     MalformedBody: HTTPStatus.BAD_REQUEST,
     WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
+    KeyOfAnother: HTTPStatus.UNPROCESSABLE_ENTITY,
+    KeyInUse: HTTPStatus.CONFLICT,
     NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
     # service
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
+    PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     RegistryContended: HTTPStatus.SERVICE_UNAVAILABLE,
     LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RequestRefused: HTTPStatus.BAD_REQUEST,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from api.services import Served
+from service.stores import AlertFilter
 
 
 def known_stream(
@@ -34,7 +35,7 @@ def known_pattern(
     Raises:
         UnknownPatternName: It is not registered and has no alerts.
     """
-    if pattern is not None and not services.stores.alerts.page(pattern=pattern, limit=1).alerts:
+    if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
         services.stores.registry.pattern(pattern)
     return pattern
 

@@ -7,7 +7,20 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WebhookLibrary, WorkflowLibrary
+from service import (
+    Announcing,
+    BacktestLibrary,
+    DeadLetters,
+    DryRuns,
+    Intake,
+    LiveAlerts,
+    Registration,
+    Settings,
+    Stores,
+    Traces,
+    WebhookLibrary,
+    WorkflowLibrary,
+)
 from streams import Clock
 
 
@@ -23,12 +36,17 @@ class Services:
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
+    dead_letters: DeadLetters
+    dry_runs: DryRuns
+    live: LiveAlerts
+    traces: Traces
     clock: Clock
 
     @classmethod
     def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
         """The services on some stores."""
         registration = Registration(stores, settings, clock)
+        intake = Intake(stores.log, stores.registry, settings.limits, clock)
         return cls(
             settings=settings,
             stores=stores,
@@ -36,8 +54,12 @@ class Services:
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
-            intake=Intake(stores.log, stores.registry, settings.limits, clock),
+            intake=intake,
+            dead_letters=DeadLetters(stores, intake, clock),
             announcing=Announcing(stores),
+            dry_runs=DryRuns(stores, registration),
+            traces=Traces(stores, settings.limits),
+            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
             clock=clock,
         )
 

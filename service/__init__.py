@@ -9,6 +9,8 @@ delivered at least once to every webhook that wanted it when it was found. Nothi
 from service.announcing import Announcing
 from service.backlog import Backlog, Volume
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
+from service.dead_letters import DeadLetters, Replayed
+from service.dry_runs import DryRun, DryRuns
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BatchTooLarge,
@@ -28,6 +30,7 @@ from service.errors import (
     NotFound,
     PatternOnOtherStream,
     PatternTooLong,
+    PreconditionFailed,
     RecordFormatError,
     RegistryContended,
     RequestRefused,
@@ -37,6 +40,7 @@ from service.errors import (
     StoreUnavailable,
     StreamExists,
     StreamMissing,
+    TooManyListeners,
     UnknownAlert,
     UnknownConstraints,
     UnknownDelivery,
@@ -49,9 +53,11 @@ from service.errors import (
     WorkflowFollowed,
     WorkflowInDocument,
 )
+from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
-from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
+from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, check_idempotency_key
 from service.joining import Derived
+from service.live import LiveAlerts
 from service.logs import configure_logs
 from service.metrics import METRICS_FORM, render_metrics
 from service.overview import PipelineOverview, StreamOverview, pipeline_overview
@@ -62,12 +68,14 @@ from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, Settings, WebhookSettings, load_settings
 from service.sink import AlertSink
+from service.traces import NextType, PatternInTrace, TraceReport, Traces
 from service.webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
 from service.webhooks import Reply
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
     "BODY_MEMBERS",
+    "DIALECT",
     "METRICS_FORM",
     "AlertSink",
     "Announcing",
@@ -77,9 +85,13 @@ __all__ = [
     "BatchTooLarge",
     "Conflict",
     "ConstraintReport",
+    "DeadLetters",
     "Derived",
+    "DryRun",
+    "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventSchema",
     "EventShape",
     "Follower",
     "IdempotencyKeyReused",
@@ -91,26 +103,31 @@ __all__ = [
     "KeyMismatch",
     "LimitExceeded",
     "Limits",
+    "LiveAlerts",
     "LogFull",
     "LogResharding",
     "Marks",
     "ModelTooLarge",
     "ModelUpload",
+    "NextType",
     "NoServerBinary",
     "NotFollowing",
     "NotFound",
     "PatternChoice",
+    "PatternInTrace",
     "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
     "PipelineOverview",
+    "PreconditionFailed",
     "Pruning",
     "RecordFormatError",
     "Redelivery",
     "Registration",
     "RegistryContended",
     "RejectedEvent",
+    "Replayed",
     "Reply",
     "RequestRefused",
     "ServiceError",
@@ -123,6 +140,9 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "TooManyListeners",
+    "TraceReport",
+    "Traces",
     "UnknownAlert",
     "UnknownConstraints",
     "UnknownDelivery",
@@ -143,6 +163,7 @@ __all__ = [
     "WorkflowLibrary",
     "WorkflowReport",
     "build_stores",
+    "check_idempotency_key",
     "configure_logs",
     "find_server",
     "load_settings",

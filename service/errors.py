@@ -10,8 +10,10 @@ ServiceError                     service.errors
 │   └── StoreFull                Redis has no memory left
 ├── LogResharding                the log is being divided into more shards; try again later
 ├── ReshardRefused               the log cannot be divided so, or not now
+├── TooManyListeners             as many follow the alerts as may; try again later
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
+├── PreconditionFailed           what is there is not what the caller has read
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
@@ -20,13 +22,17 @@ ServiceError                     service.errors
 │   ├── NotFollowing             the stream follows no workflow
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
+│   ├── UnknownEventType         a type of events has no schema
+│   ├── UnknownDeadLetter        no dead letter with that id is kept
 │   ├── UnknownBacktest          no backtest with that id
 │   ├── UnknownWebhook           no webhook with that id
 │   └── UnknownDelivery          no delivery with that id is remembered
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
+│   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
@@ -35,6 +41,9 @@ ServiceError                     service.errors
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
 │   ├── BatchTooLarge            too many events in one request
+│   ├── TooManyEventTypes        as many types of a stream have schemas as may
+│   ├── TraceTooLong             a transaction has more events than are matched again
+│   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
@@ -43,6 +52,7 @@ ServiceError                     service.errors
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
 │   ├── InvalidWorkflowName      not a name that a workflow can have
+│   ├── SchemaRefused            not a JSON Schema that is read here
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
 │   └── WebhookRefused           the address, secret, headers or template cannot be used
@@ -117,6 +127,14 @@ class StoreFull(StoreUnavailable):
     code: ClassVar[str] = "store-full"
 
 
+class TooManyListeners(ServiceError):
+    """As many follow the alerts of this process as may."""
+
+    code: ClassVar[str] = "too-many-listeners"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
 class LogFull(ServiceError):
     """So much of the log waits to be matched that it takes no more events for now.
 
@@ -147,6 +165,13 @@ class RecordFormatError(ServiceError):
     """A stored record is damaged or of a version that this release does not know."""
 
     code: ClassVar[str] = "record-format"
+
+
+class PreconditionFailed(ServiceError):
+    """What is there is not what the caller has read; the detail ``etag`` is that of what is there."""
+
+    code: ClassVar[str] = "precondition-failed"
+    fault: ClassVar[Fault] = "caller"
 
 
 class NotFound(ServiceError):
@@ -198,6 +223,18 @@ class UnknownBacktest(NotFound):
     code: ClassVar[str] = "unknown-backtest"
 
 
+class UnknownEventType(NotFound):
+    """A type of events has no schema."""
+
+    code: ClassVar[str] = "unknown-event-type"
+
+
+class UnknownDeadLetter(NotFound):
+    """No dead letter with that id is kept."""
+
+    code: ClassVar[str] = "unknown-dead-letter"
+
+
 class UnknownAlert(NotFound):
     """No alert has that id."""
 
@@ -235,10 +272,22 @@ class PatternOnOtherStream(Conflict):
     code: ClassVar[str] = "pattern-on-other-stream"
 
 
+class WrongPatternState(Conflict):
+    """A pattern is in no state from which that can be done; the details name what can be."""
+
+    code: ClassVar[str] = "pattern-state"
+
+
 class MigrationRefused(Conflict):
     """The version before cannot go on for its partial matches, as the next one is matched by another key."""
 
     code: ClassVar[str] = "migration-refused"
+
+
+class NotReplayable(Conflict):
+    """A dead letter holds no event, or not the whole of it, that could be sent again."""
+
+    code: ClassVar[str] = "not-replayable"
 
 
 class WorkflowFollowed(Conflict):
@@ -286,6 +335,24 @@ class BatchTooLarge(LimitExceeded):
     code: ClassVar[str] = "batch-too-large"
 
 
+class TooManyEventTypes(LimitExceeded):
+    """As many types of a stream have schemas as may."""
+
+    code: ClassVar[str] = "too-many-event-types"
+
+
+class TraceTooLong(LimitExceeded):
+    """A transaction has more events than are matched again."""
+
+    code: ClassVar[str] = "trace-too-long"
+
+
+class TooManyNotes(LimitExceeded):
+    """An alert has as many notes as it may have."""
+
+    code: ClassVar[str] = "too-many-notes"
+
+
 class PatternTooLong(LimitExceeded):
     """The pattern text is too long."""
 
@@ -327,6 +394,12 @@ class InvalidWorkflowName(RequestRefused):
     """A workflow cannot have that name."""
 
     code: ClassVar[str] = "workflow-name"
+
+
+class SchemaRefused(RequestRefused):
+    """A JSON Schema is none, or one that is not read here."""
+
+    code: ClassVar[str] = "schema-refused"
 
 
 class InvalidCursor(RequestRefused):

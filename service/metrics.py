@@ -94,6 +94,8 @@ def _batches(seen: PipelineOverview) -> Metric:
 def _of_stores(stores: Stores) -> Iterator[Metric]:
     alerts = stores.alerts.counts().items()
     yield _counter("alerts", "Alerts.", ("stream", "pattern"), alerts)
+    trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
+    yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
     yield _counted(stores.endings.counts(), "early_endings", "Runs that ended early.", ("stream", "pattern", "form"))
     yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
     yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))

@@ -11,6 +11,7 @@ from service.settings import Settings
 from service.stores import (
     AlertStore,
     Announcements,
+    AnswerStore,
     BacklogStore,
     BacktestStore,
     Client,
@@ -48,6 +49,7 @@ class Stores:
     log: EventLog
     registry: Registry
     announcements: Announcements
+    answers: AnswerStore
     alerts: AlertStore
     timeouts: TimeoutStore
     endings: EndingStore
@@ -82,7 +84,8 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         log=log,
         registry=Registry(client, log),
         announcements=Announcements(client, log),
-        alerts=AlertStore(client),
+        answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
+        alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),

@@ -104,6 +104,9 @@ class Limits(BaseModel):
         recent_kept: About so many timeouts, endings, deviations, dead letters and dead deliveries are kept, each.
         backtests_kept: So many backtests are kept; beyond, the oldest that are over go with their alerts.
         backtest_alerts_kept: So many alerts of a backtest are kept; all are counted.
+        alerts_kept: So many alerts of a stream are kept; beyond, the oldest go with their notes. 0: all are kept.
+        trace_entries: So many of a shard's newest log entries are read to tell about a transaction.
+        live_listeners: So many may follow the alerts of one process of the API at the same time.
         idempotency_life_s: How long an idempotency key is remembered.
         max_backlog_events: Events that are in the log and not matched yet; beyond, no more are taken for now.
         max_log_bytes: Bytes of such events as they are in the log; beyond, no more are taken for now.
@@ -121,6 +124,9 @@ class Limits(BaseModel):
     recent_kept: Count = 10_000
     backtests_kept: Count = 100
     backtest_alerts_kept: Count = 10_000
+    alerts_kept: Annotated[int, Field(ge=0)] = 1_000_000
+    trace_entries: Count = 20_000
+    live_listeners: Count = 100
     idempotency_life_s: Count = 86_400
     max_backlog_events: Count = 5_000_000
     max_log_bytes: Count = 4 * 1024**3

@@ -53,7 +53,7 @@ class AlertSink:
         webhooks = self._stores.webhooks.all() if by_kind.keys() & _DELIVERED else []
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
-            self._stores.alerts.append(alerts, webhooks, now_us)
+            self._stores.alerts.append(alerts, webhooks, now_us, epoch_id)
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,

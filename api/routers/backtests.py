@@ -7,14 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, status
 
 from api.bodies import require_json
+from api.idempotency import IdempotentRoute, once
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
 
-router = APIRouter(prefix="/backtests", tags=["backtests"])
+router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=IdempotentRoute)
 
 
 @router.post(
-    "", status_code=status.HTTP_202_ACCEPTED, summary="Ask for a backtest", dependencies=[Depends(require_json)]
+    "",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Ask for a backtest",
+    dependencies=[Depends(require_json), Depends(once)],
 )
 def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
     """Find out what a pattern would have found in the past, and how that differs from another version of it.

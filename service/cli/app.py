@@ -16,6 +16,7 @@ COMMANDS = (
     "serve",
     "reshard",
     "demo",
+    "alerts",
     "match",
     "backtest",
     "check",

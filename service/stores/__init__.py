@@ -4,28 +4,35 @@ Each store is handed a client. Every change of more than one key is one atomic L
 twice without harm, as a client sends a command again when its answer was lost on the way.
 """
 
-from service.stores.alerts import AlertPage, AlertStore
+from service.stores.alert_marks import Acknowledgement, AlertMarks, Note
+from service.stores.alerts import AlertFilter, AlertPage, AlertStore
 from service.stores.announcements import Announcements
+from service.stores.answers import Answer, AnswerStore, Asked
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
+from service.stores.conditions import ANY, Condition, tag_of
 from service.stores.connection import Client, connect, is_answering, server_folder
 from service.stores.corrections import CorrectionStore
-from service.stores.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
 from service.stores.deliveries import Delivery, Outcome
 from service.stores.delivery_log import Attempt, AttemptPage, DeliveryLog
 from service.stores.delivery_queue import Circuit, DeliveryStore, QueueRules
 from service.stores.deviations import DeviationStore
 from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
+from service.stores.event_types import EventType, EventTypeStore, SchemaUse
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
 from service.stores.layout import Layout, LayoutStore
+from service.stores.log_tail import LogTail
+from service.stores.pattern_states import PatternAction
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentPage, RecentStore, Row
 from service.stores.registered import (
     ConstraintsDraft,
     Following,
     FollowMode,
+    PatternState,
     RegisteredConstraints,
     RegisteredPattern,
 )
@@ -44,12 +51,19 @@ from service.stores.webhooks import (
 from service.stores.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 
 __all__ = [
+    "ANY",
     "SEVERITIES",
     "USUAL_KINDS",
     "USUAL_SEVERITY",
+    "Acknowledgement",
+    "AlertFilter",
+    "AlertMarks",
     "AlertPage",
     "AlertStore",
     "Announcements",
+    "Answer",
+    "AnswerStore",
+    "Asked",
     "Attempt",
     "AttemptPage",
     "BacklogStore",
@@ -59,6 +73,7 @@ __all__ = [
     "BacktestStore",
     "Circuit",
     "Client",
+    "Condition",
     "ConstraintsDraft",
     "CorrectionStore",
     "DeadLetter",
@@ -71,6 +86,8 @@ __all__ = [
     "DeviationStore",
     "EndingStore",
     "EventLog",
+    "EventType",
+    "EventTypeStore",
     "FeedMark",
     "FeedStep",
     "FeedStore",
@@ -80,8 +97,12 @@ __all__ = [
     "Layout",
     "LayoutStore",
     "LogLimits",
+    "LogTail",
+    "Note",
     "Outcome",
+    "PatternAction",
     "PatternDraft",
+    "PatternState",
     "PipelineStatus",
     "QueueRules",
     "Receipt",
@@ -92,9 +113,11 @@ __all__ = [
     "RegisteredWebhook",
     "RegisteredWorkflow",
     "Registry",
+    "ReplayOutcome",
     "ReportRow",
     "RetiringSecret",
     "Row",
+    "SchemaUse",
     "Severity",
     "ShardReport",
     "StreamReport",
@@ -109,4 +132,5 @@ __all__ = [
     "connect",
     "is_answering",
     "server_folder",
+    "tag_of",
 ]

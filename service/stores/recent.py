@@ -172,7 +172,9 @@ class RecentStore:
         found = deliveries_of(item, webhooks, now_us)
         return orjson.dumps(found) if found else b""
 
-    def page(self, limit: int, *, stream: str | None = None, after: str | None = None) -> RecentPage:
+    def page(
+        self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
+    ) -> RecentPage:
         """The latest records, newest first, or those behind a cursor, which are older.
 
         Records that come in between, or go as the list is full, move no cursor.
@@ -181,6 +183,7 @@ class RecentStore:
             limit: At most so many.
             stream: Only those of this stream.
             after: ``next`` of an earlier page.
+            chosen: Only those whose fields have these values; None: any.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -189,8 +192,9 @@ class RecentStore:
             require_cursor(after, PLACE)
         found: list[dict[str, Any]] = []
         last: str | None = None
-        for place, record in self._newest_first(limit + 1 if stream is None else _PAGE_ROWS, after):
-            if stream is not None and record["stream"] != stream:
+        wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
+        for place, record in self._newest_first(_PAGE_ROWS if wanted else limit + 1, after):
+            if not wanted.items() <= record.items():
                 continue
             if len(found) == limit:
                 return RecentPage(records=found, next=last)
