@@ -7,7 +7,17 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WorkflowLibrary
+from service import (
+    Announcing,
+    BacktestLibrary,
+    Intake,
+    KeyLibrary,
+    KeyRing,
+    Registration,
+    Settings,
+    Stores,
+    WorkflowLibrary,
+)
 from streams import Clock
 
 
@@ -22,12 +32,15 @@ class Services:
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
+    ring: KeyRing
+    keys: KeyLibrary
     clock: Clock
 
     @classmethod
     def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
         """The services on some stores."""
         registration = Registration(stores, settings, clock)
+        ring = KeyRing(stores.keys, settings, clock)
         return cls(
             settings=settings,
             stores=stores,
@@ -36,11 +49,13 @@ class Services:
             backtests=BacktestLibrary(stores, settings, clock),
             intake=Intake(stores.log, stores.registry, settings.limits, clock),
             announcing=Announcing(stores),
+            ring=ring,
+            keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,
         )
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     """The services of the running application."""
     services: Services = request.state.services
     return services

@@ -19,6 +19,8 @@ from service.errors import (
     InvalidIdempotencyKey,
     InvalidWorkflowName,
     KeyMismatch,
+    KeyRefused,
+    KeyUnusable,
     LimitExceeded,
     LogFull,
     LogResharding,
@@ -37,8 +39,11 @@ from service.errors import (
     StoreUnavailable,
     StreamExists,
     StreamMissing,
+    TooManyKeys,
     UnknownAlert,
+    UnknownBacktest,
     UnknownConstraints,
+    UnknownKey,
     UnknownPatternName,
     UnknownStream,
     UnknownTrace,
@@ -51,26 +56,33 @@ from service.errors import (
 from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
 from service.joining import Derived
+from service.keyring import ANYBODY, Caller, KeyRing, is_token
+from service.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
 from service.logs import configure_logs
 from service.metrics import METRICS_FORM, render_metrics
 from service.overview import PipelineOverview, StreamOverview, pipeline_overview
 from service.process import run_process
+from service.rates import Allowance, TokenBuckets
 from service.readiness import missing_parts
 from service.registration import Registration
 from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
-from service.settings import Limits, Settings, WebhookSettings, load_settings
+from service.settings import Limits, RateSettings, Settings, WebhookSettings, is_loopback, load_settings
 from service.sink import AlertSink
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "ANYBODY",
     "METRICS_FORM",
+    "MOST_GRACE_S",
     "AlertSink",
+    "Allowance",
     "Announcing",
     "Backlog",
     "BacktestDraft",
     "BacktestLibrary",
     "BatchTooLarge",
+    "Caller",
     "Conflict",
     "ConstraintReport",
     "Derived",
@@ -84,7 +96,13 @@ __all__ = [
     "InvalidCursor",
     "InvalidIdempotencyKey",
     "InvalidWorkflowName",
+    "KeyDraft",
+    "KeyLibrary",
     "KeyMismatch",
+    "KeyRefused",
+    "KeyReport",
+    "KeyRing",
+    "KeyUnusable",
     "LimitExceeded",
     "Limits",
     "LogFull",
@@ -102,6 +120,7 @@ __all__ = [
     "PatternTooLong",
     "PipelineOverview",
     "Pruning",
+    "RateSettings",
     "RecordFormatError",
     "Registration",
     "RegistryContended",
@@ -117,8 +136,12 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "TokenBuckets",
+    "TooManyKeys",
     "UnknownAlert",
+    "UnknownBacktest",
     "UnknownConstraints",
+    "UnknownKey",
     "UnknownPatternName",
     "UnknownStream",
     "UnknownTrace",
@@ -135,6 +158,8 @@ __all__ = [
     "build_stores",
     "configure_logs",
     "find_server",
+    "is_loopback",
+    "is_token",
     "load_settings",
     "missing_parts",
     "open_stores",

@@ -21,18 +21,21 @@ ServiceError                     service.errors
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
 │   ├── UnknownBacktest          no backtest with that id
-│   └── UnknownWebhook           no webhook with that id
+│   ├── UnknownWebhook           no webhook with that id
+│   └── UnknownKey               no API key with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
+│   ├── KeyUnusable              the API key is revoked or has expired
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
 │   ├── FeedInUse                another process runs the feed, or its name is taken by another one
 │   └── RegistryContended        others keep changing the same record; try again
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
+│   ├── TooManyKeys              as many API keys are usable as are kept
 │   ├── BatchTooLarge            too many events in one request
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
@@ -44,6 +47,7 @@ ServiceError                     service.errors
 │   ├── InvalidWorkflowName      not a name that a workflow can have
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
+│   ├── KeyRefused               an API key cannot be made or changed so
 │   └── WebhookRefused           the address or the secret cannot be used
 ├── ServiceUnreachable           a running service does not answer its client; try again
 ├── ServiceOverloaded            a running service takes no more events for now; try again later
@@ -209,6 +213,12 @@ class UnknownWebhook(NotFound):
     code: ClassVar[str] = "unknown-webhook"
 
 
+class UnknownKey(NotFound):
+    """No API key has that id."""
+
+    code: ClassVar[str] = "unknown-key"
+
+
 class Conflict(ServiceError):
     """The request clashes with what is registered."""
 
@@ -238,6 +248,12 @@ class WorkflowFollowed(Conflict):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
     code: ClassVar[str] = "workflow-followed"
+
+
+class KeyUnusable(Conflict):
+    """The API key is revoked or has expired, so it gets no new secret."""
+
+    code: ClassVar[str] = "key-unusable"
 
 
 class IdempotencyKeyReused(Conflict):
@@ -344,6 +360,18 @@ class TooManyBacktests(LimitExceeded):
     """As many backtests wait as are allowed to."""
 
     code: ClassVar[str] = "too-many-backtests"
+
+
+class TooManyKeys(LimitExceeded):
+    """As many API keys are usable as are kept."""
+
+    code: ClassVar[str] = "too-many-keys"
+
+
+class KeyRefused(RequestRefused):
+    """An API key cannot be made or changed so; the message says what would do."""
+
+    code: ClassVar[str] = "key-refused"
 
 
 class WebhookRefused(RequestRefused):

@@ -11,6 +11,7 @@ from service.settings import Settings
 from service.stores import (
     AlertStore,
     Announcements,
+    AuditLog,
     BacklogStore,
     BacktestStore,
     Client,
@@ -22,6 +23,7 @@ from service.stores import (
     EventLog,
     FeedStore,
     Heartbeat,
+    KeyStore,
     LogLimits,
     PipelineStatus,
     Registry,
@@ -61,6 +63,8 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    keys: KeyStore
+    audit: AuditLog
 
 
 def build_stores(client: Client, url: str, settings: Settings) -> Stores:
@@ -94,6 +98,8 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
+        keys=KeyStore(client),
+        audit=AuditLog(client, kept=kept),
     )
 
 

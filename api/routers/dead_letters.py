@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.dead_letters import DeadLetterList
 from api.services import Served
 
@@ -22,4 +22,4 @@ def list_dead_letters(
 ) -> DeadLetterList:
     """Events and log entries that could not be taken, newest first, and counters by reason."""
     store = services.stores.dead_letters
-    return DeadLetterList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    return DeadLetterList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

@@ -6,6 +6,7 @@ twice without harm, as a client sends a command again when its answer was lost o
 
 from service.stores.alerts import AlertPage, AlertStore
 from service.stores.announcements import Announcements
+from service.stores.audit import AuditEntry, AuditLog
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from service.stores.connection import Client, connect, is_answering, server_folder
@@ -17,6 +18,7 @@ from service.stores.endings import EndingStore
 from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
+from service.stores.keys import ApiKey, KeyStore, Scope
 from service.stores.layout import Layout, LayoutStore
 from service.stores.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
 from service.stores.recent import RecentPage, RecentStore, Row
@@ -38,6 +40,9 @@ __all__ = [
     "AlertPage",
     "AlertStore",
     "Announcements",
+    "ApiKey",
+    "AuditEntry",
+    "AuditLog",
     "BacklogStore",
     "Backtest",
     "BacktestAlerts",
@@ -61,6 +66,7 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "KeyStore",
     "Layout",
     "LayoutStore",
     "LogLimits",
@@ -77,6 +83,7 @@ __all__ = [
     "Registry",
     "ReportRow",
     "Row",
+    "Scope",
     "ShardReport",
     "StreamReport",
     "StreamTimes",
