@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Security
 from fastapi.routing import APIRoute
 
-from api.auth import authorize, scope_of
+from api.auth import VERSION, authorize, scope_of
 from api.bodies import BodyLimit
 from api.door import Door
 from api.errors import add_handlers
@@ -100,9 +100,9 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
     app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
     add_handlers(app)
     for resource, writing in _RESOURCES:
-        _include(app, resource.router, writing, prefix="/v1")
+        _include(app, resource.router, writing, prefix=VERSION)
     _include(app, metrics.router, "patterns")
-    app.include_router(health.router, prefix="/v1")
+    app.include_router(health.router, prefix=VERSION)
     return app
 
 

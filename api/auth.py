@@ -21,6 +21,8 @@ from api.services import Served
 from service import Caller
 from service.stores import Scope
 
+VERSION = "/v1"
+
 _BEARER = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer fs_…`.")
 _HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="An API key, for clients without bearer tokens.")
 _READING = {"GET", "HEAD"}
@@ -54,7 +56,8 @@ async def authorize(
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
     if request.method not in _READING and scope not in _NOT_AUDITED:
-        request.state.change = Change(method=request.method, route=request.scope["route"].path, path=request.url.path)
+        route = VERSION + request.scope["route"].path
+        request.state.change = Change(method=request.method, route=route, path=request.url.path)
     if not caller.may(scope):
         raise Forbidden(f"this needs the scope {scope}; {_described(caller)}", scope=scope)
     if caller.streams is not None:

@@ -17,7 +17,7 @@ class Change:
 
     Attributes:
         method: HTTP method.
-        route: Path of the operation, with its parameters by name, without the version.
+        route: Path of the operation, with its parameters by name.
         path: The path that was asked for.
     """
 

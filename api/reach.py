@@ -33,6 +33,7 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
+OWNED_PLACES = _STREAMS | _OWNED.keys()
 _PARTS = frozenset({"key", "version"})  # of what another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
 _SHOWS_OWN = frozenset({("GET", "/streams")})
