@@ -25,6 +25,7 @@ COMMANDS = (
     "constraints",
     "discover",
     "conformance",
+    "keys",
 )
 
 
