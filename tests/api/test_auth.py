@@ -24,7 +24,7 @@ def operations():
     for route in iter_route_contexts(app.routes):
         if isinstance(route.original_route, APIRoute):
             declared = [part.scopes for part in route.dependencies if isinstance(part, Security)]
-            for method in route.methods:
+            for method in route.methods or ():
                 yield method, route.path, declared
 
 

@@ -54,7 +54,9 @@ def made(http, stores):
             assert answer.status_code in (201, 202), answer.text
             ids[path, stream] = answer.json().get("id")
         alert = {**ALERT, "id": str(number) * 32, "stream": stream, "pattern": pattern}
-        stores.alerts.append([SinkRow(kind="alert", stream=stream, id=alert["id"], body=orjson.dumps(alert))], [], 0)
+        stores.alerts.append(
+            [SinkRow(kind="alert", stream=stream, id=str(number) * 32, body=orjson.dumps(alert))], [], 0
+        )
         ids["alerts", stream] = alert["id"]
         told = orjson.dumps({**FOUND, "pattern": pattern})
         row = SinkRow(kind="any", stream=stream, id=f"r{number}", body=told)
@@ -128,7 +130,7 @@ def test_counters_of_a_list_follow_its_filter(orders, holder):
     assert [letter["stream"] for letter in shown["items"]] == ["orders"]
 
 
-FOREIGN = [
+FOREIGN: list[tuple[str, str, object]] = [
     ("GET", "/v1/streams/payments", None),
     ("GET", "/v1/streams/nowhere", None),
     ("GET", "/v1/constraints/payments", None),
@@ -218,9 +220,10 @@ def test_patterns_of_another_stream_are_not_named_by_the_way(made, clerk, check_
         body = {"url": URL, "stream": "orders", "pattern": pattern}
         check_problem(clerk.post("/v1/webhooks", json=body), 404, "unknown-pattern")
         for member in ("pattern", "against"):
-            body = {"stream": "orders", "pattern": TEXT.format("p"), "source": {"log": True}}
-            body[member] = {"name": pattern}
-            check_problem(clerk.post("/v1/backtests", json=body), 404, "unknown-pattern")
+            asked = {"stream": "orders", "pattern": TEXT.format("p"), "source": {"log": True}}
+            check_problem(
+                clerk.post("/v1/backtests", json={**asked, member: {"name": pattern}}), 404, "unknown-pattern"
+            )
 
 
 def test_a_name_that_is_taken_elsewhere_does_not_tell_where(made, clerk, check_problem):
@@ -270,7 +273,7 @@ def test_every_path_says_whose_it_is():
     for route in iter_route_contexts(app.routes):
         if isinstance(route.original_route, APIRoute) and route.path not in OPEN_PATHS:
             resource = route.original_route.path.split("/")[1]
-            names = re.findall(r"\{(\w+)", route.path)
+            names = re.findall(r"\{(\w+)", route.original_route.path)
             found |= {(resource, name) for name in names if name not in parts}
     assert found == OWNED_PLACES | of_no_stream
 

@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import socket
 import zipfile
 
 import httpx
@@ -57,7 +58,7 @@ def operations():
     app = create_app(settings_for("redis://127.0.0.1:1/0"))
     for route in iter_route_contexts(app.routes):
         if isinstance(route.original_route, APIRoute):
-            for method in route.methods:
+            for method in route.methods or ():
                 yield method, route.path
 
 
@@ -121,11 +122,12 @@ def test_rights_stay_as_they_are_when_a_key_is_rotated(http):
     assert http.get("/v1/streams/payments", headers=headers).status_code == 403
 
 
+@pytest.mark.slow
 def test_odd_names_are_refused_and_never_a_fault(orders):
     for method, path in OPERATIONS:
         if "{" in path:
             for name in NAMES:
-                asked = re.sub(r"\{[^}]*\}", lambda _, name=name: name, path)
+                asked = name.join(re.split(r"\{[^}]*\}", path))
                 answer = send(orders, method, asked)
                 assert answer.status_code < 500, (method, asked[:100])
                 assert "x-forged" not in answer.headers
@@ -170,7 +172,9 @@ def test_odd_bodies_are_never_a_fault(orders, what):
 def test_a_very_long_address_is_refused(http):
     for path in ("/v1/streams/" + "x" * 50_000, "/v1/alerts?stream=" + "x" * 50_000, "/v1/alerts?" + "a=1&" * 10_000):
         assert http.get(path).status_code < 500
-    assert send(http, "GET", "/v1/streams/" + "x" * 200_000).status_code == 400
+    with socket.create_connection((http.base_url.host, http.base_url.port)) as connection:
+        connection.sendall(b"GET /v1/streams/" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 4")
     assert http.get("/v1/streams").status_code == 200
 
 

@@ -108,7 +108,12 @@ def test_redis_is_asked_once_for_an_id_whether_it_is_known_or_not(ring_and_key, 
     ring, _, key, token = ring_and_key
     asked = []
     find = KeyStore.find
-    monkeypatch.setattr(KeyStore, "find", lambda self, key_id: asked.append(key_id) or find(self, key_id))
+
+    def asking(self, key_id):
+        asked.append(key_id)
+        return find(self, key_id)
+
+    monkeypatch.setattr(KeyStore, "find", asking)
     unknown = token_of("f" * 16, secrets.token_hex(32))
     for sent in (token, token, unknown, unknown):
         ring.verdict(sent)

@@ -5,7 +5,7 @@ import pytest
 from service.errors import KeyRefused, KeyUnusable, TooManyKeys, UnknownKey
 from service.keyring import KeyRing, is_token
 from service.keys import KeyDraft, KeyLibrary
-from service.stores import KeyStore
+from service.stores import ApiKey, KeyStore
 from service.testing import settings_for
 from streams import DeclarationError
 
@@ -127,7 +127,7 @@ def test_an_unknown_key_is_named(library):
 
 def test_two_who_change_a_key_do_not_undo_each_other(library, stores):
     key, _ = library.create(draft())
-    rotated = []
+    rotated: list[ApiKey] = []
 
     def slowly(found):
         if not rotated:
