@@ -34,7 +34,7 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
-_PARTS = frozenset({"key", "version"})  # of what another parameter names
+_PARTS = frozenset({"delivery_id", "key", "version"})  # of what another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
 _SHOWS_OWN = frozenset({("GET", "/streams")})
 
@@ -101,8 +101,8 @@ def _named_in_body(
     if not isinstance(document, dict):
         return
     stream = document.get("name") if route.path == "/streams" else document.get("stream")
-    if isinstance(stream, str):
-        yield stream
+    if isinstance(stream, str) or ("stream" in members and "stream" in document):
+        yield stream if isinstance(stream, str) else None  # null is every stream, and what is no text is refused anyhow
     for pattern in _patterns_in(document, resource):
         _own(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
