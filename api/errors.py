@@ -2,6 +2,9 @@
 
     ApiError                     api.errors
     ├── Unauthorized             no key, or the wrong one
+    ├── Forbidden                the key does not have the scope, or may not touch the stream
+    ├── ForeignPage              a page of another site calls, through a browser, an API that demands no key
+    ├── RateLimited              too many requests, or too many with a wrong key
     ├── BodyTooLarge             the body is larger than the limit
     ├── UnsupportedMediaType     the body's media type is not read here
     ├── MalformedBody            the body is not JSON
@@ -33,11 +36,13 @@ from starlette.routing import Match
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import PatternRefused
 from service import (
+    ANYBODY,
     Conflict,
     LimitExceeded,
     LogFull,
     LogResharding,
     NotFound,
+    PatternOnOtherStream,
     PreconditionFailed,
     RegistryContended,
     RequestRefused,
@@ -67,6 +72,25 @@ class Unauthorized(ApiError):
     """The API key is missing or wrong."""
 
     code: ClassVar[str] = "unauthorized"
+
+
+class Forbidden(ApiError):
+    """The key does not have the scope that is wanted, or may not touch the stream; the details name either."""
+
+    code: ClassVar[str] = "forbidden"
+
+
+class ForeignPage(ApiError):
+    """A page of another site calls, through a browser on this machine, an API that demands no key."""
+
+    code: ClassVar[str] = "foreign-page"
+
+
+class RateLimited(ApiError):
+    """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` says when to try again."""
+
+    code: ClassVar[str] = "rate-limited"
+    is_retryable: ClassVar[bool] = True
 
 
 class BodyTooLarge(ApiError):
@@ -130,6 +154,9 @@ class NotListening(ApiError):
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # this package
     Unauthorized: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    ForeignPage: HTTPStatus.FORBIDDEN,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     MalformedBody: HTTPStatus.BAD_REQUEST,
@@ -212,8 +239,11 @@ def _document(
     return JSONResponse(body, status.value, headers, MEDIA_TYPE)
 
 
-def _on_known_error(_: Request, error: Exception) -> JSONResponse:
+def _on_known_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ForestallError)
+    caller = getattr(request.state, "caller", ANYBODY)
+    if isinstance(error, PatternOnOtherStream) and caller.streams is not None:
+        return problem(PatternOnOtherStream("the name is taken on another stream; choose another name"))
     return problem(error)
 
 

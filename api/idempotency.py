@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api.bodies import RawBody
 from api.errors import KeyInUse, KeyOfAnother
-from api.services import Served, services_of
+from api.services import Served, Services
 from service import StoreUnavailable, check_idempotency_key
 from service.stores import Answer, Asked
 
@@ -102,7 +102,8 @@ class IdempotentRoute(APIRoute):
 def _settle(request: Request, response: Response | None) -> None:
     """Keep the answer to a request that is done once; nothing is kept of one that failed."""
     asked: Asked = request.state.asked
-    answers = services_of(request).stores.answers
+    services: Services = request.state.services
+    answers = services.stores.answers
     with suppress(StoreUnavailable):  # what was done is done: the caller is to know
         if response is None or response.status_code >= 300:
             answers.release(asked)

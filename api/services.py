@@ -13,6 +13,8 @@ from service import (
     DeadLetters,
     DryRuns,
     Intake,
+    KeyLibrary,
+    KeyRing,
     LiveAlerts,
     Registration,
     Settings,
@@ -40,6 +42,8 @@ class Services:
     dry_runs: DryRuns
     live: LiveAlerts
     traces: Traces
+    ring: KeyRing
+    keys: KeyLibrary
     clock: Clock
 
     @classmethod
@@ -47,6 +51,7 @@ class Services:
         """The services on some stores."""
         registration = Registration(stores, settings, clock)
         intake = Intake(stores.log, stores.registry, settings.limits, clock)
+        ring = KeyRing(stores.keys, settings, clock)
         return cls(
             settings=settings,
             stores=stores,
@@ -60,11 +65,13 @@ class Services:
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
             live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
+            ring=ring,
+            keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,
         )
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     """The services of the running application."""
     services: Services = request.state.services
     return services

@@ -21,6 +21,8 @@ from service.errors import (
     InvalidIdempotencyKey,
     InvalidWorkflowName,
     KeyMismatch,
+    KeyRefused,
+    KeyUnusable,
     LimitExceeded,
     LogFull,
     LogResharding,
@@ -40,10 +42,14 @@ from service.errors import (
     StoreUnavailable,
     StreamExists,
     StreamMissing,
+    TooManyKeys,
     TooManyListeners,
     UnknownAlert,
+    UnknownBacktest,
     UnknownConstraints,
+    UnknownDeadLetter,
     UnknownDelivery,
+    UnknownKey,
     UnknownPatternName,
     UnknownStream,
     UnknownTrace,
@@ -57,16 +63,19 @@ from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
 from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, check_idempotency_key
 from service.joining import Derived
+from service.keyring import ANYBODY, Caller, KeyRing, is_token
+from service.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
 from service.live import LiveAlerts
 from service.logs import configure_logs
 from service.metrics import METRICS_FORM, render_metrics
 from service.overview import PipelineOverview, StreamOverview, pipeline_overview
 from service.process import run_process
+from service.rates import Allowance, TokenBuckets
 from service.readiness import missing_parts
 from service.registration import Registration
 from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
-from service.settings import Limits, Settings, WebhookSettings, load_settings
+from service.settings import Limits, RateSettings, Settings, WebhookSettings, is_loopback, load_settings
 from service.sink import AlertSink
 from service.traces import NextType, PatternInTrace, TraceReport, Traces
 from service.webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
@@ -74,15 +83,19 @@ from service.webhooks import Reply
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "ANYBODY",
     "BODY_MEMBERS",
     "DIALECT",
     "METRICS_FORM",
+    "MOST_GRACE_S",
     "AlertSink",
+    "Allowance",
     "Announcing",
     "Backlog",
     "BacktestDraft",
     "BacktestLibrary",
     "BatchTooLarge",
+    "Caller",
     "Conflict",
     "ConstraintReport",
     "DeadLetters",
@@ -100,7 +113,13 @@ __all__ = [
     "InvalidCursor",
     "InvalidIdempotencyKey",
     "InvalidWorkflowName",
+    "KeyDraft",
+    "KeyLibrary",
     "KeyMismatch",
+    "KeyRefused",
+    "KeyReport",
+    "KeyRing",
+    "KeyUnusable",
     "LimitExceeded",
     "Limits",
     "LiveAlerts",
@@ -122,6 +141,7 @@ __all__ = [
     "PipelineOverview",
     "PreconditionFailed",
     "Pruning",
+    "RateSettings",
     "RecordFormatError",
     "Redelivery",
     "Registration",
@@ -140,12 +160,17 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "TokenBuckets",
+    "TooManyKeys",
     "TooManyListeners",
     "TraceReport",
     "Traces",
     "UnknownAlert",
+    "UnknownBacktest",
     "UnknownConstraints",
+    "UnknownDeadLetter",
     "UnknownDelivery",
+    "UnknownKey",
     "UnknownPatternName",
     "UnknownStream",
     "UnknownTrace",
@@ -166,6 +191,8 @@ __all__ = [
     "check_idempotency_key",
     "configure_logs",
     "find_server",
+    "is_loopback",
+    "is_token",
     "load_settings",
     "missing_parts",
     "open_stores",

@@ -67,6 +67,10 @@ class ForestallClient:
         """The JSON answer to a PUT of a JSON body."""
         return self._retrying(self._call, "PUT", path, params=parameters, json=body)
 
+    def delete(self, path: str) -> None:
+        """Delete what is at a path."""
+        self._retrying(self._call, "DELETE", path)
+
     def is_ready(self) -> bool:
         """Whether the whole service is ready; one try."""
         try:

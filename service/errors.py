@@ -26,7 +26,8 @@ ServiceError                     service.errors
 │   ├── UnknownDeadLetter        no dead letter with that id is kept
 │   ├── UnknownBacktest          no backtest with that id
 │   ├── UnknownWebhook           no webhook with that id
-│   └── UnknownDelivery          no delivery with that id is remembered
+│   ├── UnknownDelivery          no delivery with that id is remembered
+│   └── UnknownKey               no API key with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
@@ -34,12 +35,14 @@ ServiceError                     service.errors
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
 │   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
+│   ├── KeyUnusable              the API key is revoked or has expired
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
 │   ├── FeedInUse                another process runs the feed, or its name is taken by another one
 │   └── RegistryContended        others keep changing the same record; try again
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
+│   ├── TooManyKeys              as many API keys are usable as are kept
 │   ├── BatchTooLarge            too many events in one request
 │   ├── TooManyEventTypes        as many types of a stream have schemas as may
 │   ├── TraceTooLong             a transaction has more events than are matched again
@@ -55,6 +58,7 @@ ServiceError                     service.errors
 │   ├── SchemaRefused            not a JSON Schema that is read here
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
+│   ├── KeyRefused               an API key cannot be made or changed so
 │   └── WebhookRefused           the address, secret, headers or template cannot be used
 ├── ServiceUnreachable           a running service does not answer its client; try again
 ├── ServiceOverloaded            a running service takes no more events for now; try again later
@@ -253,6 +257,12 @@ class UnknownDelivery(NotFound):
     code: ClassVar[str] = "unknown-delivery"
 
 
+class UnknownKey(NotFound):
+    """No API key has that id."""
+
+    code: ClassVar[str] = "unknown-key"
+
+
 class Conflict(ServiceError):
     """The request clashes with what is registered."""
 
@@ -294,6 +304,12 @@ class WorkflowFollowed(Conflict):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
     code: ClassVar[str] = "workflow-followed"
+
+
+class KeyUnusable(Conflict):
+    """The API key is revoked or has expired, so it gets no new secret."""
+
+    code: ClassVar[str] = "key-unusable"
 
 
 class IdempotencyKeyReused(Conflict):
@@ -424,6 +440,18 @@ class TooManyBacktests(LimitExceeded):
     """As many backtests wait as are allowed to."""
 
     code: ClassVar[str] = "too-many-backtests"
+
+
+class TooManyKeys(LimitExceeded):
+    """As many API keys are usable as are kept."""
+
+    code: ClassVar[str] = "too-many-keys"
+
+
+class KeyRefused(RequestRefused):
+    """An API key cannot be made or changed so; the message says what would do."""
+
+    code: ClassVar[str] = "key-refused"
 
 
 class WebhookRefused(RequestRefused):

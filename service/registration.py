@@ -8,7 +8,7 @@ from constraints import ConstraintSet, QueryCheck, check_query, parse_constraint
 from nfa import Pattern, Query, check_stream, describe_pattern, parse_pattern, pattern_from_json
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
-from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set
+from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.reports import (
     ConstraintReport,
     PatternReport,
@@ -99,15 +99,16 @@ class Registration:
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
         """What is known, before any event, of a stream's constraint set and the patterns that it ends early.
 
+        Patterns with too many steps or alternatives are left out.
+
         Raises:
             UnknownStream: The stream is not declared.
             UnknownConstraints: It has no constraint set.
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
-        return record, inspect_set(
-            self.constraint_sets.guarded_queries(declaration), parse_constraints(record.document).constraint_set
-        )
+        queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
+        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def register_pattern(
         self,
@@ -192,7 +193,7 @@ class Registration:
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
         constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
-        is_ended = record.is_guarded and has_whole_traces(pattern, declaration)
+        is_ended = record.is_guarded and has_whole_traces(pattern, declaration) and is_explained(query)
         found = inspect_pattern(query, constraint_set, is_ended=is_ended)
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found

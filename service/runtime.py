@@ -12,6 +12,7 @@ from service.stores import (
     AlertStore,
     Announcements,
     AnswerStore,
+    AuditLog,
     BacklogStore,
     BacktestStore,
     Client,
@@ -24,6 +25,7 @@ from service.stores import (
     EventLog,
     FeedStore,
     Heartbeat,
+    KeyStore,
     LogLimits,
     PipelineStatus,
     QueueRules,
@@ -66,6 +68,8 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    keys: KeyStore
+    audit: AuditLog
 
 
 def build_stores(client: Client, url: str, settings: Settings) -> Stores:
@@ -101,6 +105,8 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
+        keys=KeyStore(client),
+        audit=AuditLog(client, kept=kept),
     )
 
 

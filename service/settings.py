@@ -10,7 +10,7 @@ import ipaddress
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -132,6 +132,20 @@ class Limits(BaseModel):
     max_log_bytes: Count = 4 * 1024**3
 
 
+class RateSettings(BaseModel):
+    """How many requests one key may send, or one address where no key is demanded.
+
+    Attributes:
+        requests_per_s: So many in the long run; 0: no limit.
+        burst: So many at once after a pause; 0: as many as come in a second, at least one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_s: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] = 0.0
+    burst: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
 class BatchLimits(BaseModel):
     """How much a micro-batch takes from the log, which bounds its memory and its time.
 
@@ -183,9 +197,12 @@ class Settings(BaseSettings):
         data_dir: Where the private Redis server and the pipeline's checkpoint live.
         redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
         shards: Shards of a new event log; an existing log keeps its own number.
-        api_host: Where the API listens. Other hosts than loopback ask for a key.
+        api_host: Where the API listens. Other hosts than loopback demand a key.
         api_port: The API's port.
-        api_key: What clients must send; None leaves the API open, on loopback only.
+        api_key: A key with all rights, for operators and containers, and what commands of this project send.
+        auth: Who needs a key. ``keys``: everybody. ``off``: nobody, on loopback only. ``auto``: everybody, unless the
+            API listens on loopback, ``api_key`` is not set and no key has ever been created.
+        rate: See ``RateSettings``.
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
         batch: See ``BatchLimits``.
@@ -212,6 +229,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_key: SecretStr | None = None
+    auth: Literal["auto", "keys", "off"] = "auto"
+    rate: RateSettings = RateSettings()
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
     batch: BatchLimits = BatchLimits()
@@ -252,9 +271,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _open_only_on_loopback(self) -> Settings:
-        if self.api_key is None and not is_loopback(self.api_host):
+        if self.auth == "off" and not is_loopback(self.api_host):
             raise ValueError(
-                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines: set {PREFIX}API_KEY too"
+                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines, so keys are demanded there: "
+                f"leave {PREFIX}AUTH out, or listen on 127.0.0.1"
             )
         return self
 

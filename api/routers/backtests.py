@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, status
 
 from api.bodies import require_json
+from api.filters import StreamFilter
 from api.idempotency import IdempotentRoute, once
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
@@ -30,9 +31,10 @@ def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
 
 
 @router.get("", summary="List the backtests")
-def list_backtests(services: Served) -> BacktestList:
+def list_backtests(services: Served, stream: StreamFilter) -> BacktestList:
     """Backtests that are kept, the newest first."""
-    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in services.backtests.all()])
+    found = [backtest for backtest in services.backtests.all() if stream in (None, backtest.stream)]
+    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in found])
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response, status
 
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
+from api.filters import StreamFilter
 from api.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
     EXAMPLE,
@@ -62,9 +63,9 @@ def upload_constraints(
 
 
 @router.get("", summary="List the constraint sets")
-def list_constraints(services: Served) -> ConstraintsList:
+def list_constraints(services: Served, stream: StreamFilter) -> ConstraintsList:
     """Which streams have a constraint set, and its version."""
-    records = services.stores.registry.constraint_sets()
+    records = [record for record in services.stores.registry.constraint_sets() if stream in (None, record.stream)]
     return ConstraintsList(items=[ConstraintsSummary.from_domain(record) for record in records])
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.problems import OVERLOAD_RESPONSES
 from api.schemas.dead_letters import DeadLetterDetail, DeadLetterList, ReplayedList, ReplayModel
 from api.services import Served
@@ -28,7 +28,7 @@ def list_dead_letters(
     store = services.stores.dead_letters
     page = store.page(limit, stream=stream, after=after, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.records])
-    return DeadLetterList.from_domain(page, store.counts(), outcomes)
+    return DeadLetterList.from_domain(page, store.counts(**of_stream(stream)), outcomes)
 
 
 @router.post("/replay", summary="Send dead letters again", responses=OVERLOAD_RESPONSES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
+from api.callers import Calling
 from api.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamList, StreamModel
 from api.services import Served
@@ -31,9 +32,10 @@ def declare_stream(
 
 
 @router.get("", summary="List the streams")
-def list_streams(services: Served) -> StreamList:
-    """All streams, by name."""
-    return StreamList(items=[StreamModel.from_domain(stream) for stream in services.stores.registry.streams()])
+def list_streams(services: Served, caller: Calling) -> StreamList:
+    """All streams that the caller may touch, by name."""
+    found = [stream for stream in services.stores.registry.streams() if caller.may_touch(stream.name)]
+    return StreamList(items=[StreamModel.from_domain(stream) for stream in found])
 
 
 @router.get("/{name}", summary="Look up a stream")

@@ -97,6 +97,7 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
+    severity: Severity = Field(description="How grave what it finds is.")
     state: State = Field(description="Only an active pattern sees events.")
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
@@ -112,6 +113,7 @@ class PatternModel(WireModel):
             version=pattern.version,
             text=pattern.text,
             constraints="on" if pattern.is_guarded else "off",
+            severity=pattern.severity,
             state=pattern.state,
             route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),

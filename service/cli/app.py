@@ -26,6 +26,7 @@ COMMANDS = (
     "constraints",
     "discover",
     "conformance",
+    "keys",
 )
 
 

@@ -8,6 +8,7 @@ from service.stores.alert_marks import Acknowledgement, AlertMarks, Note
 from service.stores.alerts import AlertFilter, AlertPage, AlertStore
 from service.stores.announcements import Announcements
 from service.stores.answers import Answer, AnswerStore, Asked
+from service.stores.audit import AuditEntry, AuditLog
 from service.stores.backlog import BacklogStore
 from service.stores.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from service.stores.conditions import ANY, Condition, tag_of
@@ -23,6 +24,7 @@ from service.stores.event_log import EventLog, LogLimits, Receipt, Submission
 from service.stores.event_types import EventType, EventTypeStore, SchemaUse
 from service.stores.feeds import FeedMark, FeedStep, FeedStore
 from service.stores.heartbeat import Heartbeat
+from service.stores.keys import ApiKey, KeyStore, Scope
 from service.stores.layout import Layout, LayoutStore
 from service.stores.log_tail import LogTail
 from service.stores.pattern_states import PatternAction
@@ -63,9 +65,12 @@ __all__ = [
     "Announcements",
     "Answer",
     "AnswerStore",
+    "ApiKey",
     "Asked",
     "Attempt",
     "AttemptPage",
+    "AuditEntry",
+    "AuditLog",
     "BacklogStore",
     "Backtest",
     "BacktestAlerts",
@@ -94,6 +99,7 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "KeyStore",
     "Layout",
     "LayoutStore",
     "LogLimits",
@@ -118,6 +124,7 @@ __all__ = [
     "RetiringSecret",
     "Row",
     "SchemaUse",
+    "Scope",
     "Severity",
     "ShardReport",
     "StreamReport",
