@@ -9,6 +9,7 @@ import uvicorn
 
 from api.app import create_app
 from api.errors import NotListening
+from api.stopping import watch_stop
 from service import Settings, run_process
 
 
@@ -18,8 +19,9 @@ def main() -> int:
 
 
 def _serve(settings: Settings) -> None:
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         host=settings.api_host,
         port=settings.api_port,
         log_config=None,
@@ -27,6 +29,7 @@ def _serve(settings: Settings) -> None:
         server_header=False,
     )
     server = uvicorn.Server(config)
+    watch_stop(app, server)
     with suppress(SystemExit):  # uvicorn's own way out, with statuses of its own
         server.run()
     if not server.started:

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import groupby
+from types import ModuleType
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI, Security
+from fastapi.routing import APIRoute
 
-from api.auth import require_key
+from api.auth import VERSION, authorize, scope_of
 from api.bodies import BodyLimit
+from api.door import Door
 from api.errors import add_handlers
 from api.problems import PROBLEM_RESPONSES
 from api.routers import (
     alerts,
     analysis,
+    audit,
     backtests,
     conformance,
     constraints,
     corrections,
     dead_letters,
     deviations,
+    dry_runs,
     endings,
+    event_types,
     events,
     following,
     health,
+    keys,
+    live,
     metrics,
     patterns,
     pipeline,
@@ -33,37 +42,46 @@ from api.routers import (
     streams,
     timeouts,
     trace_ends,
+    traces,
     webhooks,
     workflows,
 )
 from api.services import Services
 from service import Settings, load_settings, open_stores
+from service.stores import Scope
 from streams import Clock, SystemClock
 
 TITLE = "Forestall"
 DESCRIPTION = "Complex event processing that knows the workflow behind the events."
 
-_GUARDED = (
-    streams,
-    workflows,
-    conformance,
-    following,
-    constraints,
-    analysis,
-    patterns,
-    schemas,
-    events,
-    punctuations,
-    trace_ends,
-    alerts,
-    corrections,
-    timeouts,
-    endings,
-    deviations,
-    dead_letters,
-    webhooks,
-    pipeline,
-    backtests,
+# Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
+_RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
+    (streams, "patterns"),
+    (event_types, "patterns"),
+    (workflows, "patterns"),
+    (conformance, "read"),  # its POST is a question
+    (following, "patterns"),
+    (constraints, "patterns"),
+    (analysis, "patterns"),
+    (dry_runs, "patterns"),
+    (patterns, "patterns"),
+    (schemas, "patterns"),
+    (events, "ingest"),
+    (punctuations, "ingest"),
+    (trace_ends, "ingest"),
+    (traces, "patterns"),
+    (live, "patterns"),
+    (alerts, "patterns"),
+    (corrections, "patterns"),
+    (timeouts, "patterns"),
+    (endings, "patterns"),
+    (deviations, "patterns"),
+    (dead_letters, "patterns"),
+    (webhooks, "patterns"),
+    (pipeline, "patterns"),
+    (backtests, "patterns"),
+    (keys, "admin"),
+    (audit, "admin"),
 )
 
 
@@ -87,11 +105,20 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
 
     app = FastAPI(title=TITLE, description=DESCRIPTION, version="1", lifespan=lifespan, redirect_slashes=False)
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes)
+    app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
     add_handlers(app)
-    guarded = APIRouter(dependencies=[Depends(require_key)], responses=PROBLEM_RESPONSES)
-    for resource in _GUARDED:
-        guarded.include_router(resource.router)
-    app.include_router(guarded, prefix="/v1")
-    app.include_router(metrics.router, dependencies=[Depends(require_key)], responses=PROBLEM_RESPONSES)
-    app.include_router(health.router, prefix="/v1")
+    for resource, writing in _RESOURCES:
+        _include(app, resource.router, writing, prefix=VERSION)
+    _include(app, metrics.router, "patterns")
+    app.include_router(health.router, prefix=VERSION)
     return app
+
+
+def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:
+    """Include a router such that each of its operations declares its scope; they stay in their order."""
+    operations = [route for route in router.routes if isinstance(route, APIRoute)]
+    assert len(operations) == len(router.routes), "a resource has operations only"
+    for scope, routes in groupby(operations, lambda route: scope_of(route.methods or set(), writing)):
+        part = APIRouter(routes=list(routes))
+        gate = Security(authorize, scopes=[scope])
+        app.include_router(part, prefix=prefix, dependencies=[gate], responses=PROBLEM_RESPONSES)

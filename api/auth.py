@@ -1,35 +1,68 @@
-"""Who may call: the holder of the one API key, as bearer token or in ``X-API-Key``."""
+"""What a caller may do: the scope of the operation is in its key, and so are the streams that it names.
+
+Who calls was found out at the door (``api.door``), before the body was read. Every operation declares one scope where
+``api.app`` includes it.
+"""
 
 from __future__ import annotations
 
-import hmac
+from collections.abc import Set
 from typing import Annotated
 
-from fastapi import Depends
-from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.security import APIKeyHeader, HTTPBearer, SecurityScopes
 
-from api.errors import Unauthorized
+from api.bodies import RawBody
+from api.callers import Change, caller_of
+from api.errors import Forbidden
+from api.reach import require_reach
 from api.services import Served
+from service import Caller
+from service.stores import Scope
 
-_BEARER = HTTPBearer(auto_error=False, description="The API key.")
-_HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="The API key.")
+VERSION = "/v1"
+
+_BEARER = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer fs_…`.")
+_HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="An API key, for clients without bearer tokens.")
+_READING = {"GET", "HEAD"}
+_NOT_AUDITED = ("ingest", "read")  # events would push everything else out of the audit log
 
 
-def require_key(
+def scope_of(methods: Set[str], writing: Scope) -> Scope:
+    """The scope of an operation: ``read`` for what only reads, unless its resource is for ``admin`` only.
+
+    Args:
+        methods: Of the operation.
+        writing: The scope of whatever changes the resource.
+    """
+    return "read" if methods <= _READING and writing != "admin" else writing
+
+
+async def authorize(
+    request: Request,
+    wanted: SecurityScopes,
     services: Served,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-    header: Annotated[str | None, Depends(_HEADER)],
+    body: RawBody,
+    _bearer: Annotated[object, Depends(_BEARER)],
+    _header: Annotated[object, Depends(_HEADER)],
 ) -> None:
-    """Refuse a call without the key, if one is set; takes the same time however much of it is right.
+    """Refuse an operation that the caller may not carry out.
 
     Raises:
-        Unauthorized: The key is missing or wrong.
+        Forbidden: The key lacks the scope, or may not touch a stream that the request names.
+        NotFound: What the request names by its id is of a stream that the key may not touch.
     """
-    expected = services.settings.api_key
-    if expected is None:
-        return
-    given = bearer.credentials if bearer is not None else header
-    if given is None:
-        raise Unauthorized("send the API key as 'Authorization: Bearer <key>' or as 'X-API-Key: <key>'")
-    if not hmac.compare_digest(given.encode(), expected.get_secret_value().encode()):
-        raise Unauthorized("the API key is wrong")
+    caller = caller_of(request)
+    scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
+    if request.method not in _READING and scope not in _NOT_AUDITED:
+        route = VERSION + request.scope["route"].path
+        request.state.change = Change(method=request.method, route=route, path=request.url.path)
+    if not caller.may(scope):
+        raise Forbidden(f"this needs the scope {scope}; {_described(caller)}", scope=scope)
+    if caller.streams is not None:
+        await run_in_threadpool(require_reach, request, services, caller, body)
+
+
+def _described(caller: Caller) -> str:
+    return f"the API key {caller.id} has {', '.join(caller.scopes)}"

@@ -116,6 +116,16 @@ def require_json(request: Request) -> None:
         raise UnsupportedMediaType(f"media type {kind!r} is not read here; send application/json")
 
 
+def require_json_if_any(request: Request) -> None:
+    """Refuse a body that does not say that it is JSON; there need not be one.
+
+    Raises:
+        UnsupportedMediaType: Another media type.
+    """
+    if "content-type" in request.headers:
+        require_json(request)
+
+
 async def read_body(request: Request) -> bytes:
     """The body as it came."""
     return await request.body()

@@ -2,11 +2,16 @@
 
     ApiError                     api.errors
     ├── Unauthorized             no key, or the wrong one
+    ├── Forbidden                the key does not have the scope, or may not touch the stream
+    ├── ForeignPage              a page of another site calls, through a browser, an API that demands no key
+    ├── RateLimited              too many requests, or too many with a wrong key
     ├── BodyTooLarge             the body is larger than the limit
     ├── UnsupportedMediaType     the body's media type is not read here
     ├── MalformedBody            the body is not JSON
     ├── WrongShape               the body is JSON, but not an object of the form that is asked for
     ├── EventForm                the body is JSON, but neither an event nor a list of events
+    ├── KeyOfAnother             an idempotency key came before with another request
+    ├── KeyInUse                 a request with that idempotency key is on its way
     ├── NotReady                 something that the service needs is missing
     └── NotListening             the process of the API does not get as far as taking requests
 
@@ -31,15 +36,19 @@ from starlette.routing import Match
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import PatternRefused
 from service import (
+    ANYBODY,
     Conflict,
     LimitExceeded,
     LogFull,
     LogResharding,
     NotFound,
+    PatternOnOtherStream,
+    PreconditionFailed,
     RegistryContended,
     RequestRefused,
     StoreFull,
     StoreUnavailable,
+    TooManyListeners,
 )
 from streams import DeclarationError, EventRejected, Fault, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
@@ -63,6 +72,25 @@ class Unauthorized(ApiError):
     """The API key is missing or wrong."""
 
     code: ClassVar[str] = "unauthorized"
+
+
+class Forbidden(ApiError):
+    """The key does not have the scope that is wanted, or may not touch the stream; the details name either."""
+
+    code: ClassVar[str] = "forbidden"
+
+
+class ForeignPage(ApiError):
+    """A page of another site calls, through a browser on this machine, an API that demands no key."""
+
+    code: ClassVar[str] = "foreign-page"
+
+
+class RateLimited(ApiError):
+    """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` says when to try again."""
+
+    code: ClassVar[str] = "rate-limited"
+    is_retryable: ClassVar[bool] = True
 
 
 class BodyTooLarge(ApiError):
@@ -95,6 +123,19 @@ class EventForm(ApiError):
     code: ClassVar[str] = "event-form"
 
 
+class KeyOfAnother(ApiError):
+    """An idempotency key came before with another request."""
+
+    code: ClassVar[str] = "idempotency-key-mismatch"
+
+
+class KeyInUse(ApiError):
+    """A request with that idempotency key is on its way; ask again."""
+
+    code: ClassVar[str] = "idempotency-key-in-use"
+    is_retryable: ClassVar[bool] = True
+
+
 class NotReady(ApiError):
     """Something that the service needs is missing; the details say what."""
 
@@ -113,20 +154,27 @@ class NotListening(ApiError):
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # this package
     Unauthorized: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    ForeignPage: HTTPStatus.FORBIDDEN,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     MalformedBody: HTTPStatus.BAD_REQUEST,
     WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
+    KeyOfAnother: HTTPStatus.UNPROCESSABLE_ENTITY,
+    KeyInUse: HTTPStatus.CONFLICT,
     NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
     # service
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
+    PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     RegistryContended: HTTPStatus.SERVICE_UNAVAILABLE,
     LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RequestRefused: HTTPStatus.BAD_REQUEST,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core
@@ -191,8 +239,11 @@ def _document(
     return JSONResponse(body, status.value, headers, MEDIA_TYPE)
 
 
-def _on_known_error(_: Request, error: Exception) -> JSONResponse:
+def _on_known_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ForestallError)
+    caller = getattr(request.state, "caller", ANYBODY)
+    if isinstance(error, PatternOnOtherStream) and caller.streams is not None:
+        return problem(PatternOnOtherStream("the name is taken on another stream; choose another name"))
     return problem(error)
 
 

@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from api.services import Served
+from service.stores import AlertFilter
 
 
 def known_stream(
     services: Served,
     stream: Annotated[
-        str | None, Query(description="Only those of this stream; counters, where there are some, are of all.")
+        str | None, Query(description="Only those of this stream. Keys that are restricted to streams have to say one.")
     ] = None,
 ) -> str | None:
     """The stream that a list is filtered by.
@@ -34,9 +35,14 @@ def known_pattern(
     Raises:
         UnknownPatternName: It is not registered and has no alerts.
     """
-    if pattern is not None and not services.stores.alerts.page(pattern=pattern, limit=1).alerts:
+    if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
         services.stores.registry.pattern(pattern)
     return pattern
+
+
+def of_stream(stream: str | None) -> dict[str, str]:
+    """Which counters belong to a list that is filtered by a stream, or is not."""
+    return {} if stream is None else {"stream": stream}
 
 
 StreamFilter = Annotated[str | None, Depends(known_stream)]

@@ -36,6 +36,9 @@ _FULL = (
     "where this lasts, give the pipeline more cores or raise FORESTALL_LIMITS__MAX_BACKLOG_EVENTS"
 )
 
+_LACKING = "this needs the scope patterns; the API key 3f9d1c7a2b604e85 has read"
+_OFTEN = "too many requests; send the next one in 2 s"
+
 OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     429: _response(
         "Too much waits to be matched: nothing was taken; send it again after Retry-After.", 429, "log-full", _FULL
@@ -44,7 +47,9 @@ OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     401: _response("The API key is missing or wrong.", 401, "unauthorized", "the API key is wrong"),
+    403: _response("The API key does not have the scope, or may not touch the stream.", 403, "forbidden", _LACKING),
     422: _response("The request is not of this shape.", 422, "wrong-shape", "body.text: Field required"),
+    429: _response("Too many requests; try again after Retry-After.", 429, "rate-limited", _OFTEN),
     503: _response("Redis does not answer; try again.", 503, "store-unavailable", "Redis does not answer"),
     "default": _response("Any other problem.", 404, "unknown-stream", "there is no stream 'orders'"),
 }

@@ -7,7 +7,22 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from service import Announcing, BacktestLibrary, Intake, Registration, Settings, Stores, WorkflowLibrary
+from service import (
+    Announcing,
+    BacktestLibrary,
+    DeadLetters,
+    DryRuns,
+    Intake,
+    KeyLibrary,
+    KeyRing,
+    LiveAlerts,
+    Registration,
+    Settings,
+    Stores,
+    Traces,
+    WebhookLibrary,
+    WorkflowLibrary,
+)
 from streams import Clock
 
 
@@ -19,28 +34,44 @@ class Services:
     stores: Stores
     registration: Registration
     workflows: WorkflowLibrary
+    webhooks: WebhookLibrary
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
+    dead_letters: DeadLetters
+    dry_runs: DryRuns
+    live: LiveAlerts
+    traces: Traces
+    ring: KeyRing
+    keys: KeyLibrary
     clock: Clock
 
     @classmethod
     def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
         """The services on some stores."""
         registration = Registration(stores, settings, clock)
+        intake = Intake(stores.log, stores.registry, settings.limits, clock)
+        ring = KeyRing(stores.keys, settings, clock)
         return cls(
             settings=settings,
             stores=stores,
             registration=registration,
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
+            webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
-            intake=Intake(stores.log, stores.registry, settings.limits, clock),
+            intake=intake,
+            dead_letters=DeadLetters(stores, intake, clock),
             announcing=Announcing(stores),
+            dry_runs=DryRuns(stores, registration),
+            traces=Traces(stores, settings.limits),
+            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
+            ring=ring,
+            keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,
         )
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     """The services of the running application."""
     services: Services = request.state.services
     return services

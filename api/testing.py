@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from api.stopping import watch_stop
+
 _START_S = 30.0
 
 
@@ -26,11 +28,18 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """Serve an application in a thread while the block runs; yields its URL, on loopback and a free port."""
+def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """Serve an application in a thread while the block runs; yields its URL, on loopback and a free port.
+
+    Args:
+        app: The application.
+        port: Its port; 0 takes a free one.
+    """
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
         server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
+        watch_stop(app, server)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="api")
         thread.start()
         try:

@@ -100,7 +100,7 @@ def generate(wanted: Namespace) -> None:
     watcher = Watcher(wanted.redis)
     thread = Thread(target=watcher.run, name="watcher")
     thread.start()
-    acknowledged, begun, late_s = _post(bodies, wanted)
+    acknowledged, answers_s, begun, late_s = _post(bodies, wanted)
     took, cpu_s = time.time() - begun, time.process_time()
     deadline, known = time.time() + GRACE_S, -1
     while time.time() < deadline and known != len(watcher.seen):
@@ -115,6 +115,7 @@ def generate(wanted: Namespace) -> None:
         latencies += [when - done] if done > first else []
     result = {
         "latencies": latencies,
+        "answers_s": answers_s,
         "alerts": len(watcher.seen),
         "posted": wanted.request * len(acknowledged),
         "took": took,
@@ -132,10 +133,11 @@ def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
     return bodies, {event.id: number // request for number, event in enumerate(events)}
 
 
-def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], float, float]:
-    """When each request was acknowledged, when the first was due, and how far the last was behind its time, seconds."""
+def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], list[float], float, float]:
+    """Of requests: when each was acknowledged, how long each took, when the first was due, how late the last was."""
     headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
     acknowledged: dict[int, float] = {}
+    answers_s: list[float] = []
     begun, behind_s = time.time(), 0.0
     with httpx.Client(base_url=f"{wanted.url}/v1", headers=headers, timeout=60.0) as http:
         for number in range(round(wanted.seconds * wanted.rate / wanted.request)):
@@ -146,9 +148,11 @@ def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], flo
                 time.sleep(-behind_s)
             if time.time() > begun + 1.5 * wanted.seconds:
                 break  # the rate cannot be reached
+            sent = time.time()
             http.post("/events", params={"stream": STREAM}, content=body).raise_for_status()
             acknowledged[number] = time.time()
-    return acknowledged, begun, max(0.0, behind_s)
+            answers_s.append(acknowledged[number] - sent)
+    return acknowledged, answers_s, begun, max(0.0, behind_s)
 
 
 def _place(event: str, request_of: Mapping[str, int], requests: int) -> int:
@@ -187,6 +191,8 @@ def _tell(found: Mapping[str, Any], wanted: Namespace) -> None:
     behind = f", {found['late_s']:.1f} s BEHIND at the end" if found["late_s"] > 1 else ""
     print(f"{found['posted']:,} events in {found['took']:.0f} s: {rate:,.0f} events/s of {wanted.rate:,}{behind}")
     print(f"  load generator: {found['cpu_s'] / found['took']:.2f} cores (reading bodies before included)")
+    p50, p99, most = np.percentile(found["answers_s"], [50, 99, 100]) * 1_000
+    print(f"  requests of {wanted.request:,} events answered: p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {most:.1f} ms")
     if not found["latencies"]:
         print("  no alert completed in the time that counts")
         return

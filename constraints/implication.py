@@ -32,6 +32,7 @@ from nfa import (
 )
 
 MAX_CASES = 4_096
+MAX_CONSTANTS = 256  # of one conjunct; the work grows with their cube
 
 _EXACT = 2**53  # below it whole numbers are float64 values, and rounding keeps the order to constants
 _OWN_CALLS = frozenset({"coalesce", "time", "type", "id"})
@@ -73,6 +74,7 @@ class _Part:
         variables: Both without the constants.
         true_at: If it reads a single attribute, the cells of that where it is true; else None.
         scale: The constants of that attribute.
+        is_large: Whether there are too many constants to look into it; it follows from itself only.
     """
 
     expression: Expression
@@ -80,6 +82,7 @@ class _Part:
     variables: frozenset[Expression]
     true_at: frozenset[_Cell] | None
     scale: _Scale
+    is_large: bool
 
     @classmethod
     def of(cls, expression: Expression) -> _Part:
@@ -87,10 +90,11 @@ class _Part:
         variable = next(iter(constants), None)
         scale = _Scale.of(constants[variable] if variable is not None else ())
         true_at = None
-        if len(constants) == 1 and isinstance(variable, Attribute):
+        is_large = sum(map(len, constants.values())) > MAX_CONSTANTS
+        if len(constants) == 1 and isinstance(variable, Attribute) and not is_large:
             readings = {cell: _Reading({variable: cell}, {variable: scale}) for cell in scale.cells()}
             true_at = frozenset(cell for cell, reading in readings.items() if reading.truth(expression) is True)
-        return cls(expression, constants, frozenset(constants), true_at, scale)
+        return cls(expression, constants, frozenset(constants), true_at, scale, is_large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
 def _follows(part: _Part, known: Iterable[_Part]) -> bool:
     """Whether a conjunct is true wherever those of ``known`` are that share a variable with it."""
     relevant = [other for other in known if other.variables & part.variables]
+    if any(one.is_large for one in (part, *relevant)):
+        return any(other.expression == part.expression for other in relevant)
     if part.true_at is not None and all(other.true_at is not None for other in relevant):
         return _follows_on_one(part, relevant)
     constants: dict[Expression, frozenset[_Ordered]] = {}

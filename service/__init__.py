@@ -9,6 +9,8 @@ delivered at least once to every webhook that wanted it when it was found. Nothi
 from service.announcing import Announcing
 from service.backlog import Backlog, Volume
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
+from service.dead_letters import DeadLetters, Replayed
+from service.dry_runs import DryRun, DryRuns
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BatchTooLarge,
@@ -19,6 +21,8 @@ from service.errors import (
     InvalidIdempotencyKey,
     InvalidWorkflowName,
     KeyMismatch,
+    KeyRefused,
+    KeyUnusable,
     LimitExceeded,
     LogFull,
     LogResharding,
@@ -28,6 +32,7 @@ from service.errors import (
     NotFound,
     PatternOnOtherStream,
     PatternTooLong,
+    PreconditionFailed,
     RecordFormatError,
     RegistryContended,
     RequestRefused,
@@ -37,8 +42,14 @@ from service.errors import (
     StoreUnavailable,
     StreamExists,
     StreamMissing,
+    TooManyKeys,
+    TooManyListeners,
     UnknownAlert,
+    UnknownBacktest,
     UnknownConstraints,
+    UnknownDeadLetter,
+    UnknownDelivery,
+    UnknownKey,
     UnknownPatternName,
     UnknownStream,
     UnknownTrace,
@@ -48,34 +59,52 @@ from service.errors import (
     WorkflowFollowed,
     WorkflowInDocument,
 )
+from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
-from service.intake import EventShape, Intake, IntakeReport, RejectedEvent
+from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, check_idempotency_key
 from service.joining import Derived
+from service.keyring import ANYBODY, Caller, KeyRing, is_token
+from service.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
+from service.live import LiveAlerts
 from service.logs import configure_logs
 from service.metrics import METRICS_FORM, render_metrics
 from service.overview import PipelineOverview, StreamOverview, pipeline_overview
 from service.process import run_process
+from service.rates import Allowance, TokenBuckets
 from service.readiness import missing_parts
 from service.registration import Registration
 from service.reports import ConstraintReport, PatternReport
 from service.runtime import Stores, build_stores, open_stores
-from service.settings import Limits, Settings, WebhookSettings, load_settings
+from service.settings import Limits, RateSettings, Settings, WebhookSettings, is_loopback, load_settings
 from service.sink import AlertSink
+from service.traces import NextType, PatternInTrace, TraceReport, Traces
+from service.webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
+from service.webhooks import Reply
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
 
 __all__ = [
+    "ANYBODY",
+    "BODY_MEMBERS",
+    "DIALECT",
     "METRICS_FORM",
+    "MOST_GRACE_S",
     "AlertSink",
+    "Allowance",
     "Announcing",
     "Backlog",
     "BacktestDraft",
     "BacktestLibrary",
     "BatchTooLarge",
+    "Caller",
     "Conflict",
     "ConstraintReport",
+    "DeadLetters",
     "Derived",
+    "DryRun",
+    "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventSchema",
     "EventShape",
     "Follower",
     "IdempotencyKeyReused",
@@ -84,28 +113,42 @@ __all__ = [
     "InvalidCursor",
     "InvalidIdempotencyKey",
     "InvalidWorkflowName",
+    "KeyDraft",
+    "KeyLibrary",
     "KeyMismatch",
+    "KeyRefused",
+    "KeyReport",
+    "KeyRing",
+    "KeyUnusable",
     "LimitExceeded",
     "Limits",
+    "LiveAlerts",
     "LogFull",
     "LogResharding",
     "Marks",
     "ModelTooLarge",
     "ModelUpload",
+    "NextType",
     "NoServerBinary",
     "NotFollowing",
     "NotFound",
     "PatternChoice",
+    "PatternInTrace",
     "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
     "PipelineOverview",
+    "PreconditionFailed",
     "Pruning",
+    "RateSettings",
     "RecordFormatError",
+    "Redelivery",
     "Registration",
     "RegistryContended",
     "RejectedEvent",
+    "Replayed",
+    "Reply",
     "RequestRefused",
     "ServiceError",
     "SetInspection",
@@ -117,14 +160,26 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "TokenBuckets",
+    "TooManyKeys",
+    "TooManyListeners",
+    "TraceReport",
+    "Traces",
     "UnknownAlert",
+    "UnknownBacktest",
     "UnknownConstraints",
+    "UnknownDeadLetter",
+    "UnknownDelivery",
+    "UnknownKey",
     "UnknownPatternName",
     "UnknownStream",
     "UnknownTrace",
     "UnknownWebhook",
     "UnknownWorkflow",
     "Volume",
+    "WebhookDraft",
+    "WebhookHealth",
+    "WebhookLibrary",
     "WebhookRefused",
     "WebhookSettings",
     "WorkflowDifference",
@@ -133,8 +188,11 @@ __all__ = [
     "WorkflowLibrary",
     "WorkflowReport",
     "build_stores",
+    "check_idempotency_key",
     "configure_logs",
     "find_server",
+    "is_loopback",
+    "is_token",
     "load_settings",
     "missing_parts",
     "open_stores",

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
 import httpx
+import orjson
+from httpx_sse import EventSource
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from service.errors import CallRefused, ServiceOverloaded, ServiceUnreachable
 from streams import Event, render_cloudevent
 
 _LONGEST_PAUSE_S = 60
+_RECONNECT_S = 0.5
 _SOURCE = "forestall/replay"
 _BATCH_FORM = "application/cloudevents-batch+json"
 
@@ -63,6 +67,10 @@ class ForestallClient:
         """The JSON answer to a PUT of a JSON body."""
         return self._retrying(self._call, "PUT", path, params=parameters, json=body)
 
+    def delete(self, path: str) -> None:
+        """Delete what is at a path."""
+        self._retrying(self._call, "DELETE", path)
+
     def is_ready(self) -> bool:
         """Whether the whole service is ready; one try."""
         try:
@@ -83,14 +91,37 @@ class ForestallClient:
         return cast("dict[str, Any]", answer)
 
     def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
-        """All items of a paged list."""
+        """All items of a paged list; from behind a cursor on where ``after`` is given."""
         cursor: dict[str, str | int] = {}
         while True:
-            page = self.get(path, limit=1_000, **parameters, **cursor)
+            page = self.get(path, **{"limit": 1_000, **parameters, **cursor})
             yield from page["items"]
             if not page.get("next"):
                 return
             cursor = {"after": page["next"]}
+
+    def follow(self, path: str, after: str | None = None, **parameters: str | int) -> Iterator[dict[str, Any]]:
+        """What comes by server-sent events, each as the JSON that it holds; for ever.
+
+        When the connection ends, another one goes on behind the last event.
+
+        Args:
+            path: Of the stream of events.
+            after: Id of the event to begin behind; None: what comes from now on.
+            parameters: Of the query.
+
+        Raises:
+            ServiceUnreachable: The service does not come back within the patience.
+        """
+        while True:
+            headers = {"Accept": "text/event-stream", **({} if after is None else {"Last-Event-ID": after})}
+            answer: httpx.Response = self._retrying(self._open, path, params=parameters, headers=headers)
+            with closing(answer), suppress(httpx.TransportError):
+                for event in EventSource(answer).iter_sse():
+                    after = event.id or after
+                    if event.data:
+                        yield orjson.loads(event.data)
+            time.sleep(_RECONNECT_S)
 
     def _retrying(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """The answer to a call, however often it has to be made within the patience."""
@@ -105,8 +136,18 @@ class ForestallClient:
                 time.sleep(pause_s)
 
     def _call(self, method: str, path: str, **options: Any) -> Any:
+        answer = self._answered(self._http.build_request(method, path, **options))
+        return answer.json() if answer.content else None
+
+    def _open(self, path: str, **options: Any) -> httpx.Response:
+        """An answer of which the body is still to come; whoever calls this closes it."""
+        return self._answered(self._http.build_request("GET", path, **options), stream=True)
+
+    def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         try:
-            answer = self._http.request(method, path, **options)
+            answer = self._http.send(request, stream=stream)
+            if answer.is_error:
+                answer.read()
         except httpx.TransportError as error:
             raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
         if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
@@ -117,10 +158,10 @@ class ForestallClient:
             raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
-                f"{method} {answer.request.url.path} was refused ({answer.status_code}): {_detail(answer)}",
+                f"{request.method} {request.url.path} was refused ({answer.status_code}): {_detail(answer)}",
                 status=answer.status_code,
             )
-        return answer.json() if answer.content else None
+        return answer
 
 
 def _retry_after_s(answer: httpx.Response) -> int:

@@ -20,7 +20,7 @@ from service.reports import ConstraintReport, constraint_warnings, mismatches
 from service.routing import has_whole_traces
 from service.runtime import Stores
 from service.settings import Settings
-from service.stores import ConstraintsDraft, Following, FollowMode, RegisteredConstraints
+from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
 from streams import Clock, StreamDeclaration
 
 
@@ -54,16 +54,18 @@ class ConstraintSets:
         self._settings = settings
         self._clock = clock
 
-    def upload(self, stream: str | None, document: object) -> ConstraintReport:
+    def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Give a stream the constraints that are written by hand; a workflow that it follows it goes on following.
 
         Args:
             stream: A declared stream; its end events join those of the document, and its event types where the
                 document says that unknown ones deviate. None takes the one that the document names.
             document: JSON or YAML text, or the value that such a text decodes to.
+            condition: On the set that the stream has.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
+            PreconditionFailed: The set that the stream has is not what the condition says.
             WorkflowInDocument: It brings a workflow of its own.
             StreamMissing: Nobody names the stream, or the document names another one.
             UnknownStream: The stream is not declared.
@@ -82,7 +84,7 @@ class ConstraintSets:
             wish = _Wish(own=parsed.constraint_set, notices=parsed.notices, derived=None)
             return wish if following is None else replace(wish, derived=self.derived(following), mode=following.mode)
 
-        return self._changed(declaration, wish)
+        return self._changed(declaration, wish, condition)
 
     def follow(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> ConstraintReport:
         """Let a stream follow a workflow, beside what is written by hand.
@@ -144,7 +146,7 @@ class ConstraintSets:
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
-            if pattern.is_guarded
+            if pattern.is_guarded and pattern.is_running
         ]
         return [build_query(pattern) for pattern in parsed if has_whole_traces(pattern, declaration)]
 
@@ -155,10 +157,13 @@ class ConstraintSets:
             return None
 
     def _changed(
-        self, declaration: StreamDeclaration, wish: Callable[[RegisteredConstraints | None], _Wish]
+        self,
+        declaration: StreamDeclaration,
+        wish: Callable[[RegisteredConstraints | None], _Wish],
+        condition: Condition = ANY,
     ) -> ConstraintReport:
         record, is_new = self._stores.registry.change_constraints(
-            declaration.name, lambda known: self._draft(declaration, wish(known)), self._clock.now_us()
+            declaration.name, lambda known: self._draft(declaration, wish(known)), self._clock.now_us(), condition
         )
         return self._report(record, parse_constraints(record.document).constraint_set, is_new=is_new)
 
@@ -189,7 +194,7 @@ class ConstraintSets:
     ) -> ConstraintReport:
         warnings = constraint_warnings(
             constraint_set,
-            self._stores.registry.patterns(record.stream),
+            [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"],
             self._stores.registry.stream(record.stream),
         )
         return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)

@@ -1,4 +1,4 @@
-"""The deliverer: takes due deliveries from the queue and sends them until it is told to stop.
+"""The deliverer: takes due deliveries from the queue, webhook by webhook in turn, and sends them until told to stop.
 
 ``python -m service.deliverer`` runs it as a process of its own. On SIGTERM or SIGINT it finishes what is on its way and
 leaves the rest queued; whatever is lost by a crash comes due again when its lease runs out.
@@ -10,21 +10,24 @@ import asyncio
 import random
 import signal
 import sys
+from contextlib import suppress
+from dataclasses import replace
 
-import httpx
 import structlog
 
-from service.errors import NotFound, RecordFormatError, StoreUnavailable
+from service.errors import NotFound, RecordFormatError, RegistryContended, StoreUnavailable
+from service.outbound import Outbound
 from service.process import run_process
 from service.runtime import Stores, open_stores
 from service.settings import Settings, WebhookSettings
 from service.stores import Delivery, Outcome, RegisteredWebhook
-from service.webhooks import Message, Reply, send
-from streams import Clock, SystemClock
+from service.targets import Resolver, resolve
+from service.templates import BodyTooLong
+from service.webhooks import Reply, message_of, send
+from streams import Clock, SystemClock, format_time
 
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
-_LEASE_MARGIN_S = 30.0
 _SECOND_US = 1_000_000
 
 
@@ -36,10 +39,19 @@ class Deliverer:
         settings: Attempts, pauses, timeouts.
         clock: Tells what is due.
         jitter: Chooses the pauses.
+        resolver: Finds the addresses of hosts.
     """
 
-    def __init__(self, stores: Stores, settings: WebhookSettings, clock: Clock, jitter: random.Random) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        settings: WebhookSettings,
+        clock: Clock,
+        jitter: random.Random,
+        resolver: Resolver = resolve,
+    ) -> None:
         self._stores = stores
+        self._resolver = resolver
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
@@ -48,9 +60,9 @@ class Deliverer:
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until ``stop`` is set, then finish what is on its way."""
         on_way: set[asyncio.Task[None]] = set()
-        async with self._client() as client:
+        async with self._outbound() as outbound:
             while not stop.is_set():
-                started = await self._start_due(client, self._settings.concurrency - len(on_way))
+                started = await self._start_due(outbound, self._settings.concurrency - len(on_way))
                 on_way |= started
                 on_way -= await self._pause(stop, on_way, is_idle=not started)
             if on_way:
@@ -62,27 +74,26 @@ class Deliverer:
         Returns:
             How many attempts were made.
         """
-        async with self._client() as client:
-            started = await self._start_due(client, self._settings.concurrency)
+        async with self._outbound() as outbound:
+            started = await self._start_due(outbound, self._settings.concurrency)
             await asyncio.gather(*started)
         return len(started)
 
-    def _client(self) -> httpx.AsyncClient:
-        limits = httpx.Limits(max_connections=self._settings.concurrency)
-        return httpx.AsyncClient(trust_env=False, limits=limits, timeout=self._settings.timeout_s)
+    def _outbound(self) -> Outbound:
+        return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 
-    async def _start_due(self, client: httpx.AsyncClient, limit: int) -> set[asyncio.Task[None]]:
+    async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
         """Claim what is due and set it on its way; nothing while Redis is away."""
         if limit < 1:
             return set()
-        lease_us = round((2 * self._settings.timeout_s + _LEASE_MARGIN_S) * _SECOND_US)
+        lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
         try:
             claimed = await asyncio.to_thread(self._stores.deliveries.claim, self._clock.now_us(), lease_us, limit)
         except StoreUnavailable as error:
             self._log.warning("queue-unavailable", error=error.message)
             await asyncio.sleep(_OUTAGE_PAUSE_S)
             return set()
-        return {asyncio.create_task(self._deliver(client, delivery)) for delivery in claimed}
+        return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
 
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
@@ -101,59 +112,74 @@ class Deliverer:
             task.result()
         return ended
 
-    async def _deliver(self, client: httpx.AsyncClient, delivery: Delivery) -> None:
+    async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
         """One attempt and its outcome. If Redis goes away meanwhile the lease brings the delivery back."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
-            outcome = await self._attempt(client, delivery)
+            outcome = await self._attempt(outbound, delivery)
             await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
         except (StoreUnavailable, RecordFormatError) as error:
             log.warning("delivery-unsettled", code=error.code, error=error.message)
             return
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
 
-    async def _attempt(self, client: httpx.AsyncClient, delivery: Delivery) -> Outcome:
-        nobody = Outcome(verdict="dropped", at_us=self._clock.now_us())
+    async def _attempt(self, outbound: Outbound, delivery: Delivery) -> Outcome:
         try:
-            webhook = await asyncio.to_thread(self._stores.webhooks.get, delivery.webhook)
-            body = await self._body(delivery)
+            webhook, body = await asyncio.to_thread(self._look_up, delivery)
         except NotFound:
-            return nobody
-        if not webhook.is_enabled:
-            return nobody
-        reply = await self._send(client, webhook, delivery, body)
-        if reply.status == _GONE:
-            await asyncio.to_thread(self._stores.webhooks.disable, webhook)
+            return Outcome(verdict="dropped", at_us=self._clock.now_us())
+        reply = await self._send(outbound, webhook, delivery, body)
+        if reply.error is not None:
+            await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
         return self._outcome(delivery, reply)
 
-    async def _body(self, delivery: Delivery) -> bytes:
-        """What is delivered: it is in the delivery itself, or in the alert log."""
-        if delivery.body is not None:
-            return delivery.body.encode()
-        return await asyncio.to_thread(self._stores.alerts.body, delivery.alert)
+    def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
+        """Where a delivery goes, and what is delivered: it is in the delivery itself, or in the alert log."""
+        webhook = self._stores.webhooks.get(delivery.webhook)
+        return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
-    async def _send(
-        self, client: httpx.AsyncClient, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
-    ) -> Reply:
-        message = Message(
-            id=delivery.alert, url=webhook.url, secret=webhook.secret, body=body, sent_us=self._clock.now_us()
-        )
-        return await send(
-            client,
-            message,
-            timeout_s=self._settings.timeout_s,
-            allow_private=self._settings.allow_private_targets,
-        )
+    async def _send(self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes) -> Reply:
+        try:
+            message = message_of(webhook, delivery.alert, body, self._clock.now_us())
+        except BodyTooLong as error:
+            return Reply(None, str(error))
+        return await send(outbound, message, timeout_s=self._settings.timeout_s)
+
+    def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
+        """Send nothing more where the receiver is gone, or nothing but failures came for long; what is queued waits."""
+        reason = self._hopeless(webhook_id, reply)
+        if reason is None:
+            return
+        with suppress(NotFound, RegistryContended):  # another attempt will disable it
+            self._stores.webhooks.change(
+                webhook_id, lambda found: replace(found, is_enabled=False, disabled_because=reason)
+            )
+            self._log.warning("webhook-disabled", webhook=webhook_id, reason=reason)
+
+    def _hopeless(self, webhook_id: str, reply: Reply) -> str | None:
+        if reply.status == _GONE:
+            return "the receiver answered 410 Gone"
+        since_us = self._stores.deliveries.circuit(webhook_id).since_us
+        if since_us is None or self._clock.now_us() - since_us < self._settings.disable_after_s * _SECOND_US:
+            return None
+        return f"nothing but failures since {format_time(since_us)}"
 
     def _outcome(self, delivery: Delivery, reply: Reply) -> Outcome:
         now_us = self._clock.now_us()
+        ended = Outcome(
+            verdict="delivered",
+            at_us=now_us,
+            status=reply.status,
+            error=reply.error,
+            duration_ms=reply.duration_ms,
+        )
         if reply.error is None:
-            return Outcome(verdict="delivered", at_us=now_us, status=reply.status)
+            return ended
         attempts = delivery.attempts + 1
-        if reply.status == _GONE or attempts >= self._settings.attempts:
-            return Outcome(verdict="dead", at_us=now_us, status=reply.status, error=reply.error)
+        if attempts >= self._settings.attempts and reply.status != _GONE:  # who is gone may be enabled again
+            return replace(ended, verdict="dead")
         next_us = now_us + round(pause_s(self._settings, attempts, self._jitter) * _SECOND_US)
-        return Outcome(verdict="retry", at_us=now_us, status=reply.status, error=reply.error, next_us=next_us)
+        return replace(ended, verdict="retry", next_us=next_us)
 
 
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:

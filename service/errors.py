@@ -12,9 +12,11 @@ ServiceError                     service.errors
 ├── ReshardRefused               the log cannot be divided so, or not now
 ├── BackupRefused                not while the service runs, or not over what is there
 ├── BackupDamaged                a file is no backup, or not as it was written
+├── StoreNewer                   what is stored was written by a newer release
+├── TooManyListeners             as many follow the alerts as may; try again later
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
-├── StoreNewer                   what is stored was written by a newer release
+├── PreconditionFailed           what is there is not what the caller has read
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
@@ -23,20 +25,31 @@ ServiceError                     service.errors
 │   ├── NotFollowing             the stream follows no workflow
 │   ├── UnknownTrace             the log holds no event of that transaction
 │   ├── UnknownAlert             no alert with that id
+│   ├── UnknownEventType         a type of events has no schema
+│   ├── UnknownDeadLetter        no dead letter with that id is kept
 │   ├── UnknownBacktest          no backtest with that id
-│   └── UnknownWebhook           no webhook with that id
+│   ├── UnknownWebhook           no webhook with that id
+│   ├── UnknownDelivery          no delivery with that id is remembered
+│   └── UnknownKey               no API key with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
+│   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── MigrationRefused         partial matches cannot go on beside the next version
+│   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
+│   ├── KeyUnusable              the API key is revoked or has expired
 │   ├── IdempotencyKeyReused     the key came before with another body
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
 │   ├── FeedInUse                another process runs the feed, or its name is taken by another one
 │   └── RegistryContended        others keep changing the same record; try again
 ├── LimitExceeded
 │   ├── TooManyBacktests         as many wait as are allowed to
+│   ├── TooManyKeys              as many API keys are usable as are kept
 │   ├── BatchTooLarge            too many events in one request
+│   ├── TooManyEventTypes        as many types of a stream have schemas as may
+│   ├── TraceTooLong             a transaction has more events than are matched again
+│   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
 │   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
@@ -45,9 +58,11 @@ ServiceError                     service.errors
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
 │   ├── InvalidWorkflowName      not a name that a workflow can have
+│   ├── SchemaRefused            not a JSON Schema that is read here
 │   ├── InvalidCursor            not a cursor that was given out
 │   ├── InvalidIdempotencyKey    empty or too long
-│   └── WebhookRefused           the address or the secret cannot be used
+│   ├── KeyRefused               an API key cannot be made or changed so
+│   └── WebhookRefused           the address, secret, headers or template cannot be used
 ├── ServiceUnreachable           a running service does not answer its client; try again
 ├── ServiceOverloaded            a running service takes no more events for now; try again later
 ├── CallRefused                  a running service refuses a call of its client
@@ -119,6 +134,14 @@ class StoreFull(StoreUnavailable):
     code: ClassVar[str] = "store-full"
 
 
+class TooManyListeners(ServiceError):
+    """As many follow the alerts of this process as may."""
+
+    code: ClassVar[str] = "too-many-listeners"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
 class LogFull(ServiceError):
     """So much of the log waits to be matched that it takes no more events for now.
 
@@ -172,6 +195,13 @@ class StoreNewer(ServiceError):
     fault: ClassVar[Fault] = "external"
 
 
+class PreconditionFailed(ServiceError):
+    """What is there is not what the caller has read; the detail ``etag`` is that of what is there."""
+
+    code: ClassVar[str] = "precondition-failed"
+    fault: ClassVar[Fault] = "caller"
+
+
 class NotFound(ServiceError):
     """What was asked for does not exist."""
 
@@ -221,6 +251,18 @@ class UnknownBacktest(NotFound):
     code: ClassVar[str] = "unknown-backtest"
 
 
+class UnknownEventType(NotFound):
+    """A type of events has no schema."""
+
+    code: ClassVar[str] = "unknown-event-type"
+
+
+class UnknownDeadLetter(NotFound):
+    """No dead letter with that id is kept."""
+
+    code: ClassVar[str] = "unknown-dead-letter"
+
+
 class UnknownAlert(NotFound):
     """No alert has that id."""
 
@@ -231,6 +273,18 @@ class UnknownWebhook(NotFound):
     """No webhook has that id."""
 
     code: ClassVar[str] = "unknown-webhook"
+
+
+class UnknownDelivery(NotFound):
+    """No delivery of that id is in a webhook's queue or its log."""
+
+    code: ClassVar[str] = "unknown-delivery"
+
+
+class UnknownKey(NotFound):
+    """No API key has that id."""
+
+    code: ClassVar[str] = "unknown-key"
 
 
 class Conflict(ServiceError):
@@ -252,16 +306,34 @@ class PatternOnOtherStream(Conflict):
     code: ClassVar[str] = "pattern-on-other-stream"
 
 
+class WrongPatternState(Conflict):
+    """A pattern is in no state from which that can be done; the details name what can be."""
+
+    code: ClassVar[str] = "pattern-state"
+
+
 class MigrationRefused(Conflict):
     """The version before cannot go on for its partial matches, as the next one is matched by another key."""
 
     code: ClassVar[str] = "migration-refused"
 
 
+class NotReplayable(Conflict):
+    """A dead letter holds no event, or not the whole of it, that could be sent again."""
+
+    code: ClassVar[str] = "not-replayable"
+
+
 class WorkflowFollowed(Conflict):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
     code: ClassVar[str] = "workflow-followed"
+
+
+class KeyUnusable(Conflict):
+    """The API key is revoked or has expired, so it gets no new secret."""
+
+    code: ClassVar[str] = "key-unusable"
 
 
 class IdempotencyKeyReused(Conflict):
@@ -301,6 +373,24 @@ class BatchTooLarge(LimitExceeded):
     """Too many events in one request."""
 
     code: ClassVar[str] = "batch-too-large"
+
+
+class TooManyEventTypes(LimitExceeded):
+    """As many types of a stream have schemas as may."""
+
+    code: ClassVar[str] = "too-many-event-types"
+
+
+class TraceTooLong(LimitExceeded):
+    """A transaction has more events than are matched again."""
+
+    code: ClassVar[str] = "trace-too-long"
+
+
+class TooManyNotes(LimitExceeded):
+    """An alert has as many notes as it may have."""
+
+    code: ClassVar[str] = "too-many-notes"
 
 
 class PatternTooLong(LimitExceeded):
@@ -346,6 +436,12 @@ class InvalidWorkflowName(RequestRefused):
     code: ClassVar[str] = "workflow-name"
 
 
+class SchemaRefused(RequestRefused):
+    """A JSON Schema is none, or one that is not read here."""
+
+    code: ClassVar[str] = "schema-refused"
+
+
 class InvalidCursor(RequestRefused):
     """``after`` is not a cursor that this service gave out."""
 
@@ -370,8 +466,20 @@ class TooManyBacktests(LimitExceeded):
     code: ClassVar[str] = "too-many-backtests"
 
 
+class TooManyKeys(LimitExceeded):
+    """As many API keys are usable as are kept."""
+
+    code: ClassVar[str] = "too-many-keys"
+
+
+class KeyRefused(RequestRefused):
+    """An API key cannot be made or changed so; the message says what would do."""
+
+    code: ClassVar[str] = "key-refused"
+
+
 class WebhookRefused(RequestRefused):
-    """A webhook's address or secret cannot be used."""
+    """A webhook's address, secret, headers or template cannot be used; ``field`` says which."""
 
     code: ClassVar[str] = "webhook-refused"
 

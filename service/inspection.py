@@ -33,6 +33,11 @@ from nfa import Query, describe_atom
 Document = dict[str, Any]
 
 
+# Beyond these, looking for what ends partial matches can take minutes: its work grows with the cube of the steps.
+_MOST_STEPS = 100
+_MOST_STATES = 1_100
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInspection:
     """What is known of one pattern.
@@ -78,6 +83,12 @@ class SetInspection:
             "patterns": [analysis_document(pattern) for pattern in self.analysis.patterns],
             "unused": idle_document(self.analysis.idle),
         }
+
+
+def is_explained(query: Query) -> bool:
+    """Whether a pattern is small enough for a service to say what ends its partial matches, repetitions written out."""
+    steps = max((len(term.atoms) for term in query.terms), default=0)
+    return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
+from service.event_schemas import EventSchema
 from service.settings import Limits
-from service.stores import DeadLetter, EventLog, FeedStep, Registry, Submission
+from service.stores import DeadLetter, EventLog, FeedStep, Registry, SchemaUse, Submission
 from streams import (
     Clock,
     Event,
@@ -29,7 +30,7 @@ from streams import (
 
 EventShape = Literal["cloudevents", "any"]
 
-_SHOWN_CHARS = 4_000
+_KEPT_CHARS = 32_000
 _LONGEST_KEY = 200
 _DEEPEST = 100
 _MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
@@ -91,6 +92,28 @@ class IntakeReport:
     is_duplicate: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Letters:
+    """What the dead letters of a batch share."""
+
+    stream: str
+    token: str
+    shape: EventShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas of a stream, each with its version.
+
+    Attributes:
+        version: Of all of them; they may be newer, as they were read later.
+        types: By type.
+    """
+
+    version: int
+    types: Mapping[str, tuple[EventSchema, int]]
+
+
 class Intake:
     """Takes events.
 
@@ -106,6 +129,7 @@ class Intake:
         self._registry = registry
         self._limits = limits
         self._clock = clock
+        self._schemas: dict[str, _Schemas] = {}
 
     def ingest(
         self,
@@ -135,15 +159,15 @@ class Intake:
             LogFull: Too much waits to be matched; nothing was taken.
         """
         self._check(objects, idempotency_key)
-        declaration = self._registry.stream(stream)
-        batch, rejected = _sorted_out(objects, declaration, shape)
+        declaration, use = self._registry.stream_with_schemas(stream)
+        batch, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
-        token = uuid.uuid4().hex
+        what = _Letters(stream, token := uuid.uuid4().hex, shape)
         receipt = self._log.append_events(
             Submission(
                 stream=stream,
                 batch=batch,
-                dead_letters=self._dead_letters(stream, token, rejected, objects, part),
+                dead_letters=self._dead_letters(what, rejected, objects, part),
                 answer=_answer(len(batch), rejected),
                 fingerprint=fingerprint,
                 token=token,
@@ -158,29 +182,49 @@ class Intake:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
         return IntakeReport(accepted=len(batch), rejected=rejected, is_duplicate=False)
 
+    def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
+        """What of a batch would not be taken; nothing is.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        declaration, use = self._registry.stream_with_schemas(stream)
+        return _sorted_out(objects, declaration, shape, self._checks(stream, use))[1]
+
+    def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
+        """The schemas that events of a stream have to keep; compiled once per version."""
+        if not use.is_checked:
+            return None
+        known = self._schemas.get(stream)
+        if known is None or known.version < use.version:
+            found = self._registry.event_types.all(stream)
+            types = {name: (EventSchema(one.schema), one.version) for name, one in found.items()}
+            known = self._schemas[stream] = _Schemas(use.version, types)
+        return known
+
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
-        _check_idempotency_key(idempotency_key)
+        check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
         if len(objects) > limit:
             raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
 
     def _dead_letters(
         self,
-        stream: str,
-        token: str,
+        what: _Letters,
         rejected: Sequence[RejectedEvent],
         objects: Sequence[object],
         part: FeedPart | None,
     ) -> list[DeadLetter]:
         return [
             DeadLetter.of(
-                id=f"{token}-{one.index}",
-                stream=stream,
+                id=f"{what.token}-{one.index}",
+                stream=what.stream,
                 code=one.code,
                 reason=one.detail,
                 index=one.index,
                 received_us=self._clock.now_us(),
-                event=_shown(objects[one.index]),
+                **_kept(objects[one.index]),
+                shape=what.shape,
                 **({} if part is None else {"origin": dict(part.origins[one.index])}),
             )
             for one in rejected
@@ -188,13 +232,22 @@ class Intake:
 
 
 def _sorted_out(
-    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape
+    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape, schemas: _Schemas | None
 ) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
     """The events of a batch, and what is none."""
-    batch = None if shape == "cloudevents" and not _are_cloudevents(objects) else parse_columns(objects, declaration)
-    if batch is not None:
-        return batch, ()
-    parsed = parse_each(objects, lambda value: _event(value, declaration, shape))
+    if schemas is None and (shape == "any" or _are_cloudevents(objects)):
+        batch = parse_columns(objects, declaration)
+        if batch is not None:
+            return batch, ()
+
+    def read(value: object) -> Event:
+        event = _event(value, declaration, shape)
+        found = None if schemas is None else schemas.types.get(event.type)
+        if found is not None:
+            found[0].require(event, found[1])
+        return event
+
+    parsed = parse_each(objects, read)
     return EventBatch.from_events([event for _, event in parsed.events]), tuple(
         RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
     )
@@ -245,9 +298,20 @@ def _writable(value: object, levels: int) -> object:
     return value
 
 
-def _shown(value: object) -> str:
+def _kept(value: object) -> dict[str, Any]:
+    """An event as a dead letter keeps it: its text, and whether that is all of it, as JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    is_short = len(text) <= _KEPT_CHARS
+    is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)
+    return {"event": text if is_short else text[:_KEPT_CHARS] + "…", "whole": is_whole}
+
+
+def _is_written_whole(value: object) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _answer(accepted: int, rejected: Sequence[RejectedEvent]) -> dict[str, Any]:
@@ -262,6 +326,11 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
     return IntakeReport(accepted=answer["accepted"], rejected=rejected, is_duplicate=is_duplicate)
 
 
-def _check_idempotency_key(key: str | None) -> None:
+def check_idempotency_key(key: str | None) -> None:
+    """Check that an idempotency key can be one.
+
+    Raises:
+        InvalidIdempotencyKey: It is empty, too long or not printable ASCII.
+    """
     if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
         raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -55,6 +56,8 @@ class MatchOptions:
             order in which they come counts.
         late: What becomes of events that are later than that. Those that a stream would set aside are counted only.
         idle_timeout_us: A trace ends so long after its newest event. None: never.
+        first: So many events are seen before the patterns come.
+        now_us: With ``is_open``: time has come so far, if the events do not say more. None: what they say.
     """
 
     sections: Collection[Section] = USUAL_SECTIONS
@@ -65,6 +68,8 @@ class MatchOptions:
     lateness_us: int | None = None
     late: Late = "dead_letter"
     idle_timeout_us: int | None = None
+    first: int = 0
+    now_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,26 +259,44 @@ def match_events(
         may_be_guarded=used is not None,
         idle_timeout_us=chosen.idle_timeout_us,
     )
-    for pattern in patterns:
-        matcher.add_pattern(pattern.text)
     if used is not None:
         matcher.set_guard(_GUARD_VERSION, Monitor(used, ties=chosen.ties))
     found = _Found(frozenset(chosen.sections))
     order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
-    for start in range(0, len(events), BATCH_ROWS):
-        batch = EventBatch.from_events(events[start : start + BATCH_ROWS])
+    starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(events), BATCH_ROWS), len(events)]
+    for start, end in pairwise(starts):
+        if start == chosen.first:
+            _add(matcher, patterns)
+        batch = EventBatch.from_events(events[start:end])
         if order is None:
             found.take(matcher.process(batch))
         else:
             order.take(batch)
         if progress:
-            progress(min(start + BATCH_ROWS, len(events)))
-    if not chosen.is_open:
+            progress(end)
+    if chosen.first >= len(events):
+        _add(matcher, patterns)
+    _close(matcher, found, order, chosen)
+    report = found.report(matcher, used, chosen.ties)
+    return report if order is None else replace(report, late=order.late)
+
+
+def _add(matcher: Matcher, patterns: Sequence[Pattern]) -> None:
+    for pattern in patterns:
+        matcher.add_pattern(pattern.text)
+
+
+def _close(matcher: Matcher, found: _Found, order: _Order | None, options: MatchOptions) -> None:
+    """Let time come as far as the options say: to a moment, or to its end."""
+    if not options.is_open:
         if order is not None:
             order.release(order.buffer.drain())
         found.take(matcher.finish())
-    report = found.report(matcher, used, chosen.ties)
-    return report if order is None else replace(report, late=order.late)
+    elif options.now_us is not None:
+        if order is not None:
+            order.release(order.buffer.see(options.now_us))
+        else:
+            found.take(matcher.pass_time(options.now_us))
 
 
 def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:

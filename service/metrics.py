@@ -94,6 +94,8 @@ def _batches(seen: PipelineOverview) -> Metric:
 def _of_stores(stores: Stores) -> Iterator[Metric]:
     alerts = stores.alerts.counts().items()
     yield _counter("alerts", "Alerts.", ("stream", "pattern"), alerts)
+    trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
+    yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
     yield _counted(stores.endings.counts(), "early_endings", "Runs that ended early.", ("stream", "pattern", "form"))
     yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
     yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
@@ -106,6 +108,12 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         for outcome in ("delivered", "failed_attempts", "dead")
     ]
     yield _counter("webhook_deliveries", "How attempts to deliver ended.", ("webhook", "outcome"), outcomes)
+    yield _gauge(
+        "webhook_circuit_open",
+        "1 where deliveries wait after failures in a row.",
+        ("webhook",),
+        [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
+    )
     yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
 
 

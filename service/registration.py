@@ -1,16 +1,14 @@
-"""What users register, as use cases without HTTP: streams, constraint sets, patterns, webhooks."""
+"""What users register, as use cases without HTTP: streams, constraint sets, patterns."""
 
 from __future__ import annotations
 
-import base64
-import secrets
-import uuid
+from dataclasses import replace
 
-from constraints import ConstraintSet, check_query, parse_constraints
-from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from constraints import ConstraintSet, QueryCheck, check_query, parse_constraints
+from nfa import Pattern, Query, check_stream, describe_pattern, parse_pattern, pattern_from_json
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
-from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set
+from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.reports import (
     ConstraintReport,
     PatternReport,
@@ -22,17 +20,15 @@ from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
-    USUAL_KINDS,
-    DeliveredKind,
+    ANY,
+    Condition,
+    PatternAction,
     PatternDraft,
     RegisteredConstraints,
     RegisteredPattern,
-    RegisteredWebhook,
+    Severity,
 )
-from service.webhooks import check_secret, check_target
 from streams import Clock, Start, StreamDeclaration
-
-_SECRET_BYTES = 32
 
 
 class Registration:
@@ -40,7 +36,7 @@ class Registration:
 
     Args:
         stores: Where things are registered.
-        settings: Limits, and which webhook targets are allowed.
+        settings: Limits.
         clock: Tells when.
 
     Attributes:
@@ -53,15 +49,15 @@ class Registration:
         self._clock = clock
         self.constraint_sets = ConstraintSets(stores, settings, clock)
 
-    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new.
 
         Raises:
             StreamExists: It is declared already, differently.
         """
-        return self._stores.registry.declare_stream(declaration)
+        return self._stores.registry.declare_stream(declaration, condition)
 
-    def upload_constraints(self, stream: str | None, document: object) -> ConstraintReport:
+    def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
 
         A workflow that the stream follows it goes on following.
@@ -70,6 +66,7 @@ class Registration:
             stream: A declared stream; its end events join those of the document, and its event types where the
                 document says that unknown ones deviate. None takes the one that the document names.
             document: JSON or YAML text, or the value that such a text decodes to.
+            condition: On the set that the stream has.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
@@ -78,7 +75,7 @@ class Registration:
             UnknownStream: The stream is not declared.
             ContradictoryConstraints: No trace at all keeps the set.
         """
-        return self.constraint_sets.upload(stream, document)
+        return self.constraint_sets.upload(stream, document, condition)
 
     def constraints(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream.
@@ -102,18 +99,25 @@ class Registration:
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
         """What is known, before any event, of a stream's constraint set and the patterns that it ends early.
 
+        Patterns with too many steps or alternatives are left out.
+
         Raises:
             UnknownStream: The stream is not declared.
             UnknownConstraints: It has no constraint set.
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
-        return record, inspect_set(
-            self.constraint_sets.guarded_queries(declaration), parse_constraints(record.document).constraint_set
-        )
+        queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
+        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def register_pattern(
-        self, stream: str, text: str, *, is_guarded: bool = True, start: Start = "fresh"
+        self,
+        stream: str,
+        text: str,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
@@ -124,6 +128,7 @@ class Registration:
                 breaks them.
             start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes
                 on for what began before this place of the log (``migrate``).
+            severity: How grave what it finds is; None: as before, and ``medium`` at first.
 
         Raises:
             PatternTooLong: The text is longer than the limit.
@@ -135,13 +140,21 @@ class Registration:
                 clash.
             PatternOnOtherStream: The name is taken on another stream.
             MigrationRefused: The version that is to go on for a while is matched by another key.
+            WrongPatternState: It is retired, or the draft is of one that is matched already.
         """
         self._check_length(text)
-        declaration = self._stores.registry.stream(stream)
-        return self._register(parse_pattern(text), declaration, text=text, is_guarded=is_guarded, start=start)
+        self._stores.registry.stream(stream)
+        wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
+        return self.register(stream, parse_pattern(text), wish)
 
     def register_definition(
-        self, stream: str, definition: object, *, is_guarded: bool = True, start: Start = "fresh"
+        self,
+        stream: str,
+        definition: object,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
     ) -> PatternReport:
         """Register a pattern that is given in its JSON form; its text is made from it.
 
@@ -149,11 +162,25 @@ class Registration:
             PatternRefused: Also where the document does not have the form; the message names the place in it.
             ForestallError: As ``register_pattern``.
         """
-        declaration = self._stores.registry.stream(stream)
+        self._stores.registry.stream(stream)
+        pattern = self.read_pattern(None, definition)
+        wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, severity=severity)
+        return self.register(stream, pattern, wish)
+
+    def read_pattern(self, text: str | None, definition: object) -> Pattern:
+        """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
+
+        Raises:
+            PatternTooLong: The text is longer than the limit.
+            PatternRefused: It cannot be read.
+        """
+        if text is not None:
+            self._check_length(text)
+            return parse_pattern(text)
         pattern = pattern_from_json(definition)
-        text = pattern.text or describe_pattern(pattern)
-        self._check_length(text)
-        return self._register(pattern, declaration, text=text, is_guarded=is_guarded, start=start)
+        pattern = replace(pattern, text=pattern.text or describe_pattern(pattern))
+        self._check_length(pattern.text)
+        return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
         """A registered pattern, and what the stream's constraints mean for it.
@@ -165,93 +192,82 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
-        is_ended = record.is_guarded and has_whole_traces(pattern, declaration)
+        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        is_ended = record.is_guarded and has_whole_traces(pattern, declaration) and is_explained(query)
         found = inspect_pattern(query, constraint_set, is_ended=is_ended)
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
-    def pause_pattern(self, name: str) -> PatternReport:
-        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go.
+    def move_pattern(self, name: str, action: PatternAction, condition: Condition = ANY) -> PatternReport:
+        """Lead a pattern from its state to another, from this place of the log on.
 
         Raises:
             UnknownPatternName: There is none of that name.
+            WrongPatternState: The action does not begin in its state.
+            UnsatisfiablePattern: It is a draft that is to be activated, and the stream's constraints make it
+                impossible by now.
         """
-        return self._report(*self._stores.registry.pause_pattern(name))
+        if action == "activate":
+            record = self._stores.registry.pattern(name)
+            if record.state == "draft":
+                self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
+        return self._report(*self._stores.registry.move_pattern(name, action, condition))
+
+    def pause_pattern(self, name: str) -> PatternReport:
+        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
+        return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused pattern see what comes from this place of the log on.
+        """Let a paused pattern see what comes from this place of the log on."""
+        return self.move_pattern(name, "resume")
 
-        Raises:
-            UnknownPatternName: There is none of that name.
-        """
-        return self._report(*self._stores.registry.resume_pattern(name))
-
-    def delete_pattern(self, name: str) -> None:
+    def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
 
         Raises:
             UnknownPatternName: There is none of that name.
         """
-        self._stores.registry.remove_pattern(name)
-
-    def register_webhook(
-        self,
-        url: str,
-        *,
-        secret: str | None = None,
-        stream: str | None = None,
-        pattern: str | None = None,
-        kinds: tuple[DeliveredKind, ...] = USUAL_KINDS,
-    ) -> RegisteredWebhook:
-        """Send what is found from now on to an address.
-
-        Args:
-            url: ``http`` or ``https``.
-            secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
-            stream: Only what is of this stream.
-            pattern: Only what is of this pattern.
-            kinds: What is sent.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: There is no such pattern.
-            WebhookRefused: The address or the secret cannot be used.
-        """
-        if stream is not None:
-            self._stores.registry.stream(stream)
-        if pattern is not None:
-            self._stores.registry.pattern(pattern)
-        check_target(url, allow_private=self._settings.webhooks.allow_private_targets)
-        if secret is not None:
-            check_secret(secret)
-        webhook = RegisteredWebhook(
-            id=f"wh_{uuid.uuid4().hex}",
-            url=url,
-            secret=secret or "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode(),
-            stream=stream,
-            pattern=pattern,
-            is_enabled=True,
-            registered_us=self._clock.now_us(),
-            kinds=kinds,
-        )
-        self._stores.webhooks.put(webhook)
-        return webhook
+        self._stores.registry.remove_pattern(name, condition)
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars
         if len(text) > limit:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
-    def _register(
-        self, pattern: Pattern, declaration: StreamDeclaration, *, text: str, is_guarded: bool, start: Start
-    ) -> PatternReport:
+    def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
+        """Check that a pattern can be matched on a stream; returns warnings, in words.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+        """
+        declaration = self._stores.registry.stream(stream)
+        return pattern_warnings(pattern, *self._checked(pattern, declaration, is_guarded=is_guarded), declaration)
+
+    def _checked(
+        self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool
+    ) -> tuple[Query, QueryCheck]:
         route = route_of(pattern, declaration)
         check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
         query = reasoned_query(pattern, declaration)
-        check = check_query(query, self._constraint_set(declaration, route=route, is_guarded=is_guarded))
+        check = check_query(query, self.constraint_set(declaration, route=route, is_guarded=is_guarded))
         check.require_satisfiable()
-        draft = PatternDraft(name=pattern.name, text=text, is_guarded=is_guarded, route=route, start=start)
+        return query, check
+
+    def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
+        """Register a pattern on a stream; another text under the same name is its next version.
+
+        Args:
+            stream: A declared stream.
+            pattern: What is registered.
+            wish: How; name and route are those of the pattern.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+            PreconditionFailed: What is there is not what the wish says.
+        """
+        declaration = self._stores.registry.stream(stream)
+        query, check = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
+        draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         warnings = pattern_warnings(pattern, query, check, declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
@@ -260,11 +276,11 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self._constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
         warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
-    def _constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
+    def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
         if route:
             return ConstraintSet()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
 from nfa import Pattern, Query, build_query, parse_pattern, warnings_of
+from service.inspection import is_explained
 from service.routing import finer_keys, has_whole_traces, route_of
 from service.stores import RegisteredConstraints, RegisteredPattern
 from streams import StreamDeclaration
@@ -112,6 +113,11 @@ def pattern_warnings(
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(query, declaration),
+        *(
+            []
+            if is_explained(query)
+            else ["it has too many steps or alternatives for its failing conditions to be listed"]
+        ),
         *(f"line {one.position.line}, column {one.position.column}: {one.message}" for one in notices),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
         *([_routed(route, declaration)] if route else []),

@@ -15,19 +15,24 @@ from service.settings import Settings
 from service.stores import (
     AlertStore,
     Announcements,
+    AnswerStore,
+    AuditLog,
     BacklogStore,
     BacktestStore,
     Client,
     CorrectionStore,
     DeadLetterStore,
+    DeliveryLog,
     DeliveryStore,
     DeviationStore,
     EndingStore,
     EventLog,
     FeedStore,
     Heartbeat,
+    KeyStore,
     LogLimits,
     PipelineStatus,
+    QueueRules,
     Registry,
     StreamTimesStore,
     TimeoutStore,
@@ -50,6 +55,7 @@ class Stores:
     log: EventLog
     registry: Registry
     announcements: Announcements
+    answers: AnswerStore
     alerts: AlertStore
     timeouts: TimeoutStore
     endings: EndingStore
@@ -58,6 +64,7 @@ class Stores:
     dead_letters: DeadLetterStore
     feeds: FeedStore
     deliveries: DeliveryStore
+    delivery_log: DeliveryLog
     webhooks: WebhookStore
     workflows: WorkflowStore
     heartbeat: Heartbeat
@@ -65,6 +72,8 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    keys: KeyStore
+    audit: AuditLog
 
 
 def build_stores(client: Client, url: str, settings: Settings) -> Stores:
@@ -83,14 +92,16 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         log=log,
         registry=Registry(client, log),
         announcements=Announcements(client, log),
-        alerts=AlertStore(client),
+        answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
+        alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         timeouts=TimeoutStore(client, kept=kept),
         endings=EndingStore(client, kept=kept),
         deviations=DeviationStore(client, kept=kept),
         corrections=CorrectionStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),
         feeds=FeedStore(client),
-        deliveries=DeliveryStore(client, dead_kept=kept),
+        deliveries=DeliveryStore(client, _queue_rules(settings)),
+        delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),
         workflows=WorkflowStore(client),
         heartbeat=Heartbeat(client),
@@ -98,6 +109,20 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
+        keys=KeyStore(client),
+        audit=AuditLog(client, kept=kept),
+    )
+
+
+def _queue_rules(settings: Settings) -> QueueRules:
+    webhooks = settings.webhooks
+    return QueueRules(
+        per_target=webhooks.target_concurrency,
+        circuit_failures=webhooks.circuit_failures,
+        circuit_pause_us=round(webhooks.circuit_pause_s * 1_000_000),
+        given_up_kept=settings.limits.recent_kept,
+        log_kept=webhooks.log_kept,
+        most_waiting=webhooks.max_waiting,
     )
 
 

@@ -10,13 +10,14 @@ import ipaddress
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.errors import SettingsInvalid
+from service.targets import TargetRules
 from streams import MAX_SHARDS
 
 PREFIX = "FORESTALL_"
@@ -39,25 +40,53 @@ class WebhookSettings(BaseModel):
 
     Attributes:
         allow_private_targets: Deliver to loopback and private addresses too.
+        allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by
+            commas, that are delivered to though they are private.
         attempts: So many attempts in all before a delivery is given up.
         first_delay_s: The pause before the second attempt is at most this.
         delay_factor: Each further pause may be so many times longer.
         max_delay_s: No pause is longer.
         timeout_s: An attempt takes no longer.
         concurrency: So many attempts at the same time.
+        target_concurrency: So many of them at one webhook.
+        circuit_failures: After so many failed attempts in a row a webhook's deliveries wait.
+        circuit_pause_s: One attempt in so many seconds tries whether it is back.
+        disable_after_s: A webhook at which nothing but failures came for so long is disabled.
+        max_waiting: Deliveries that may wait for one webhook; more are given up at once.
+        log_kept: About so many attempts of each webhook are listed.
+        lease_margin_s: A delivery whose sender died is sent again after two timeouts and so many seconds.
         poll_interval_s: How often the queue is looked at when nothing is due.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     allow_private_targets: bool = False
+    allowed_targets: str = ""
     attempts: Count = 12
     first_delay_s: Seconds = 5.0
     delay_factor: Annotated[float, Field(ge=1, le=100)] = 3.0
     max_delay_s: Seconds = 6 * 3600.0
     timeout_s: Seconds = 15.0
-    concurrency: Annotated[int, Field(ge=1, le=1000)] = 16
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 64
+    target_concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
+    circuit_failures: Count = 10
+    circuit_pause_s: Seconds = 60.0
+    disable_after_s: Seconds = 5 * 86_400.0
+    max_waiting: Count = 1_000_000
+    log_kept: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    lease_margin_s: Seconds = 30.0
     poll_interval_s: Seconds = 0.5
+
+    @field_validator("allowed_targets")
+    @classmethod
+    def _lists_targets(cls, listed: str) -> str:
+        TargetRules.of(listed, allow_private=False)
+        return listed
+
+    @property
+    def targets(self) -> TargetRules:
+        """Where webhooks may go."""
+        return TargetRules.of(self.allowed_targets, allow_private=self.allow_private_targets)
 
 
 class Limits(BaseModel):
@@ -75,6 +104,9 @@ class Limits(BaseModel):
         recent_kept: About so many timeouts, endings, deviations, dead letters and dead deliveries are kept, each.
         backtests_kept: So many backtests are kept; beyond, the oldest that are over go with their alerts.
         backtest_alerts_kept: So many alerts of a backtest are kept; all are counted.
+        alerts_kept: So many alerts of a stream are kept; beyond, the oldest go with their notes. 0: all are kept.
+        trace_entries: So many of a shard's newest log entries are read to tell about a transaction.
+        live_listeners: So many may follow the alerts of one process of the API at the same time.
         idempotency_life_s: How long an idempotency key is remembered.
         max_backlog_events: Events that are in the log and not matched yet; beyond, no more are taken for now.
         max_log_bytes: Bytes of such events as they are in the log; beyond, no more are taken for now.
@@ -92,9 +124,26 @@ class Limits(BaseModel):
     recent_kept: Count = 10_000
     backtests_kept: Count = 100
     backtest_alerts_kept: Count = 10_000
+    alerts_kept: Annotated[int, Field(ge=0)] = 1_000_000
+    trace_entries: Count = 20_000
+    live_listeners: Count = 100
     idempotency_life_s: Count = 86_400
     max_backlog_events: Count = 5_000_000
     max_log_bytes: Count = 4 * 1024**3
+
+
+class RateSettings(BaseModel):
+    """How many requests one key may send, or one address where no key is demanded.
+
+    Attributes:
+        requests_per_s: So many in the long run; 0: no limit.
+        burst: So many at once after a pause; 0: as many as come in a second, at least one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_s: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] = 0.0
+    burst: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
 class BatchLimits(BaseModel):
@@ -148,9 +197,12 @@ class Settings(BaseSettings):
         data_dir: Where the private Redis server and the pipeline's checkpoint live.
         redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
         shards: Shards of a new event log; an existing log keeps its own number.
-        api_host: Where the API listens. Other hosts than loopback ask for a key.
+        api_host: Where the API listens. Other hosts than loopback demand a key.
         api_port: The API's port.
-        api_key: What clients must send; None leaves the API open, on loopback only.
+        api_key: A key with all rights, for operators and containers, and what commands of this project send.
+        auth: Who needs a key. ``keys``: everybody. ``off``: nobody, on loopback only. ``auto``: everybody, unless the
+            API listens on loopback, ``api_key`` is not set and no key has ever been created.
+        rate: See ``RateSettings``.
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
         batch: See ``BatchLimits``.
@@ -177,6 +229,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_key: SecretStr | None = None
+    auth: Literal["auto", "keys", "off"] = "auto"
+    rate: RateSettings = RateSettings()
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
     batch: BatchLimits = BatchLimits()
@@ -217,9 +271,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _open_only_on_loopback(self) -> Settings:
-        if self.api_key is None and not is_loopback(self.api_host):
+        if self.auth == "off" and not is_loopback(self.api_host):
             raise ValueError(
-                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines: set {PREFIX}API_KEY too"
+                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines, so keys are demanded there: "
+                f"leave {PREFIX}AUTH out, or listen on 127.0.0.1"
             )
         return self
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import orjson
+
 from service.runtime import Stores
+from service.stores import USUAL_SEVERITY, Severity
 from streams import Clock
 
 if TYPE_CHECKING:
     from pipeline import OutputRow  # brings Spark, which the API does without
 
 _DELIVERED = {"alert", "correction", "deviation"}
+_GRADED = {"alert", "correction"}
 
 
 class AlertSink:
@@ -43,10 +48,12 @@ class AlertSink:
         by_kind: defaultdict[str, list[OutputRow]] = defaultdict(list)
         for row in rows:
             by_kind[row.kind].append(row)
+        for kind in by_kind.keys() & _GRADED:
+            by_kind[kind] = self._graded(by_kind[kind])
         webhooks = self._stores.webhooks.all() if by_kind.keys() & _DELIVERED else []
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
-            self._stores.alerts.append(alerts, webhooks, now_us)
+            self._stores.alerts.append(alerts, webhooks, now_us, epoch_id)
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
@@ -58,3 +65,16 @@ class AlertSink:
             self._stores.endings.count(counted, epoch_id)
         for kind, listed in by_kind.items():
             recent[kind].append(listed, epoch_id, webhooks, now_us)
+
+    def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
+        """Rows whose bodies say how grave they are, by what their patterns say now; the log does not know it."""
+        severities = self._stores.registry.severities()
+        return [
+            replace(row, body=_with_severity(row.body, severities.get(orjson.loads(row.body)["pattern"])))
+            for row in rows
+        ]
+
+
+def _with_severity(body: bytes, severity: Severity | None) -> bytes:
+    """A JSON object with one more member at its end."""
+    return body[:-1] + b',"severity":"%b"}' % (severity or USUAL_SEVERITY).encode()

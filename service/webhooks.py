@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import ipaddress
-import socket
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from urllib.parse import SplitResult, urlsplit
 
-import httpx
+import httpcore
+import orjson
 from standardwebhooks import Webhook
 
 from service.errors import WebhookRefused
+from service.outbound import Outbound
+from service.stores import RegisteredWebhook
+from service.targets import parse_target
+from service.templates import fill
 
 SECRET_PREFIX = "whsec_"
 
 _SECRET_BYTES = (24, 64)
-_LONGEST_URL = 2_000
 _LONGEST_ERROR = 300
 
 
@@ -34,16 +36,18 @@ class Message:
     Attributes:
         id: Of the alert, correction or deviation.
         url: Where to.
-        secret: What it is signed with.
+        secrets: What it is signed with: the current secret, and those that are being replaced.
         body: What is sent, as JSON.
         sent_us: When, microseconds UTC.
+        headers: Of the webhook's own.
     """
 
     id: str
     url: str
-    secret: str
+    secrets: Sequence[str]
     body: bytes
     sent_us: int
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,41 +57,65 @@ class Reply:
     Attributes:
         status: HTTP status, if there was an answer.
         error: Why the attempt failed; None when the receiver took the alert.
+        duration_ms: How long it took.
     """
 
     status: int | None
     error: str | None
+    duration_ms: int = 0
 
 
-async def send(client: httpx.AsyncClient, message: Message, *, timeout_s: float, allow_private: bool) -> Reply:
-    """Send a message once; success is a 2xx answer within ``timeout_s``. The answer's body is not read."""
+async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
+    """Send a message once; success is a 2xx answer within ``timeout_s``, whatever its body says."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    status: int | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            await asyncio.to_thread(check_target, message.url, allow_private=allow_private)
-            request = client.stream(
-                "POST", message.url, content=message.body, headers=signed_headers(message), follow_redirects=False
-            )
-            async with request as response:
-                status = response.status_code
+            status = await _post(outbound, message, timeout_s)
+        error = _fault(status)
     except TimeoutError:
-        return Reply(None, f"no answer within {timeout_s:g} s")
-    except WebhookRefused as error:
-        return Reply(None, error.message)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Reply(None, f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])
-    return Reply(status, None if 200 <= status < 300 else f"the receiver answered {status}")
+        error = f"no answer within {timeout_s:g} s"
+    except WebhookRefused as refused:
+        error = refused.message
+    except _FAILURES as failure:
+        error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+    return Reply(status, error, round((loop.time() - began_s) * 1000))
 
 
 def signed_headers(message: Message) -> dict[str, str]:
-    """The headers of a message, its signature included."""
+    """The headers of a message, its signatures included: one for each secret, separated by blanks."""
     moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
+    body = message.body.decode()
     return {
+        **message.headers,
         "content-type": "application/json",
-        "user-agent": "forestall",
         "webhook-id": message.id,
         "webhook-timestamp": str(message.sent_us // 1_000_000),
-        "webhook-signature": Webhook(message.secret).sign(message.id, moment, message.body.decode()),
+        "webhook-signature": " ".join(Webhook(secret).sign(message.id, moment, body) for secret in message.secrets),
     }
+
+
+def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) -> Message:
+    """What is sent to a webhook now.
+
+    Args:
+        webhook: Where to, signed with what, and in which form.
+        item: Id of what is sent.
+        body: As it is; put into the webhook's template, if it has one.
+        now_us: Microseconds UTC.
+
+    Raises:
+        BodyTooLong: The template makes it so.
+    """
+    return Message(
+        id=item,
+        url=webhook.url,
+        secrets=webhook.secrets_at(now_us),
+        body=body if webhook.template is None else fill(webhook.template, orjson.loads(body)),
+        sent_us=now_us,
+        headers=webhook.headers,
+    )
 
 
 def check_secret(secret: str) -> None:
@@ -109,55 +137,37 @@ def check_secret(secret: str) -> None:
         )
 
 
-def check_target(url: str, *, allow_private: bool) -> None:
-    """Refuse an address that alerts must not be sent to; resolves the host unless private ones are allowed.
-
-    Raises:
-        WebhookRefused: Not an http or https URL, with credentials in it, unknown, or in a private or loopback range.
-    """
-    host, port = _host_and_port(url)
-    if allow_private:
-        return
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise WebhookRefused(f"the webhook's host {host!r} cannot be resolved: {error}", field="url") from error
-    for *_, address in found:
-        if not _is_public(str(address[0])):
-            raise WebhookRefused(
-                f"the webhook's host {host!r} has the address {address[0]}, which is private or reserved; "
-                "set FORESTALL_WEBHOOKS__ALLOW_PRIVATE_TARGETS=true to allow that",
-                field="url",
-            )
+_FAILURES = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+    httpcore.ConnectionNotAvailable,
+)
 
 
-def _host_and_port(url: str) -> tuple[str, int]:
-    parts = _split(url)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or len(url) > _LONGEST_URL:
-        raise WebhookRefused(
-            f"a webhook's address is an http or https URL of at most {_LONGEST_URL} characters, "
-            "such as https://example.org/alerts",
-            field="url",
-        )
-    if parts.username is not None or parts.password is not None:
-        raise WebhookRefused("a webhook's address holds no user name and password", field="url")
-    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
+    """The status of the answer, whose body is not read."""
+    target = parse_target(message.url)
+    headers = {
+        "user-agent": "forestall",
+        **signed_headers(message),
+        "host": target.netloc.decode(),
+        "content-length": str(len(message.body)),
+    }
+    url = httpcore.URL(scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path or b"/")
+    limits = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)
+    request = outbound.pool.stream(
+        "POST", url, headers=list(headers.items()), content=message.body, extensions={"timeout": limits}
+    )
+    async with request as response:
+        status: int = response.status
+    return status
 
 
-def _split(url: str) -> SplitResult | None:
-    if " " in url or not url.isprintable():
+def _fault(status: int) -> str | None:
+    if 200 <= status < 300:
         return None
-    try:
-        httpx.URL(url)
-        parts = urlsplit(url)
-        _ = parts.port  # raises where it is out of range
-    except (ValueError, httpx.InvalidURL):
-        return None
-    return parts
-
-
-def _is_public(text: str) -> bool:
-    address = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return address.is_global and not address.is_multicast
+    if 300 <= status < 400:
+        return f"the receiver answered {status}, a redirect; they are not followed, so change the webhook's url"
+    return f"the receiver answered {status}"

@@ -23,6 +23,8 @@ from service.reports import ConstraintReport
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
+    ANY,
+    Condition,
     FollowMode,
     RegisteredConstraints,
     RegisteredWorkflow,
@@ -59,6 +61,7 @@ class ModelUpload:
         mapping: From tasks, by name or id, to event types; None makes a task silent.
         stream: A stream that is to follow it.
         mode: How.
+        condition: On the workflow that is there.
     """
 
     name: str
@@ -69,6 +72,7 @@ class ModelUpload:
     mapping: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     stream: str | None = None
     mode: FollowMode = "auto"
+    condition: Condition = ANY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +179,9 @@ class WorkflowLibrary:
         compiled = compile_workflow(model, limits)
         derived = Derived.of(compiled, upload.name)
         wanted = self._wanted(upload, derived)
-        record, is_new = self._stores.workflows.put(_draft(upload, compiled, derived), self._clock.now_us())
+        record, is_new = self._stores.workflows.put(
+            _draft(upload, compiled, derived), self._clock.now_us(), upload.condition
+        )
         derived = replace(derived, version=record.version)
         for stream, mode in wanted.items():
             is_new = self._constraint_sets.follow(stream, derived, mode).is_new or is_new
@@ -318,7 +324,7 @@ class WorkflowLibrary:
         """
         return self._constraint_sets.unfollow(stream)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow that nobody follows.
 
         Raises:
@@ -333,7 +339,7 @@ class WorkflowLibrary:
                 workflow=name,
                 streams=list(streams),
             )
-        self._stores.workflows.remove(name)
+        self._stores.workflows.remove(name, condition)
 
     def _check(self, upload: ModelUpload) -> None:
         if not _NAME.fullmatch(upload.name):

@@ -51,6 +51,12 @@ class EventRejected(StreamError):
     code: ClassVar[str] = "event-rejected"
 
 
+class EventBreaksSchema(EventRejected):
+    """The attributes of an event do not keep the schema of its type; the message names places and reasons."""
+
+    code: ClassVar[str] = "schema-broken"
+
+
 class DeclarationError(StreamError):
     """A stream declaration contradicts itself or misses a part."""
 

@@ -1,32 +1,84 @@
-"""Alerts: list, look up."""
+"""Alerts: list, look up, acknowledge, write notes."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, status
 
+from api.bodies import require_json, require_json_if_any
 from api.filters import PatternFilter, StreamFilter
-from api.schemas.alerts import AlertList, AlertModel
+from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
+from api.wire import Moment
+from service.stores import Acknowledgement, AlertFilter, Note
+from streams import parse_time
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
+
+_BY_NOBODY = NewAcknowledgement()
+
+
+def wanted_alerts(
+    stream: StreamFilter,
+    pattern: PatternFilter,
+    key: Annotated[str | None, Query(description="Only alerts of this transaction.")] = None,
+    since: Annotated[Moment | None, Query(description="Only those with `detected_at` at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Only those with `detected_at` before this time.")] = None,
+    acknowledged: Annotated[
+        bool | None, Query(description="Only those that somebody has acknowledged, or only those that nobody has.")
+    ] = None,
+) -> AlertFilter:
+    """The alerts that a list is about."""
+    return AlertFilter(
+        stream=stream,
+        pattern=pattern,
+        key=key,
+        since_us=None if since is None else parse_time(since),
+        until_us=None if until is None else parse_time(until),
+        is_acknowledged=acknowledged,
+    )
 
 
 @router.get("", summary="List alerts", response_model_exclude_unset=True)
 def list_alerts(
     services: Served,
-    stream: StreamFilter,
-    pattern: PatternFilter,
+    wanted: Annotated[AlertFilter, Depends(wanted_alerts)],
     after: Annotated[str, Query(description="Cursor of an earlier page.")] = "0",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AlertList:
-    """Alerts in the order in which they were found. A cursor stays good for ever, so a poller misses nothing."""
-    page = services.stores.alerts.page(stream=stream, pattern=pattern, after=after, limit=limit)
-    return AlertList.from_domain(page, limit)
+    """Alerts in the order in which they were found. A cursor stays good for ever, so a poller misses nothing.
+
+    One that is older than all alerts that are kept goes on with the oldest. A list by key, times or acknowledgement
+    may have pages with few alerts or none, as some thousands are looked at for each: `next` says whether there is more.
+    """
+    return AlertList.from_domain(services.stores.alerts.page(wanted, after=after, limit=limit))
 
 
 @router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)
-def get_alert(alert_id: str, services: Served) -> AlertModel:
-    """One alert."""
-    return AlertModel.from_domain(services.stores.alerts.get(alert_id))
+def get_alert(alert_id: str, services: Served) -> AlertDetail:
+    """One alert, with what people have written on it."""
+    alerts = services.stores.alerts
+    (mark,) = alerts.marks.acknowledgements([alert_id])
+    return AlertDetail.with_marks(alerts.get(alert_id), mark, alerts.marks.notes(alert_id))
+
+
+@router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert", dependencies=[Depends(require_json_if_any)])
+def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement = _BY_NOBODY) -> AcknowledgementModel:
+    """Say that an alert was seen. Said again it changes nothing: the answer is who said it first, and when."""
+    mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by)
+    return AcknowledgementModel.from_domain(services.stores.alerts.marks.acknowledge(alert_id, mark))
+
+
+@router.post(
+    "/{alert_id}/notes",
+    status_code=status.HTTP_201_CREATED,
+    summary="Write a note on an alert",
+    dependencies=[Depends(require_json)],
+)
+def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
+    """Add a text to an alert; the notes on it, oldest first, are part of the alert when it is looked up."""
+    written = Note(id=f"note_{uuid.uuid4().hex}", at_us=services.clock.now_us(), text=note.text, by=note.by)
+    services.stores.alerts.marks.add_note(alert_id, written)
+    return NoteModel.from_domain(written)

@@ -7,14 +7,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, status
 
 from api.bodies import require_json
+from api.filters import StreamFilter
+from api.idempotency import IdempotentRoute, once
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
 
-router = APIRouter(prefix="/backtests", tags=["backtests"])
+router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=IdempotentRoute)
 
 
 @router.post(
-    "", status_code=status.HTTP_202_ACCEPTED, summary="Ask for a backtest", dependencies=[Depends(require_json)]
+    "",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Ask for a backtest",
+    dependencies=[Depends(require_json), Depends(once)],
 )
 def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
     """Find out what a pattern would have found in the past, and how that differs from another version of it.
@@ -26,9 +31,10 @@ def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
 
 
 @router.get("", summary="List the backtests")
-def list_backtests(services: Served) -> BacktestList:
+def list_backtests(services: Served, stream: StreamFilter) -> BacktestList:
     """Backtests that are kept, the newest first."""
-    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in services.backtests.all()])
+    found = [backtest for backtest in services.backtests.all() if stream in (None, backtest.stream)]
+    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in found])
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query, Response, status
 
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
+from api.filters import StreamFilter
+from api.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
     EXAMPLE,
     YAML_EXAMPLE,
@@ -43,6 +45,7 @@ def upload_constraints(
     media_type: MediaType,
     services: Served,
     response: Response,
+    preconditions: Preconditions,
     stream: Annotated[str | None, Query(description="The stream, if the document does not name it.")] = None,
 ) -> ConstraintsModel:
     """Give a stream its constraint set; transactions that begin later follow it.
@@ -52,23 +55,26 @@ def upload_constraints(
     """
     if media_type != _JSON and media_type not in _YAML:
         raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_JSON} or {_YAML[0]}")
-    report = services.registration.upload_constraints(stream, body)
+    report = services.registration.upload_constraints(stream, body, preconditions)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
+    give_tag(response, report.record)
     return ConstraintsModel.from_domain(report)
 
 
 @router.get("", summary="List the constraint sets")
-def list_constraints(services: Served) -> ConstraintsList:
+def list_constraints(services: Served, stream: StreamFilter) -> ConstraintsList:
     """Which streams have a constraint set, and its version."""
-    records = services.stores.registry.constraint_sets()
+    records = [record for record in services.stores.registry.constraint_sets() if stream in (None, record.stream)]
     return ConstraintsList(items=[ConstraintsSummary.from_domain(record) for record in records])
 
 
 @router.get("/{stream}", summary="Look up the constraint set of a stream")
-def get_constraints(stream: str, services: Served) -> ConstraintsModel:
+def get_constraints(stream: str, services: Served, response: Response) -> ConstraintsModel:
     """The constraints in words, with warnings and notices."""
-    return ConstraintsModel.from_domain(services.registration.constraints(stream))
+    report = services.registration.constraints(stream)
+    give_tag(response, report.record)
+    return ConstraintsModel.from_domain(report)
 
 
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")

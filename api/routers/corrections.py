@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.corrections import CorrectionList
 from api.services import Served
 
@@ -22,4 +22,4 @@ def list_corrections(
 ) -> CorrectionList:
     """Alerts that were told early and do not hold, newest first, and counters by pattern."""
     store = services.stores.corrections
-    return CorrectionList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    return CorrectionList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

@@ -1,4 +1,4 @@
-"""Dead letters: recent ones, and counters."""
+"""Dead letters: recent ones, and counters; look one up, send it again."""
 
 from __future__ import annotations
 
@@ -6,20 +6,55 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
-from api.schemas.dead_letters import DeadLetterList
+from api.filters import OlderThan, StreamFilter, of_stream
+from api.problems import OVERLOAD_RESPONSES
+from api.schemas.dead_letters import DeadLetterDetail, DeadLetterList, ReplayedList, ReplayModel
 from api.services import Served
 
 router = APIRouter(prefix="/dead-letters", tags=["dead-letters"])
+
+CodeFilter = Annotated[str | None, Query(description="Only those for this reason.")]
 
 
 @router.get("", summary="List recent dead letters")
 def list_dead_letters(
     services: Served,
     stream: StreamFilter,
+    code: CodeFilter = None,
     after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeadLetterList:
     """Events and log entries that could not be taken, newest first, and counters by reason."""
     store = services.stores.dead_letters
-    return DeadLetterList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    page = store.page(limit, stream=stream, after=after, code=code)
+    outcomes = store.outcomes([letter["id"] for letter in page.records])
+    return DeadLetterList.from_domain(page, store.counts(**of_stream(stream)), outcomes)
+
+
+@router.post("/replay", summary="Send dead letters again", responses=OVERLOAD_RESPONSES)
+def replay_dead_letters(
+    services: Served,
+    stream: StreamFilter,
+    code: CodeFilter = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> ReplayedList:
+    """Send the oldest letters of a stream and code again that were not taken yet, such as after a correction.
+
+    Only events that the intake refused, and that are kept whole, are sent. Call it again while `left` is not 0.
+    """
+    return ReplayedList.from_domain(services.dead_letters.replay_all(stream=stream, code=code, limit=limit))
+
+
+@router.get("/{letter_id}", summary="Look up a dead letter")
+def get_dead_letter(letter_id: str, services: Served) -> DeadLetterDetail:
+    """A dead letter that is kept, with its event, and what became of it when it was sent again."""
+    return DeadLetterDetail.with_outcome(*services.dead_letters.get(letter_id))
+
+
+@router.post("/{letter_id}/replay", summary="Send a dead letter again", responses=OVERLOAD_RESPONSES)
+def replay_dead_letter(letter_id: str, services: Served) -> ReplayModel:
+    """Send the event of a letter again, such as after a correction; one that was taken before is not taken again.
+
+    An event that is refused again makes no further letter, and may be sent again later.
+    """
+    return ReplayModel.from_domain(letter_id, services.dead_letters.replay(letter_id))

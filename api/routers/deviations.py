@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.deviations import DeviationList
 from api.services import Served
 
@@ -22,4 +22,4 @@ def list_deviations(
 ) -> DeviationList:
     """Events that break their stream's constraints, newest first, and counters by event type and kind."""
     store = services.stores.deviations
-    return DeviationList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    return DeviationList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.endings import EndingList, EndingSummaries
 from api.services import Served
 
@@ -25,11 +25,10 @@ def list_endings(
     A transaction's own end event is among them, with the form ``end``.
     """
     store = services.stores.endings
-    return EndingList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    return EndingList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))
 
 
 @router.get("/summary", summary="Count early endings by pattern and reason")
 def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
     """In how many transactions each pattern could no longer match, and why, since the service began."""
-    chosen = {} if stream is None else {"stream": stream}
-    return EndingSummaries.from_domain(services.stores.endings.counts(**chosen))
+    return EndingSummaries.from_domain(services.stores.endings.counts(**of_stream(stream)))

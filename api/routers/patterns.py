@@ -1,4 +1,4 @@
-"""Patterns: register, list, look up, pause, delete."""
+"""Patterns: register, list, look up, lead from one state to another, delete."""
 
 from __future__ import annotations
 
@@ -6,34 +6,49 @@ from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
 from api.filters import StreamFilter
-from api.schemas.patterns import CheckedPattern, NewPattern, PatternDetail, PatternList, PatternModel
+from api.idempotency import IdempotentRoute, once
+from api.preconditions import Preconditions, give_tag
+from api.schemas.endings import EndingSummary
+from api.schemas.patterns import (
+    CheckedPattern,
+    MissingCount,
+    NewPattern,
+    PatternDetail,
+    PatternList,
+    PatternModel,
+    PatternStatistics,
+    PatternVersion,
+    PatternVersions,
+)
 from api.services import Served
+from service import PatternReport
 
-router = APIRouter(prefix="/patterns", tags=["patterns"])
+router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
 
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Register a pattern",
-    dependencies=[Depends(require_json)],
+    dependencies=[Depends(require_json), Depends(once)],
     responses={200: {"model": CheckedPattern, "description": "It is registered in the same words already."}},
 )
-def register_pattern(pattern: NewPattern, services: Served, response: Response) -> CheckedPattern:
+def register_pattern(
+    pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
+) -> CheckedPattern:
     """Match a pattern from this place of the log on; another text under the same name is its next version.
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
     constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
     registered with ``constraints: off``. With ``start: migrate`` the version before goes on for the partial matches
     that it has, until its WITHIN has passed or there is another version.
+
+    With ``state: draft`` it is checked and written down, and matched once it is activated; a draft that is sent without
+    that is activated.
     """
-    is_guarded, start = pattern.constraints == "on", pattern.start
-    registration = services.registration
-    if pattern.text is not None:
-        report = registration.register_pattern(pattern.stream, pattern.text, is_guarded=is_guarded, start=start)
-    else:
-        definition = pattern.definition
-        report = registration.register_definition(pattern.stream, definition, is_guarded=is_guarded, start=start)
+    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    give_tag(response, report.pattern)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     return CheckedPattern.from_report(report)
@@ -41,32 +56,81 @@ def register_pattern(pattern: NewPattern, services: Served, response: Response) 
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, stream: StreamFilter) -> PatternList:
-    """All patterns, by name, paused ones too."""
+    """All patterns, by name, drafts, paused and retired ones too."""
     patterns = services.stores.registry.patterns(stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
 
 
+@router.get("/{name:path}/versions", summary="List the versions of a pattern")
+def list_versions(name: str, services: Served) -> PatternVersions:
+    """Every version that the pattern has had, the oldest first."""
+    versions = services.stores.registry.pattern_versions(name)
+    last = versions[-1].version
+    return PatternVersions(items=[PatternVersion.from_domain(version, last) for version in versions])
+
+
+@router.get("/{name:path}/statistics", summary="See how a pattern fares")
+def get_statistics(name: str, services: Served) -> PatternStatistics:
+    """Counts of what was found by all versions of a pattern, those that are no longer kept included."""
+    pattern, stores = services.stores.registry.pattern(name), services.stores
+    chosen = {"stream": pattern.stream, "pattern": name}
+    place = pattern.stream, name
+    timeouts = stores.timeouts.counts(**chosen)
+    last = stores.alerts.last(*place)
+    return PatternStatistics(
+        name=name,
+        stream=pattern.stream,
+        state=pattern.state,
+        version=pattern.version,
+        alerts=stores.alerts.counts().get(place, 0),
+        would_be_lost=stores.alerts.lost_counts().get(place, 0),
+        last_alert_at=None if last is None else last["detected_at"],
+        corrections=sum(count["count"] for count in stores.corrections.counts(**chosen)),
+        timeouts=sum(count["count"] for count in timeouts),
+        timeouts_by_missing=[MissingCount(missing=count["missing"], count=count["count"]) for count in timeouts],
+        endings=EndingSummary.from_domain(pattern.stream, name, stores.endings.counts(**chosen)),
+    )
+
+
 @router.get("/{name:path}", summary="Look up a pattern")
-def get_pattern(name: str, services: Served) -> PatternDetail:
+def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
     """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
     report, found = services.registration.pattern(name)
+    give_tag(response, report.pattern)
     endings = services.stores.endings.counts(stream=report.pattern.stream, pattern=report.pattern.name)
     return PatternDetail.of(report, found, endings)
 
 
+@router.post("/{name:path}/activate", summary="Activate a draft")
+def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
+    """Match a draft from this place of the log on. Active already, it stays so."""
+    return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
+
+
+@router.post("/{name:path}/retire", summary="Retire a pattern")
+def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
+    """Never match a pattern again, from this place of the log on; it stays listed, its alerts and counts stay too."""
+    return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
+
+
 @router.post("/{name:path}/pause", summary="Pause a pattern")
-def pause_pattern(name: str, services: Served) -> CheckedPattern:
+def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a pattern see nothing from this place of the log on; its partial matches go. Paused already, it stays so."""
-    return CheckedPattern.from_report(services.registration.pause_pattern(name))
+    return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")
-def resume_pattern(name: str, services: Served) -> CheckedPattern:
+def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a paused pattern see what comes from this place of the log on, as the version that it was."""
-    return CheckedPattern.from_report(services.registration.resume_pattern(name))
+    return _moved(services.registration.move_pattern(name, "resume", preconditions), response)
 
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")
-def delete_pattern(name: str, services: Served) -> None:
+def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
     """Stop matching a pattern from this place of the log on; its alerts stay."""
-    services.registration.delete_pattern(name)
+    services.registration.delete_pattern(name, preconditions)
+
+
+def _moved(report: PatternReport, response: Response) -> CheckedPattern:
+    give_tag(response, report.pattern)
+    return CheckedPattern.from_report(report)

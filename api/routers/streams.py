@@ -5,6 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Response, status
 
 from api.bodies import require_json
+from api.callers import Calling
+from api.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamList, StreamModel
 from api.services import Served
 
@@ -18,21 +20,27 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     dependencies=[Depends(require_json)],
     responses={200: {"model": StreamModel, "description": "It was declared in the same words before."}},
 )
-def declare_stream(stream: StreamModel, services: Served, response: Response) -> StreamModel:
+def declare_stream(
+    stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
+) -> StreamModel:
     """Declare a stream: its correlation key, its event types, what ends a transaction. It does not change later."""
     declaration = stream.to_domain()
-    if not services.registration.declare_stream(declaration):
+    if not services.registration.declare_stream(declaration, preconditions):
         response.status_code = status.HTTP_200_OK
+    give_tag(response, declaration)
     return StreamModel.from_domain(declaration)
 
 
 @router.get("", summary="List the streams")
-def list_streams(services: Served) -> StreamList:
-    """All streams, by name."""
-    return StreamList(items=[StreamModel.from_domain(stream) for stream in services.stores.registry.streams()])
+def list_streams(services: Served, caller: Calling) -> StreamList:
+    """All streams that the caller may touch, by name."""
+    found = [stream for stream in services.stores.registry.streams() if caller.may_touch(stream.name)]
+    return StreamList(items=[StreamModel.from_domain(stream) for stream in found])
 
 
 @router.get("/{name}", summary="Look up a stream")
-def get_stream(name: str, services: Served) -> StreamModel:
+def get_stream(name: str, services: Served, response: Response) -> StreamModel:
     """The declaration of a stream."""
-    return StreamModel.from_domain(services.stores.registry.stream(name))
+    declaration = services.stores.registry.stream(name)
+    give_tag(response, declaration)
+    return StreamModel.from_domain(declaration)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter
+from api.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.timeouts import TimeoutList
 from api.services import Served
 
@@ -22,4 +22,4 @@ def list_timeouts(
 ) -> TimeoutList:
     """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS, newest first, and counters."""
     store = services.stores.timeouts
-    return TimeoutList.from_domain(store.page(limit, stream=stream, after=after), store.counts())
+    return TimeoutList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

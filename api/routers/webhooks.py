@@ -1,11 +1,27 @@
-"""Webhooks: register, list, look up, delete."""
+"""Webhooks: register, list, look up, change, delete; secrets, tests, what was sent, and sending again."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, status
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, status
 
 from api.bodies import require_json
-from api.schemas.webhooks import CreatedWebhook, NewWebhook, WebhookDetail, WebhookList, WebhookModel
+from api.filters import OlderThan
+from api.schemas.webhooks import (
+    AttemptList,
+    CreatedWebhook,
+    NewWebhook,
+    PingResult,
+    RedeliveryRequest,
+    RedeliveryResult,
+    Rotation,
+    WebhookChanges,
+    WebhookDetail,
+    WebhookList,
+    WebhookModel,
+)
 from api.services import Served
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"])
@@ -19,17 +35,10 @@ def register_webhook(webhook: NewWebhook, services: Served) -> CreatedWebhook:
 
     A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
     ``/v1/deviations`` show; its ``type`` says which. A correction takes an early alert back and may arrive before it.
-    Delivery is at-least-once; the header ``webhook-id`` is the id of what is sent, so a receiver can tell repetitions.
-    The secret is told in this answer only.
+    With a ``template``, bodies have its form instead. Delivery is at-least-once and in no promised order; the header
+    ``webhook-id`` is the id of what is sent, so a receiver can tell repetitions. The secret is told this once.
     """
-    created = services.registration.register_webhook(
-        webhook.url,
-        secret=webhook.secret,
-        stream=webhook.stream,
-        pattern=webhook.pattern,
-        kinds=tuple(dict.fromkeys(webhook.kinds)),
-    )
-    return CreatedWebhook.of(created)
+    return CreatedWebhook.of(services.webhooks.register(webhook.to_domain()))
 
 
 @router.get("", summary="List the webhooks")
@@ -42,10 +51,80 @@ def list_webhooks(services: Served) -> WebhookList:
 def get_webhook(webhook_id: str, services: Served) -> WebhookDetail:
     """A webhook, and how its deliveries fare."""
     webhook = services.stores.webhooks.get(webhook_id)
-    return WebhookDetail.of(webhook, services.stores.webhooks.stats(webhook_id))
+    return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
+
+
+@router.patch("/{webhook_id}", summary="Change a webhook", dependencies=[Depends(require_json)])
+def change_webhook(webhook_id: str, changes: WebhookChanges, services: Served) -> WebhookDetail:
+    """Change what is sent there and where it goes; what is left out stays.
+
+    What is queued already is sent to the new address in the new form; filters count for what is found from now on.
+    While a webhook is disabled nothing more is queued for it, and what is queued waits until it is enabled again.
+    """
+    webhook = services.webhooks.change(webhook_id, changes.to_domain())
+    return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
 
 
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
 def delete_webhook(webhook_id: str, services: Served) -> None:
     """Send nothing more there, what is queued included."""
     services.stores.webhooks.delete(webhook_id)
+
+
+@router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret", dependencies=[Depends(require_json)])
+def rotate_secret(webhook_id: str, rotation: Rotation, services: Served) -> CreatedWebhook:
+    """Sign with another secret from now on, which is told in this answer only.
+
+    For ``grace_s`` seconds the secret before signs as well: ``webhook-signature`` holds both signatures, separated by a
+    blank, of which receivers need one that they know.
+    """
+    webhook = services.webhooks.rotate_secret(webhook_id, secret=rotation.secret, grace_s=rotation.grace_s)
+    return CreatedWebhook.of(webhook)
+
+
+@router.post("/{webhook_id}/test", summary="Send a test message")
+async def test_webhook(webhook_id: str, services: Served) -> PingResult:
+    """Send one signed message of the type ``ping`` at once, also where the webhook is disabled; it is not repeated.
+
+    With a template, that is filled from the ping: from ``type``, ``id``, ``webhook`` and ``sent_at``.
+    """
+    webhook = await asyncio.to_thread(services.stores.webhooks.get, webhook_id)
+    return PingResult.from_domain(await services.webhooks.ping(webhook))
+
+
+@router.get("/{webhook_id}/deliveries", summary="List the latest attempts to deliver")
+def list_deliveries(
+    webhook_id: str,
+    services: Served,
+    after: OlderThan = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> AttemptList:
+    """Attempts to deliver to a webhook, newest first; about the latest thousand are kept."""
+    services.stores.webhooks.get(webhook_id)
+    return AttemptList.from_domain(services.stores.delivery_log.page(webhook_id, limit, after=after))
+
+
+@router.post(
+    "/{webhook_id}/deliveries/{delivery_id}/redeliver",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Send a delivery again",
+)
+def redeliver(webhook_id: str, delivery_id: str, services: Served) -> RedeliveryResult:
+    """Queue a delivery of the log anew, whatever became of it; the ``webhook-id`` stays.
+
+    One that waits is due at once. What is queued for a disabled webhook waits until it is enabled.
+    """
+    queued = services.webhooks.send_again(webhook_id, delivery_id)
+    return RedeliveryResult(queued=queued, remaining=0)
+
+
+@router.post(
+    "/{webhook_id}/redeliver",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Send again what was given up",
+    dependencies=[Depends(require_json)],
+)
+def redeliver_given_up(webhook_id: str, wanted: RedeliveryRequest, services: Served) -> RedeliveryResult:
+    """Queue anew what was given up since a time; while ``remaining`` is not 0, the same call queues more."""
+    found = services.webhooks.send_given_up_again(webhook_id, since_us=wanted.since_us, limit=wanted.limit)
+    return RedeliveryResult.from_domain(found)

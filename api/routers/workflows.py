@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.bodies import MediaType, RawBody, parse_json
 from api.errors import UnsupportedMediaType, WrongShape
+from api.preconditions import Preconditions
 from api.schemas.workflows import (
     BPMN_EXAMPLE,
     JSON_EXAMPLE,
@@ -71,6 +73,13 @@ def upload_options(
     return ModelEnvelope(content="", **{name: value for name, value in said.items() if value})
 
 
+def read_upload(
+    name: str, body: RawBody, media_type: MediaType, options: Annotated[ModelEnvelope, Depends(upload_options)]
+) -> ModelUpload:
+    """The model that a request brings."""
+    return _upload(name, body, media_type, options)
+
+
 @router.put(
     "/{name}",
     status_code=status.HTTP_201_CREATED,
@@ -79,10 +88,8 @@ def upload_options(
     responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
 )
 def upload_workflow(
-    name: str,
-    body: RawBody,
-    media_type: MediaType,
-    options: Annotated[ModelEnvelope, Depends(upload_options)],
+    upload: Annotated[ModelUpload, Depends(read_upload)],
+    preconditions: Preconditions,
     services: Served,
     response: Response,
 ) -> WorkflowModel:
@@ -92,7 +99,7 @@ def upload_workflow(
     same name is the next version, and every stream that follows the workflow follows that one. A model that cannot be
     read, or of which no trace completes, is refused with the elements that are wrong.
     """
-    report = services.workflows.upload(_upload(name, body, media_type, options))
+    report = services.workflows.upload(replace(upload, condition=preconditions))
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     response.headers["ETag"] = _etag(report.record)
@@ -114,9 +121,9 @@ def get_workflow(name: str, services: Served, response: Response) -> WorkflowMod
 
 
 @router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a workflow")
-def delete_workflow(name: str, services: Served) -> None:
+def delete_workflow(name: str, services: Served, preconditions: Preconditions) -> None:
     """Delete a workflow that no stream follows."""
-    services.workflows.delete(name)
+    services.workflows.delete(name, preconditions)
 
 
 @router.get("/{name}/versions", summary="List the versions of a workflow")
@@ -240,4 +247,4 @@ def _said(
 
 
 def _etag(record: RegisteredWorkflow) -> str:
-    return f'"{record.name}@{record.version}"'
+    return f'"{record.tag}"'

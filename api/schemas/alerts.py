@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from service.stores import AlertPage
+from service.stores import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
+from streams import format_time
 
 EXAMPLE: dict[str, Any] = {
     "type": "alert",
@@ -23,7 +24,54 @@ EXAMPLE: dict[str, Any] = {
     "bindings": {"q": ["e1"], "c": ["e2"]},
     "returns": {},
     "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
+    "severity": "high",
 }
+
+
+By = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class NewAcknowledgement(WireModel):
+    """Who has seen an alert."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"by": "ann"}]})
+
+    by: By | None = Field(None, description="Your name for who it was; kept as it is.")
+
+
+class AcknowledgementModel(WireModel):
+    """Somebody has seen an alert."""
+
+    at: str = Field(description="When it was said first.")
+    by: str | None = Field(description="Who, as told by the caller.")
+
+    @classmethod
+    def from_domain(cls, mark: Acknowledgement) -> Self:
+        """The wire form of an acknowledgement."""
+        return cls(at=format_time(mark.at_us), by=mark.by)
+
+
+class NewNote(WireModel):
+    """A text to be kept with an alert."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "called the customer", "by": "ann"}]})
+
+    text: str = Field(min_length=1, max_length=4_000)
+    by: By | None = Field(None, description="Your name for who writes it; kept as it is.")
+
+
+class NoteModel(WireModel):
+    """A text on an alert."""
+
+    id: str
+    at: str = Field(description="When it was written.")
+    text: str
+    by: str | None = Field(description="Who wrote it, as told by the caller.")
+
+    @classmethod
+    def from_domain(cls, note: Note) -> Self:
+        """The wire form of a note."""
+        return cls(id=note.id, at=format_time(note.at_us), text=note.text, by=note.by)
 
 
 class AlertModel(WireModel):
@@ -53,6 +101,7 @@ class AlertModel(WireModel):
         description="Where something must not follow: what decided it. 'constraint': nothing of the kind can come any "
         "more, so that the alert is early.",
     )
+    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was found.")
     deviating: bool = Field(False, description="The transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
 
@@ -62,19 +111,49 @@ class AlertModel(WireModel):
         return cls.model_validate({name: alert[name] for name in cls.model_fields if name in alert})
 
 
+class ListedAlert(AlertModel):
+    """An alert as lists have it."""
+
+    acknowledged: AcknowledgementModel | None = Field(None, description="There only where somebody has.")
+
+    @classmethod
+    def of(cls, alert: Mapping[str, Any]) -> Self:
+        """The wire form of an alert as the log lists it."""
+        mark = alert.get("acknowledged")
+        known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
+        if mark is not None:
+            known["acknowledged"] = AcknowledgementModel.from_domain(Acknowledgement(**mark))
+        return cls.model_validate(known)
+
+
+class AlertDetail(ListedAlert):
+    """An alert, with what people have written on it."""
+
+    notes: list[NoteModel] = Field([], description="The oldest first; there only where there are some.")
+
+    @classmethod
+    def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
+        """The wire form of a stored alert and its marks."""
+        known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
+        if mark is not None:
+            known["acknowledged"] = AcknowledgementModel.from_domain(mark)
+        if notes:
+            known["notes"] = [NoteModel.from_domain(note) for note in notes]
+        return cls.model_validate(known)
+
+
 class AlertList(WireModel):
     """A page of alerts, oldest first."""
 
-    items: list[AlertModel]
+    items: list[ListedAlert]
     next: str | None = Field(description="Send as 'after' for the next page; null when this is the last for now.")
     after: str = Field(description="Cursor behind the last item; send it later to see what is new.")
 
     @classmethod
-    def from_domain(cls, page: AlertPage, limit: int) -> Self:
-        """The wire form of a page of at most ``limit`` alerts."""
-        is_full = len(page.alerts) == limit
+    def from_domain(cls, page: AlertPage) -> Self:
+        """The wire form of a page."""
         return cls(
-            items=[AlertModel.from_domain(alert) for alert in page.alerts],
-            next=page.after if is_full else None,
+            items=[ListedAlert.of(alert) for alert in page.alerts],
+            next=page.after if page.has_more else None,
             after=page.after,
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.wire import Older, WireModel
-from service.stores import RecentPage
+from service.stores import USUAL_SEVERITY, RecentPage, Severity
 
 EXAMPLE: dict[str, Any] = {
     "type": "correction",
@@ -23,6 +23,7 @@ EXAMPLE: dict[str, Any] = {
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
     "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
+    "severity": "high",
 }
 
 
@@ -43,11 +44,12 @@ class CorrectionModel(WireModel):
     event_type: str
     time: str
     reason: str
+    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was found.")
 
     @classmethod
     def from_domain(cls, correction: Mapping[str, Any]) -> Self:
         """The wire form of a stored correction."""
-        return cls.model_validate({name: correction[name] for name in cls.model_fields})
+        return cls.model_validate({name: correction[name] for name in cls.model_fields if name in correction})
 
 
 class CorrectionCount(WireModel):

@@ -8,8 +8,45 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import Older, WireModel
-from service.stores import RecentPage
+from service import Replayed
+from service.stores import RecentPage, ReplayOutcome
 from streams import format_time
+
+_LISTED_CHARS = 4_000
+
+
+class ReplayModel(WireModel):
+    """What became of a dead letter that was sent again."""
+
+    id: str = Field(description="Of the letter.")
+    at: str
+    accepted: bool = Field(description="Whether the log has its event now.")
+    code: str | None = Field(description="Else the reason.")
+    detail: str | None
+
+    @classmethod
+    def from_domain(cls, letter_id: str, outcome: ReplayOutcome) -> Self:
+        """The wire form of an outcome."""
+        return cls(
+            id=letter_id,
+            at=format_time(outcome.at_us),
+            accepted=outcome.is_accepted,
+            code=outcome.code,
+            detail=outcome.detail,
+        )
+
+
+class ReplayedList(WireModel):
+    """What became of the letters that were sent again."""
+
+    items: list[ReplayModel] = Field(description="In the order in which they were sent: the oldest first.")
+    left: int = Field(description="How many more there are that are not taken yet.")
+
+    @classmethod
+    def from_domain(cls, replayed: Replayed) -> Self:
+        """The wire form of several outcomes."""
+        items = [ReplayModel.from_domain(id_, outcome) for id_, outcome in replayed.outcomes.items()]
+        return cls(items=items, left=replayed.left)
 
 
 class DeadLetterModel(WireModel):
@@ -21,7 +58,7 @@ class DeadLetterModel(WireModel):
     reason: str
     index: int | None = Field(None, description="Intake: the event's place in its request, from 0.")
     received_at: str | None = Field(None, description="Intake: when.")
-    event: str | None = Field(None, description="Intake: the event as JSON, cut at 4000 characters.")
+    event: str | None = Field(None, description="The event as JSON; lists cut it at 4000 characters.")
     origin: dict[str, Any] | None = Field(
         None, description="Feeds: the file and place, or topic, partition and offset."
     )
@@ -30,12 +67,32 @@ class DeadLetterModel(WireModel):
     kind: str | None = Field(None, description="Pipeline: the entry's kind.")
     route: str | None = Field(None, description="Pipeline: the stream's further key that the entry's events are for.")
 
+    replay: ReplayModel | None = Field(None, description="What became of it when it was sent again last.")
+
     @classmethod
-    def from_domain(cls, letter: Mapping[str, Any]) -> Self:
+    def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
         """The wire form of a stored dead letter."""
         known = {name: letter[name] for name in cls.model_fields if name in letter}
         received_us = letter.get("received_us")
-        return cls(**known, received_at=None if received_us is None else format_time(received_us))
+        return cls(
+            **known,
+            received_at=None if received_us is None else format_time(received_us),
+            replay=None if outcome is None else ReplayModel.from_domain(letter["id"], outcome),
+        )
+
+    @classmethod
+    def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
+        """The same with no more of the event than lists show."""
+        event = letter.get("event")
+        if event is not None and len(event) > _LISTED_CHARS + 1:
+            letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}
+        return cls.with_outcome(letter, outcome)
+
+
+class DeadLetterDetail(DeadLetterModel):
+    """A dead letter with its event, at most 32,000 characters of it."""
+
+    whole: bool = Field(False, description="Intake: whether that is the whole event, so that it can be sent again.")
 
 
 class DeadLetterCount(WireModel):
@@ -54,10 +111,12 @@ class DeadLetterList(WireModel):
     next: Older
 
     @classmethod
-    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+    def from_domain(
+        cls, page: RecentPage, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]
+    ) -> Self:
         """The wire form of a page and all counters."""
         return cls(
-            items=[DeadLetterModel.from_domain(letter) for letter in page.records],
+            items=[DeadLetterModel.listed(*found) for found in zip(page.records, outcomes, strict=True)],
             counts=[DeadLetterCount.model_validate(count) for count in counts],
             next=page.next,
         )

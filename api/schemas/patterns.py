@@ -10,13 +10,13 @@ from pydantic import ConfigDict, Field, model_validator
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.endings import EndingSummary
 from api.wire import WireModel
-from nfa import pattern_to_json
+from nfa import Pattern, pattern_to_json
 from service import PatternInspection, PatternReport
-from service.stores import RegisteredPattern
+from service.stores import Condition, PatternDraft, RegisteredPattern, Severity
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
-State: TypeAlias = Literal["active", "paused"]
+State: TypeAlias = Literal["draft", "active", "paused", "retired"]
 
 
 class NewPattern(WireModel):
@@ -52,10 +52,18 @@ class NewPattern(WireModel):
         description="With 'off' the stream's constraints do not end its partial matches: for patterns that look for "
         "what breaks the constraints.",
     )
+    state: Literal["draft", "active"] = Field(
+        "active", description="A 'draft' is checked and written down, and matched once it is activated."
+    )
     start: Start = Field(
         "fresh",
         description="What becomes of the partial matches of the version before: they go ('fresh'), or that version "
         "goes on for what began before this place of the log ('migrate').",
+    )
+    severity: Severity | None = Field(
+        None,
+        description="How grave what it finds is; alerts carry it and webhooks may filter by it. Left out: as before, "
+        "and medium at first. Another one is no next version, and counts for what is found from now on.",
     )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
@@ -68,6 +76,18 @@ class NewPattern(WireModel):
             raise ValueError("send the pattern as 'text' or as 'definition', one of them")
         return self
 
+    def to_domain(self, parsed: Pattern, condition: Condition) -> PatternDraft:
+        """How the pattern, as it was read, is to be registered."""
+        return PatternDraft(
+            name=parsed.name,
+            text=parsed.text if self.text is None else self.text,
+            is_guarded=self.constraints == "on",
+            start=self.start,
+            severity=self.severity,
+            is_draft=self.state == "draft",
+            condition=condition,
+        )
+
 
 class PatternModel(WireModel):
     """A registered pattern."""
@@ -77,7 +97,8 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
-    state: State = Field(description="A paused pattern sees nothing.")
+    severity: Severity = Field(description="How grave what it finds is.")
+    state: State = Field(description="Only an active pattern sees events.")
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
     )
@@ -92,7 +113,8 @@ class PatternModel(WireModel):
             version=pattern.version,
             text=pattern.text,
             constraints="on" if pattern.is_guarded else "off",
-            state="paused" if pattern.is_paused else "active",
+            severity=pattern.severity,
+            state=pattern.state,
             route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),
         )
@@ -152,3 +174,55 @@ class PatternList(WireModel):
     """All patterns, by name."""
 
     items: list[PatternModel]
+
+
+class PatternVersion(WireModel):
+    """One version of a pattern."""
+
+    version: int
+    text: str
+    constraints: Switch
+    route: str | None
+    registered_at: str
+    current: bool = Field(description="Whether it is the newest one, which the pattern's state is about.")
+
+    @classmethod
+    def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:
+        """The wire form of a version, of so many."""
+        return cls(
+            version=pattern.version,
+            text=pattern.text,
+            constraints="on" if pattern.is_guarded else "off",
+            route=pattern.route or None,
+            registered_at=format_time(pattern.registered_us),
+            current=pattern.version == last,
+        )
+
+
+class PatternVersions(WireModel):
+    """All versions of a pattern, the oldest first."""
+
+    items: list[PatternVersion]
+
+
+class MissingCount(WireModel):
+    """How many partial matches WITHIN ended that still lacked something."""
+
+    missing: str
+    count: int
+
+
+class PatternStatistics(WireModel):
+    """How a pattern has fared since it was first registered, all versions together."""
+
+    name: str
+    stream: str
+    state: State
+    version: int
+    alerts: int
+    would_be_lost: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
+    last_alert_at: str | None = Field(description="`detected_at` of the newest alert that is kept.")
+    corrections: int
+    timeouts: int
+    timeouts_by_missing: list[MissingCount]
+    endings: EndingSummary

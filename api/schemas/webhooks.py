@@ -2,29 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import WireModel
-from service.stores import USUAL_KINDS, DeliveredKind, DeliveryStats, RegisteredWebhook
-from streams import format_time
+from api.wire import Moment, Older, WireModel
+from service import Redelivery, Reply, WebhookDraft, WebhookHealth
+from service.stores import USUAL_KINDS, Attempt, AttemptPage, DeliveredKind, RegisteredWebhook, Severity
+from streams import format_time, parse_time
+
+Description: TypeAlias = Annotated[str, Field(max_length=500, description="For people.")]
+Headers: TypeAlias = Annotated[
+    dict[str, str], Field(description="Sent along; at most 10, none of those that the service sets itself.")
+]
+Template: TypeAlias = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="The form of the bodies: a JSON object in whose strings {{path.to.field}} stands for a member of "
+        "the usual body."
+    ),
+]
+Kinds: TypeAlias = Annotated[
+    list[DeliveredKind],
+    Field(min_length=1, description="What is sent; the member 'type' of a body says which it is."),
+]
+LeastSeverity: TypeAlias = Annotated[
+    Severity | None, Field(description="Only what is of patterns at least as grave; deviations are of none.")
+]
+
+_NOT_NULL = ("url", "kinds", "description", "headers", "enabled")
 
 
 class NewWebhook(WireModel):
     """A webhook to register."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"url": "https://example.org/alerts", "stream": "orders"}]}
+        json_schema_extra={
+            "examples": [
+                {"url": "https://example.org/alerts", "stream": "orders"},
+                {
+                    "url": "https://example.org/chat",
+                    "min_severity": "high",
+                    "template": {"text": "{{pattern}} in {{key}}: {{why}}"},
+                },
+            ]
+        }
     )
 
     url: str = Field(description="http or https; private addresses only where the service allows them.")
     secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
     stream: str | None = Field(None, description="Only what is of this stream.")
     pattern: str | None = Field(None, description="Only what is of this pattern; deviations are of none.")
-    kinds: list[DeliveredKind] = Field(
-        list(USUAL_KINDS), min_length=1, description="What is sent; the member 'type' of a body says which it is."
+    min_severity: LeastSeverity = None
+    kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
+    description: Description = ""
+    headers: Headers = Field({}, validate_default=False)
+    template: Template = None
+
+    def to_domain(self) -> WebhookDraft:
+        """The webhook that is asked for."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return WebhookDraft(**{**fields, "kinds": _once_each(self.kinds)})
+
+
+class WebhookChanges(WireModel):
+    """What is to be different about a webhook; what is left out stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"enabled": True}, {"pattern": None, "stream": "orders"}]}
     )
+
+    url: str | None = Field(None, description="As at registration; not null.")
+    stream: str | None = Field(None, description="Null: of any stream.")
+    pattern: str | None = Field(None, description="Null: of any pattern.")
+    min_severity: LeastSeverity = None
+    kinds: Kinds | None = None
+    description: Description | None = None
+    headers: Headers | None = Field(None, description="In place of all that there were.")
+    template: Template = None
+    enabled: bool | None = Field(
+        None,
+        description="False: nothing is sent, and what is queued waits. True: it goes on, and failures are forgotten.",
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if nulls := [name for name in _NOT_NULL if name in self.model_fields_set and getattr(self, name) is None]:
+            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out what shall stay")
+        return self
+
+    def to_domain(self) -> dict[str, Any]:
+        """The changes by attribute of the webhook."""
+        changes = {name: getattr(self, name) for name in self.model_fields_set}
+        if "enabled" in changes:
+            changes["is_enabled"] = changes.pop("enabled")
+        if "kinds" in changes:
+            changes["kinds"] = _once_each(changes["kinds"])
+        return changes
 
 
 class WebhookModel(WireModel):
@@ -34,8 +108,13 @@ class WebhookModel(WireModel):
     url: str
     stream: str | None
     pattern: str | None
+    min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="What is sent.")
-    enabled: bool = Field(description="False once the receiver answered 410 Gone.")
+    description: str
+    header_names: list[str] = Field(description="Headers that are sent along; their values are not told.")
+    template: dict[str, Any] | None
+    enabled: bool = Field(description="False: nothing is sent; what is queued waits.")
+    disabled_because: str | None = Field(description="Why it is not enabled, in words.")
     registered_at: str
 
     @classmethod
@@ -46,8 +125,13 @@ class WebhookModel(WireModel):
             url=webhook.url,
             stream=webhook.stream,
             pattern=webhook.pattern,
+            min_severity=webhook.min_severity,
             kinds=list(webhook.kinds),
+            description=webhook.description,
+            header_names=sorted(webhook.headers),
+            template=None if webhook.template is None else dict(webhook.template),
             enabled=webhook.is_enabled,
+            disabled_because=webhook.disabled_because,
             registered_at=format_time(webhook.registered_us),
         )
 
@@ -69,22 +153,36 @@ class WebhookDetail(WebhookModel):
     delivered: int
     failed_attempts: int
     dead: int = Field(description="What was given up after all attempts.")
+    given_up: int = Field(description="Of those, what is kept and can be sent again.")
+    waiting: int = Field(description="Deliveries in its queue.")
     last_status: int | None
     last_error: str | None
     last_attempt_at: str | None
+    failing_since: str | None = Field(description="The first failure since the last success.")
+    circuit: Literal["closed", "open"] = Field(
+        description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
+    )
+    next_probe_at: str | None = Field(description="With an open circuit: no attempt comes before.")
+    secrets_until: list[str] = Field(description="Until when earlier secrets sign too, the latest first.")
 
     @classmethod
-    def of(cls, webhook: RegisteredWebhook, stats: DeliveryStats) -> Self:
-        """The wire form of a webhook and its statistics."""
-        last_us = stats.last_attempt_us
+    def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
+        """The wire form of a webhook and how it fares."""
+        stats, circuit = health.stats, health.circuit
         return cls(
             **WebhookModel.from_domain(webhook).model_dump(),
             delivered=stats.delivered,
             failed_attempts=stats.failed_attempts,
             dead=stats.dead,
+            given_up=health.given_up,
+            waiting=health.waiting,
             last_status=stats.last_status,
             last_error=stats.last_error,
-            last_attempt_at=None if last_us is None else format_time(last_us),
+            last_attempt_at=_moment(stats.last_attempt_us),
+            failing_since=_moment(circuit.since_us),
+            circuit="closed" if circuit.until_us is None else "open",
+            next_probe_at=_moment(circuit.until_us),
+            secrets_until=[format_time(old.until_us) for old in webhook.retiring],
         )
 
 
@@ -92,3 +190,107 @@ class WebhookList(WireModel):
     """All webhooks, the oldest first."""
 
     items: list[WebhookModel]
+
+
+class Rotation(WireModel):
+    """A secret that is to take the place of the one before."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 86400}]})
+
+    secret: str | None = Field(None, description="As at registration; made when left out.")
+    grace_s: int = Field(
+        86_400, ge=0, le=30 * 86_400, description="So long messages are signed with the secret before as well."
+    )
+
+
+class PingResult(WireModel):
+    """What came of a test."""
+
+    delivered: bool
+    status: int | None = Field(description="HTTP status, if there was an answer.")
+    duration_ms: int
+    error: str | None = Field(description="Why the receiver did not take it, in words.")
+
+    @classmethod
+    def from_domain(cls, reply: Reply) -> Self:
+        """The wire form of the outcome of an attempt."""
+        return cls(delivered=reply.error is None, status=reply.status, duration_ms=reply.duration_ms, error=reply.error)
+
+
+class AttemptModel(WireModel):
+    """One attempt to deliver."""
+
+    delivery: str = Field(description="Id of the delivery, the same over all of its attempts.")
+    kind: DeliveredKind = Field(description="What was delivered.")
+    item: str = Field(description="Id of that; the webhook-id.")
+    attempt: int = Field(description="Counts from 1.")
+    verdict: Literal["delivered", "retry", "dead", "dropped"] = Field(
+        description="delivered; retry: another attempt follows; dead: given up."
+    )
+    at: str = Field(description="When it ended.")
+    status: int | None = Field(description="HTTP status, if there was an answer.")
+    duration_ms: int
+    error: str | None
+    next_at: str | None = Field(description="When the next attempt is due; an open circuit may put it off.")
+
+    @classmethod
+    def from_domain(cls, attempt: Attempt) -> Self:
+        """The wire form of an attempt."""
+        return cls(
+            delivery=attempt.delivery,
+            kind=attempt.kind,
+            item=attempt.item,
+            attempt=attempt.attempt,
+            verdict=attempt.verdict,
+            at=format_time(attempt.at_us),
+            status=attempt.status,
+            duration_ms=attempt.duration_ms,
+            error=attempt.error,
+            next_at=_moment(attempt.next_us),
+        )
+
+
+class AttemptList(WireModel):
+    """A page of attempts, newest first."""
+
+    items: list[AttemptModel]
+    next: Older
+
+    @classmethod
+    def from_domain(cls, page: AttemptPage) -> Self:
+        """The wire form of a page."""
+        return cls(items=[AttemptModel.from_domain(attempt) for attempt in page.attempts], next=page.next)
+
+
+class RedeliveryResult(WireModel):
+    """How far sending again has come."""
+
+    queued: int = Field(description="Deliveries queued by this call; one that is being sent at this moment is not.")
+    remaining: int = Field(description="Deliveries that were given up in that time and are left for another call.")
+
+    @classmethod
+    def from_domain(cls, found: Redelivery) -> Self:
+        """The wire form of the progress."""
+        return cls(queued=found.queued, remaining=found.remaining)
+
+
+class RedeliveryRequest(WireModel):
+    """What shall be sent again."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-01-01T09:00:00Z", "limit": 1000}]})
+
+    since: Moment = Field(description="What was given up at this time or later.")
+    limit: int = Field(1000, ge=1, le=1000, description="At most so many, the oldest first.")
+
+    @property
+    def since_us(self) -> int:
+        """``since`` in microseconds UTC."""
+        return parse_time(self.since)
+
+
+def _once_each(kinds: list[DeliveredKind]) -> tuple[DeliveredKind, ...]:
+    return tuple(dict.fromkeys(kinds))
+
+
+def _moment(time_us: int | None) -> str | None:
+    return None if time_us is None else format_time(time_us)

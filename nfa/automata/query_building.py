@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from nfa.automata.partitions import build_partitions
 from nfa.automata.query import Absence, AtomKey, PatternState, Query, Term
+from nfa.errors import PatternRefused
 from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repeat, Sequence, atoms_of
 
 MAX_TERMS = 1_024
@@ -25,8 +26,11 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
             length ``l`` have ``(l + 1) ** b``.
 
     Raises:
-        PatternRefused: ``too-large``: a single partition has more states.
+        PatternRefused: ``too-large``: a single partition has more states, or the repetitions written out more steps.
     """
+    if _count_steps(pattern.event) > max(max_states, MAX_STATES):
+        advice = f"its repetitions, written out, have more than {MAX_STATES} steps; ask for fewer"
+        raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
     if _count_terms(pattern.event) > max_terms:
         return build_partitions(pattern, max_states=max_states)
     place = _Place({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))}, ())
@@ -53,6 +57,17 @@ def _count_terms(node: Node) -> int:
             for part in node.parts:
                 total *= _count_terms(part)
             return total
+
+
+def _count_steps(node: Node) -> int:
+    """Number of steps of a part, its repetitions written out; at most so many are ever made."""
+    match node:
+        case Atom():
+            return 1
+        case Repeat():
+            return node.min * _count_steps(node.of)
+        case _:
+            return sum(_count_steps(part) for part in node.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ COMMANDS = (
     "backup",
     "restore",
     "demo",
+    "alerts",
     "match",
     "backtest",
     "check",
@@ -29,6 +30,7 @@ COMMANDS = (
     "conformance",
     "doctor",
     "settings",
+    "keys",
 )
 
 

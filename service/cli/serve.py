@@ -10,6 +10,7 @@ from threading import Event
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 from pipeline import check_java
@@ -17,12 +18,16 @@ from service.cli.inputs import told
 from service.client import ForestallClient
 from service.doctor import at_risk
 from service.errors import CallRefused, PortInUse, ServiceUnreachable, StoreUnavailable
+from service.keyring import KeyRing
+from service.keys import KeyLibrary
 from service.logs import configure_logs
-from service.settings import PREFIX, load_settings
-from service.stores import connect, server_facts
+from service.settings import PREFIX, Settings, load_settings
+from service.stores import KeyStore, connect, server_facts
 from service.supervisor import Supervisor, describe_death
+from streams import SystemClock
 
 _TOLD_EVERY_S = 15.0
+_KEY_FILE = "first-api-key"
 
 
 class _Announcer:
@@ -72,6 +77,10 @@ def serve(
         signal.signal(sign, lambda *_: stop.set())
     supervisor.start()
     tell_risks(supervisor.redis_url)
+    try:
+        tell_first_key(settings, supervisor.redis_url, told)
+    except StoreUnavailable as error:
+        told.print(f"[yellow]warning[/yellow]: whether there is an API key is not known: {escape(error.message)}")
     told.print(f"starting; data and logs in {escape(str(settings.data_dir.resolve()))}")
     with ForestallClient(address, secret, patience_s=0.0) as client:
         supervisor.run(stop, each_round=_Announcer(address, client).look)
@@ -88,6 +97,29 @@ def tell_risks(redis_url: str) -> None:
         return
     for risk in risks:
         told.print(f"[yellow]warning[/yellow]: {escape(f'{risk.subject}: {risk.found}; {risk.advice}')}")
+
+
+def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
+    """Make a key with all rights, where keys are demanded and nobody has one, and tell its token once.
+
+    It goes to the terminal; where there is none, as what is printed may be kept as a log, to a file of this user's.
+    """
+    with connect(redis_url) as client:
+        store = KeyStore(client)
+        clock = SystemClock()
+        token = KeyLibrary(store, KeyRing(store, settings, clock), settings, clock).create_first()
+    if token is None:
+        return
+    if out.is_terminal:
+        out.print(f"[green]first API key[/green], with all rights, shown this once: {token}")
+        return
+    file = settings.data_dir / _KEY_FILE
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(f"{token}\n", encoding="ascii")
+    out.print(
+        f"first API key, with all rights: in {escape(str(file.resolve()))}; take it from there and delete the file"
+    )
 
 
 def _tell_death(name: str, status: int, pause_s: float, log_file: Path) -> None:

@@ -1,40 +1,84 @@
-"""The alert log: every alert once, and its webhook deliveries queued with it."""
+"""The alert log: every alert once, and its webhook deliveries queued with it.
+
+So many alerts of a stream are kept; the oldest go, with all that belongs to them, while newer ones are written. A
+micro-batch may be written twice when the pipeline dies between its sink and its checkpoint, so the ids of what went in
+the latest micro-batch are remembered until the next one begins: an alert that went does not come back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias, cast
 
 import orjson
 
-from service.errors import RecordFormatError, UnknownAlert
+from service.errors import RecordFormatError
+from service.stores.alert_marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.recent import Row
 from service.stores.records import FORMAT_VERSION
+from service.stores.severities import USUAL_SEVERITY
 from service.stores.webhooks import RegisteredWebhook
+from streams import parse_time
 
 BODIES_KEY = PREFIX + "alerts:bodies"
 NUMBER_KEY = PREFIX + "alerts:number"
 INDEX_KEY = PREFIX + "alerts:index"
 COUNTS_KEY = PREFIX + "alerts:counts"
 
+LOST_COUNTS_KEY = PREFIX + "alerts:lost"
+TRIMMED_KEY = PREFIX + "alerts:trimmed"
+TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
+
 _CHUNK_ALERTS = 200
+_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lower limit is reached in a while
+_PAGE_ALERTS = 500
+_EXAMINED = 5_000
 _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
 
-# KEYS: bodies, running number, deliveries by due time, delivery records, counters. ARGV: now in us, a JSON list of
-# alerts with their indexes, deliveries and counters. An alert that is there already is passed over with all that
-# belongs to it.
+# KEYS: bodies, running number, deliveries by due time, delivery records, counters, ids that went in the latest
+# micro-batch, counters of what went, acknowledgements, counters of what pruning would lose. ARGV: now in us, a JSON
+# list of alerts with their indexes, deliveries and counters, marker of the micro-batch, alerts kept of a stream or 0,
+# most that go at once, the index of all alerts, the beginning of the keys of notes. An alert that is there already, or
+# went in this micro-batch, is passed over with all that belongs to it.
 _APPEND = """
-local added = 0
+local function trim(stream)
+  local index = ARGV[6] .. ':stream:' .. stream
+  local beyond = math.min(redis.call('XLEN', index) - tonumber(ARGV[4]), tonumber(ARGV[5]))
+  if beyond <= 0 then return end
+  for _, entry in ipairs(redis.call('XRANGE', index, '-', '+', 'COUNT', beyond)) do
+    local place, id = entry[1], entry[2][2]
+    local body = redis.call('HGET', KEYS[1], id)
+    if body then
+      local pattern = cjson.decode(body).alert.pattern
+      redis.call('XDEL', ARGV[6] .. ':pattern:' .. pattern, place)
+      redis.call('XDEL', index .. ':pattern:' .. pattern, place)
+    end
+    redis.call('XDEL', ARGV[6], place)
+    redis.call('XDEL', index, place)
+    redis.call('HDEL', KEYS[1], id)
+    redis.call('HDEL', KEYS[8], id)
+    redis.call('DEL', ARGV[7] .. id)
+    redis.call('SADD', KEYS[6], id)
+    redis.call('HINCRBY', KEYS[7], stream, 1)
+  end
+end
+if redis.call('SISMEMBER', KEYS[6], ARGV[3]) == 0 then
+  redis.call('DEL', KEYS[6])
+  redis.call('SADD', KEYS[6], ARGV[3])
+end
+local added, streams = 0, {}
 for _, alert in ipairs(cjson.decode(ARGV[2])) do
-  if redis.call('HSETNX', KEYS[1], alert.id, alert.body) == 1 then
+  if redis.call('SISMEMBER', KEYS[6], alert.id) == 0 and redis.call('HSETNX', KEYS[1], alert.id, alert.body) == 1 then
     added = added + 1
+    streams[alert.stream] = true
     local place = string.format('%d-0', redis.call('INCR', KEYS[2]))
     redis.call('HINCRBY', KEYS[5], alert.counter, 1)
+    if alert.lost then redis.call('HINCRBY', KEYS[9], alert.counter, 1) end
     for _, index in ipairs(alert.indexes) do
       redis.call('XADD', index, place, 'id', alert.id)
     end
@@ -44,8 +88,45 @@ for _, alert in ipairs(cjson.decode(ARGV[2])) do
     end
   end
 end
+if tonumber(ARGV[4]) > 0 then
+  for stream in pairs(streams) do trim(stream) end
+end
 return added
 """
+
+_Found: TypeAlias = tuple[str, dict[str, Any]]
+"""A cursor behind an alert, and the alert."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertFilter:
+    """Which alerts are wanted.
+
+    Attributes:
+        stream: Those of a stream.
+        pattern: Those of a pattern.
+        key: Those of a transaction.
+        since_us: Those detected at this time or later.
+        until_us: Those detected before this time.
+        is_acknowledged: Those that somebody has, or nobody has acknowledged.
+    """
+
+    stream: str | None = None
+    pattern: str | None = None
+    key: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    is_acknowledged: bool | None = None
+
+    def wants(self, alert: Mapping[str, Any]) -> bool:
+        """Whether an alert is of the key and the times that are wanted."""
+        if self.key is not None and alert.get("key") != self.key:
+            return False
+        if self.since_us is None and self.until_us is None:
+            return True
+        detected_us = parse_time(alert["detected_at"])
+        is_late_enough = self.since_us is None or detected_us >= self.since_us
+        return is_late_enough and (self.until_us is None or detected_us < self.until_us)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,37 +134,54 @@ class AlertPage:
     """Some alerts, oldest first.
 
     Attributes:
-        alerts: As plain JSON.
-        after: Cursor behind the last of them; the one that was given, when there are none.
+        alerts: As plain JSON; with ``acknowledged``, where somebody has.
+        after: Cursor behind the last one that was looked at; the one that was given, when there was none.
+        has_more: Whether there may be more behind it for now.
+        cursors: Of each alert the cursor behind it.
     """
 
     alerts: list[dict[str, Any]]
     after: str
+    has_more: bool = False
+    cursors: list[str] = field(default_factory=list)
 
 
 class AlertStore:
-    """The alert log."""
+    """The alert log.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: Where it is.
+        kept: So many alerts of a stream are kept, and not many more; 0: all.
+
+    Attributes:
+        marks: What people have written on alerts.
+    """
+
+    def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
+        self._kept = kept
         self._append = register(client, _APPEND)
+        self.marks = AlertMarks(client, BODIES_KEY)
 
-    def append(self, rows: Sequence[Row], webhooks: Sequence[RegisteredWebhook], now_us: int) -> int:
+    def append(self, rows: Sequence[Row], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch: int = 0) -> int:
         """Write alerts that are not there yet, each with one delivery per webhook that wants it.
 
         Args:
             rows: Alerts in the order in which they shall be listed.
             webhooks: Those registered now.
             now_us: When the first attempt of the deliveries is due.
+            epoch: Number of the micro-batch.
 
         Returns:
             How many were new.
         """
         keys = [BODIES_KEY, NUMBER_KEY, DUE_KEY, RECORDS_KEY, COUNTS_KEY]
+        keys += [TRIMMED_KEY, TRIMMED_COUNTS_KEY, ACKNOWLEDGED_KEY, LOST_COUNTS_KEY]
+        bounds: list[str | bytes | int] = [f"epoch:{epoch}", self._kept, _TRIMMED_AT_ONCE, INDEX_KEY, NOTES_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
             chunk = [_packed(row, webhooks, now_us) for row in rows[start : start + _CHUNK_ALERTS]]
-            added += int(self._append(keys, [now_us, orjson.dumps(chunk)]))
+            added += int(self._append(keys, [now_us, orjson.dumps(chunk), *bounds]))
         return added
 
     def body(self, alert_id: str) -> bytes:
@@ -94,7 +192,7 @@ class AlertStore:
         """
         stored = cast("bytes | None", self._client.hget(BODIES_KEY, alert_id))
         if stored is None:
-            raise UnknownAlert(f"there is no alert {alert_id!r}", alert=alert_id)
+            raise unknown_alert(alert_id)
         return _unwrapped(stored, alert_id)
 
     def get(self, alert_id: str) -> dict[str, Any]:
@@ -106,39 +204,91 @@ class AlertStore:
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many alerts there are, by stream and pattern."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(COUNTS_KEY))
+        """How many alerts there were, by stream and pattern; those that are no longer kept are counted too."""
+        return self._counted(COUNTS_KEY)
+
+    def lost_counts(self) -> dict[tuple[str, str], int]:
+        """How many of them pruning would have lost, where it is only watched, by stream and pattern."""
+        return self._counted(LOST_COUNTS_KEY)
+
+    def _counted(self, key: str) -> dict[tuple[str, str], int]:
+        found = cast("dict[bytes, bytes]", self._client.hgetall(key))
         return {cast("tuple[str, str]", tuple(orjson.loads(name))): int(count) for name, count in sorted(found.items())}
 
-    def page(
-        self, *, stream: str | None = None, pattern: str | None = None, after: str = "0", limit: int = 100
-    ) -> AlertPage:
-        """Alerts behind a cursor, oldest first.
+    def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
+        """The newest alert of a pattern that is kept."""
+        found = cast("list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrevrange(_index(stream, pattern), count=1))
+        return self.get(found[0][1][b"id"].decode()) if found else None
+
+    def trimmed(self) -> dict[str, int]:
+        """How many alerts went as their stream had more than are kept, by stream."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(TRIMMED_COUNTS_KEY))
+        return {stream.decode(): int(count) for stream, count in sorted(found.items())}
+
+    def newest(self) -> str:
+        """Cursor behind the newest alert of all."""
+        return str(int(cast("bytes | None", self._client.get(NUMBER_KEY)) or 0))
+
+    def page(self, wanted: AlertFilter = AlertFilter(), *, after: str = "0", limit: int = 100) -> AlertPage:
+        """Alerts behind a cursor, oldest first; one that is older than all that are kept is before the oldest.
+
+        Where alerts are chosen by more than stream and pattern, a page may hold fewer than there are: some thousands
+        are looked at for one page.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
         """
         require_cursor(after, NUMBER)
-        found = cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]",
-            self._client.xrange(_index(stream, pattern), min=f"({after}-0", max="+", count=limit),
+        found: list[_Found] = []
+        has_more = False
+        for examined, (cursor, alert) in enumerate(self._behind(wanted, after, limit), start=1):
+            after = cursor
+            if wanted.wants(alert) and wanted.is_acknowledged in (None, "acknowledged" in alert):
+                found.append((cursor, alert))
+            has_more = len(found) == limit or examined == _EXAMINED
+            if has_more:
+                break
+        return AlertPage(
+            alerts=[alert for _, alert in found], after=after, has_more=has_more, cursors=[place for place, _ in found]
         )
-        if not found:
-            return AlertPage(alerts=[], after=after)
-        ids = [fields[b"id"] for _, fields in found]
-        bodies = cast("list[bytes]", self._client.hmget(BODIES_KEY, cast("list[str]", ids)))
-        alerts = [orjson.loads(_unwrapped(body, id_.decode())) for id_, body in zip(ids, bodies, strict=True)]
-        return AlertPage(alerts=alerts, after=found[-1][0].partition(b"-")[0].decode())
+
+    def _behind(self, wanted: AlertFilter, after: str, limit: int) -> Iterator[_Found]:
+        """Alerts of a stream and pattern behind a cursor, some at a time."""
+        is_plain = wanted == AlertFilter(stream=wanted.stream, pattern=wanted.pattern)
+        count = limit if is_plain else _PAGE_ALERTS
+        index = _index(wanted.stream, wanted.pattern)
+        while places := cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]",
+            self._client.xrange(index, min=f"({after}-0", max="+", count=count),
+        ):
+            ids = [fields[b"id"].decode() for _, fields in places]
+            bodies = cast("list[bytes | None]", self._client.hmget(BODIES_KEY, ids))
+            seen = self.marks.acknowledgements(ids)
+            for (place, _), id_, body, mark in zip(places, ids, bodies, seen, strict=True):
+                after = place.partition(b"-")[0].decode()
+                if body is not None:  # None: it went between the two calls
+                    alert = orjson.loads(_unwrapped(body, id_))
+                    yield after, alert if mark is None else {**alert, "acknowledged": asdict(mark)}
 
 
 def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Mapping[str, Any]:
-    pattern = orjson.loads(row.body)["pattern"]
+    alert = orjson.loads(row.body)
+    pattern = alert["pattern"]
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
-    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern)
+    severity = alert.get("severity", USUAL_SEVERITY)
+    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern, severity=severity)
     deliveries = deliveries_of(item, webhooks, now_us)
     body = (_HEAD + row.body + _TAIL).decode()
     counter = orjson.dumps([row.stream, pattern]).decode()
-    return {"id": row.id, "body": body, "indexes": indexes, "deliveries": deliveries, "counter": counter}
+    return {
+        "id": row.id,
+        "stream": row.stream,
+        "body": body,
+        "indexes": indexes,
+        "deliveries": deliveries,
+        "counter": counter,
+        "lost": alert.get("would_be_lost", False),
+    }
 
 
 def _index(stream: str | None, pattern: str | None) -> str:

@@ -1,13 +1,46 @@
-"""Dead letters: events and log records that could not be taken, with the reason."""
+"""Dead letters: events and log records that could not be taken, with the reason, and what became of them later."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, cast
 
-from service.stores.connection import PREFIX
+from service.errors import UnknownDeadLetter
+from service.stores.connection import PREFIX, Client, register
 from service.stores.recent import RecentStore
-from service.stores.records import encode
+from service.stores.records import decode, encode
+
+_PAGE_LETTERS = 500
+
+# KEYS: outcomes by letter, their times. ARGV: id of the letter, the outcome, when, outcomes kept.
+_NOTE_OUTCOME = """
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+local beyond = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
+if beyond > 0 then
+  local oldest = redis.call('ZPOPMIN', KEYS[2], beyond)
+  for i = 1, #oldest, 2 do redis.call('HDEL', KEYS[1], oldest[i]) end
+end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOutcome:
+    """What became of a dead letter that was sent again.
+
+    Attributes:
+        at_us: When.
+        is_accepted: Whether the log has its event now.
+        code: Else the reason.
+        detail: The reason as a sentence.
+    """
+
+    at_us: int
+    is_accepted: bool
+    code: str | None = None
+    detail: str | None = None
 
 
 class DeadLetterStore(RecentStore):
@@ -15,6 +48,41 @@ class DeadLetterStore(RecentStore):
 
     key: ClassVar[str] = PREFIX + "dead-letters"
     counted: ClassVar[tuple[str, ...]] = ("stream", "code")
+
+    def __init__(self, client: Client, *, kept: int = 10_000) -> None:
+        super().__init__(client, kept=kept)
+        self._note_outcome = register(client, _NOTE_OUTCOME)
+
+    def get(self, letter_id: str) -> dict[str, Any]:
+        """A dead letter that is kept.
+
+        Raises:
+            UnknownDeadLetter: There is none of that id.
+        """
+        for letter in self.all():
+            if letter["id"] == letter_id:
+                return letter
+        raise UnknownDeadLetter(
+            f"there is no dead letter {letter_id!r}, or it is no longer kept; GET /v1/dead-letters lists them",
+            letter=letter_id,
+        )
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Every dead letter that is kept, newest first."""
+        return (record for _, record in self._newest_first(_PAGE_LETTERS, None))
+
+    def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
+        """Remember what became of a letter; outcomes stay at least as long as their letters."""
+        keys = [self.key + ":replayed", self.key + ":replayed:times"]
+        arguments: list[str | bytes | int] = [letter_id, encode(**asdict(outcome)), outcome.at_us, 2 * self._kept]
+        self._note_outcome(keys, arguments)
+
+    def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
+        """Of each letter what became of it last, if it was sent again."""
+        if not letter_ids:
+            return []
+        found = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
+        return [None if body is None else ReplayOutcome(**decode(body, "a replay")) for body in found]
 
 
 @dataclass(frozen=True, slots=True)

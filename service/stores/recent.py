@@ -16,6 +16,7 @@ from service.stores.connection import Client, register
 from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
 from service.stores.records import decode, encode
+from service.stores.severities import USUAL_SEVERITY
 from service.stores.webhooks import DeliveredKind, RegisteredWebhook
 
 _CHUNK_ROWS = 500
@@ -161,12 +162,19 @@ class RecentStore:
         if self.delivered is None or not webhooks:
             return b""
         item = Deliverable(
-            kind=self.delivered, id=row.id, stream=row.stream, pattern=record.get("pattern"), body=row.body.decode()
+            kind=self.delivered,
+            id=row.id,
+            stream=row.stream,
+            pattern=record.get("pattern"),
+            severity=record.get("severity", USUAL_SEVERITY),
+            body=row.body.decode(),
         )
         found = deliveries_of(item, webhooks, now_us)
         return orjson.dumps(found) if found else b""
 
-    def page(self, limit: int, *, stream: str | None = None, after: str | None = None) -> RecentPage:
+    def page(
+        self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
+    ) -> RecentPage:
         """The latest records, newest first, or those behind a cursor, which are older.
 
         Records that come in between, or go as the list is full, move no cursor.
@@ -175,6 +183,7 @@ class RecentStore:
             limit: At most so many.
             stream: Only those of this stream.
             after: ``next`` of an earlier page.
+            chosen: Only those whose fields have these values; None: any.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -183,8 +192,9 @@ class RecentStore:
             require_cursor(after, PLACE)
         found: list[dict[str, Any]] = []
         last: str | None = None
-        for place, record in self._newest_first(limit + 1 if stream is None else _PAGE_ROWS, after):
-            if stream is not None and record["stream"] != stream:
+        wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
+        for place, record in self._newest_first(_PAGE_ROWS if wanted else limit + 1, after):
+            if not wanted.items() <= record.items():
                 continue
             if len(found) == limit:
                 return RecentPage(records=found, next=last)

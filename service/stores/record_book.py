@@ -20,8 +20,8 @@ from streams import KINDS, LAYOUT_KEY, ControlRecord, encode_control, log_key
 _ATTEMPTS = 5
 
 # KEYS: current records, all versions, routes in use, who uses them, the layout, then every shard. ARGV: field, the
-# record it replaces or '', the new record, field among the versions, kind, stream and body of the control record, '1'
-# where the field is a pattern whose route may change, that route or '', the number of shards.
+# record it replaces or '', the new record, field among the versions, kind, stream and body of the control record (no
+# kind: there is none), '1' where the field is a pattern whose route may change, that route or '', the number of shards.
 _COMMIT = (
     REROUTING
     + FITTING
@@ -32,7 +32,7 @@ if unfit then return unfit end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
 if ARGV[8] == '1' then rerouted(KEYS[3], KEYS[4], ARGV[6], ARGV[1], ARGV[9]) end
-for i = 6, #KEYS do
+for i = 6, ARGV[5] == '' and 5 or #KEYS do
   redis.call('XADD', KEYS[i], '*', 'kind', ARGV[5], 'stream', ARGV[6], 'body', ARGV[7])
 end
 return 1
@@ -48,14 +48,14 @@ class Change:
         record: As it is stored.
         version: Of what it is about.
         stream: Where it belongs.
-        control: What the log says.
+        control: What the log says; None: it has no need to know.
         route: Of a pattern, the route that its events take from here on; empty for none of its own. None elsewhere.
     """
 
     record: bytes
     version: int
     stream: str
-    control: ControlRecord
+    control: ControlRecord | None
     route: str | None = None
 
 
@@ -96,7 +96,7 @@ class RecordBook:
                 return current, False
             version_field = version_of(field, wanted.version)
             arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
-            arguments += [KINDS[type(wanted.control)].value, wanted.stream, encode_control(wanted.control)]
+            arguments += _told(wanted)
             arguments += ["" if wanted.route is None else "1", wanted.route or ""]
             keys = [key, versions_key, ROUTES_KEY, users_key(wanted.stream), LAYOUT_KEY]
 
@@ -123,6 +123,12 @@ class RecordBook:
         fields = [version_of(field, version) for version in range(1, last + 1)]
         bodies = cast("list[bytes | None]", self._client.hmget(key, fields))
         return [body for body in bodies if body is not None]
+
+
+def _told(change: Change) -> list[str | bytes | int]:
+    if change.control is None:
+        return ["", change.stream, ""]
+    return [KINDS[type(change.control)].value, change.stream, encode_control(change.control)]
 
 
 def version_of(field: str, version: int) -> str:

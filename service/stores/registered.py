@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from service.errors import RecordFormatError
+from service.stores.event_types import SchemaUse, read_use
 from service.stores.records import decode
+from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import DeclarationError, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
+PatternState: TypeAlias = Literal["draft", "active", "paused", "retired"]
+PatternStage: TypeAlias = Literal["draft", "running", "retired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,8 @@ class RegisteredPattern:
         is_guarded: Whether the stream's constraints end its partial matches early.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         is_paused: Whether it sees nothing for now.
+        severity: How grave what it finds is.
+        stage: Before it is matched for the first time, from then on, or after it was for the last time.
     """
 
     name: str
@@ -34,6 +40,20 @@ class RegisteredPattern:
     is_guarded: bool = True
     route: str = ""
     is_paused: bool = False
+    severity: Severity = USUAL_SEVERITY
+    stage: PatternStage = "running"
+
+    @property
+    def state(self) -> PatternState:
+        """Whether it is matched; see ``service.stores.pattern_states``."""
+        if self.stage != "running":
+            return self.stage
+        return "paused" if self.is_paused else "active"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is matched, or will be when it is resumed."""
+        return self.is_active and self.stage == "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +126,18 @@ def read_declaration(body: bytes, name: str) -> StreamDeclaration:
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
     """
+    return read_stream(body, name)[0]
+
+
+def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+    """A stored declaration, and what the stream does with schemas.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
     fields = decode(body, f"the stream {name!r}")
     try:
-        return StreamDeclaration.from_json(fields.get("declaration"))
+        return StreamDeclaration.from_json(fields.get("declaration")), read_use(fields)
     except DeclarationError as error:
         raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 

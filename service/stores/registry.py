@@ -18,8 +18,11 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
+from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client
 from service.stores.event_log import EventLog
+from service.stores.event_types import STREAMS_KEY, EventTypeStore, SchemaUse
+from service.stores.pattern_states import PatternAction, moved, require_writable
 from service.stores.record_book import Change, RecordBook, version_of
 from service.stores.records import encode
 from service.stores.registered import (
@@ -29,10 +32,11 @@ from service.stores.registered import (
     read_constraints,
     read_declaration,
     read_pattern,
+    read_stream,
 )
+from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ConstraintsOn, PatternOff, PatternOn, PatternPause, Start, StreamDeclaration, StreamOn
 
-STREAMS_KEY = PREFIX + "streams"
 PATTERNS_KEY = PREFIX + "patterns"
 PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
 CONSTRAINTS_KEY = PREFIX + "constraints"
@@ -50,6 +54,9 @@ class PatternDraft:
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
             for them (``migrate``).
+        severity: How grave what it finds is; None: as before, and ``medium`` at first.
+        is_draft: Whether it is only written down, to be matched later.
+        condition: On what is there.
     """
 
     name: str
@@ -57,6 +64,9 @@ class PatternDraft:
     is_guarded: bool = True
     route: str = ""
     start: Start = "fresh"
+    severity: Severity | None = None
+    is_draft: bool = False
+    condition: Condition = ANY
 
     def is_said_by(self, pattern: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -64,14 +74,19 @@ class PatternDraft:
 
 
 class Registry:
-    """The registry, next to the log it writes control records into."""
+    """The registry, next to the log it writes control records into.
+
+    Attributes:
+        event_types: The schemas of types of events.
+    """
 
     def __init__(self, client: Client, log: EventLog) -> None:
+        self.event_types = EventTypeStore(client)
         self._book = RecordBook(client, log)
 
     # Streams
 
-    def declare_stream(self, declaration: StreamDeclaration) -> bool:
+    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; declaring it again in the same words changes nothing.
 
         Returns:
@@ -82,6 +97,7 @@ class Registry:
         """
 
         def change(current: bytes | None) -> Change | None:
+            condition.check_record(None if current is None else read_declaration(current, declaration.name))
             if current is None:
                 record = encode(declaration=declaration.to_json())
                 return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
@@ -102,10 +118,18 @@ class Registry:
         Raises:
             UnknownStream: There is none.
         """
+        return self.stream_with_schemas(name)[0]
+
+    def stream_with_schemas(self, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+        """The declaration of a stream, and what it does with schemas.
+
+        Raises:
+            UnknownStream: There is none.
+        """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
             raise UnknownStream(f"there is no stream {name!r}; declare it first (POST /v1/streams)", stream=name)
-        return read_declaration(body, name)
+        return read_stream(body, name)
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
@@ -116,23 +140,27 @@ class Registry:
     def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
         """Register a pattern; another text or guard is its next version, the same again changes nothing.
 
-        The next version of a paused pattern is active.
+        The next version of a paused pattern is active. A draft that is sent as something to be matched is activated.
+        Another severity is no next version: the pattern goes on.
 
         Returns:
             The pattern as it is now, and whether it changed.
 
         Raises:
-            PatternOnOtherStream: An active pattern of that name is on another stream.
+            PatternOnOtherStream: A pattern of that name is on another stream.
+            WrongPatternState: It is retired, or the draft is of one that is matched already.
             MigrationRefused: The version that is to go on for a while is matched by another key.
         """
 
         def change(current: bytes | None) -> Change | None:
             known = None if current is None else read_pattern(current, draft.name)
-            running = known if known is not None and known.is_active else None
-            if running is not None:
-                _check_same_stream(running, stream)
-                if draft.is_said_by(running):
-                    return None
+            there = known if known is not None and known.is_active else None
+            draft.condition.check_record(there)
+            if there is not None:
+                _check_same_stream(there, stream)
+                require_writable(there, is_draft=draft.is_draft)
+                if draft.is_said_by(there):
+                    return _same_change(there, draft)
             pattern = RegisteredPattern(
                 name=draft.name,
                 stream=stream,
@@ -142,8 +170,11 @@ class Registry:
                 registered_us=now_us,
                 is_guarded=draft.is_guarded,
                 route=draft.route,
+                severity=draft.severity or (USUAL_SEVERITY if known is None else known.severity),
+                stage="draft" if draft.is_draft else "running",
             )
-            return _pattern_change(pattern, _pattern_on(pattern, _start(draft, running)))
+            running = there if there is not None and there.is_running else None
+            return _pattern_change(pattern, None if draft.is_draft else _pattern_on(pattern, _start(draft, running)))
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, draft.name, change)
         return read_pattern(record, draft.name), is_new
@@ -157,7 +188,7 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
-        return self._set_paused(name, is_paused=True)
+        return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
         """Let a paused pattern see what comes from here on, as the same version.
@@ -168,20 +199,30 @@ class Registry:
         Raises:
             UnknownPatternName: There is none.
         """
-        return self._set_paused(name, is_paused=False)
+        return self.move_pattern(name, "resume")
 
-    def _set_paused(self, name: str, *, is_paused: bool) -> tuple[RegisteredPattern, bool]:
+    def move_pattern(
+        self, name: str, action: PatternAction, condition: Condition = ANY
+    ) -> tuple[RegisteredPattern, bool]:
+        """Lead a pattern from its state to another.
+
+        Returns:
+            The pattern as it is now, and whether it changed.
+
+        Raises:
+            UnknownPatternName: There is none.
+            WrongPatternState: The action does not begin in its state.
+        """
+
         def change(current: bytes | None) -> Change | None:
             known = _active(current, name)
-            if known.is_paused == is_paused:
-                return None
-            pattern = replace(known, is_paused=is_paused)
-            return _pattern_change(pattern, PatternPause(name) if is_paused else _pattern_on(pattern, "fresh"))
+            condition.check_record(known)
+            return _moved_change(known, action)
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return read_pattern(record, name), is_new
 
-    def remove_pattern(self, name: str) -> None:
+    def remove_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
 
         Raises:
@@ -189,8 +230,9 @@ class Registry:
         """
 
         def change(current: bytes | None) -> Change | None:
-            gone = replace(_active(current, name), is_active=False)
-            return _pattern_change(gone, PatternOff(name))
+            known = _active(current, name)
+            condition.check_record(known)
+            return _pattern_change(replace(known, is_active=False), PatternOff(name) if known.is_running else None)
 
         self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
 
@@ -218,15 +260,32 @@ class Registry:
             )
         return read_pattern(body, name)
 
+    def pattern_versions(self, name: str) -> list[RegisteredPattern]:
+        """Every version that a pattern has had, the current one last.
+
+        Raises:
+            UnknownPatternName: There is none.
+        """
+        last = self.pattern(name).version
+        return [read_pattern(body, name) for body in self._book.versions(PATTERN_VERSIONS_KEY, name, last)]
+
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
-        """All patterns that are not deleted, by name; paused ones too."""
+        """All patterns that are not deleted, by name, in whatever state they are."""
         everything = (read_pattern(body, name) for name, body in self._book.all(PATTERNS_KEY))
         return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
+
+    def severities(self) -> dict[str, Severity]:
+        """How grave what each pattern finds is, by name; of deleted patterns too, as what they found may come yet."""
+        return {name: read_pattern(body, name).severity for name, body in self._book.all(PATTERNS_KEY)}
 
     # Constraint sets
 
     def change_constraints(
-        self, stream: str, change: Callable[[RegisteredConstraints | None], ConstraintsDraft], now_us: int
+        self,
+        stream: str,
+        change: Callable[[RegisteredConstraints | None], ConstraintsDraft],
+        now_us: int,
+        condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
         """Give a stream a constraint set that depends on the one it has; what it has already changes nothing.
 
@@ -235,6 +294,7 @@ class Registry:
             change: From the current set to the next; may be called again when another writer comes in between, and may
                 raise.
             now_us: Microseconds UTC.
+            condition: On the current set.
 
         Returns:
             The constraint set as it is now, and whether it changed.
@@ -242,6 +302,7 @@ class Registry:
 
         def changed(current: bytes | None) -> Change | None:
             known = None if current is None else read_constraints(current, stream)
+            condition.check_record(known)
             draft = change(known)
             if known is not None and known.says(draft):
                 return None
@@ -330,9 +391,32 @@ def _pattern_on(pattern: RegisteredPattern, start: Start) -> PatternOn:
     )
 
 
-def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause) -> Change:
+def _same_change(there: RegisteredPattern, draft: PatternDraft) -> Change | None:
+    """What changes where a pattern is sent in the words that it has: its severity, and a draft may be activated."""
+    graded = replace(there, severity=draft.severity or there.severity)
+    if there.state == "draft" and not draft.is_draft:
+        return _moved_change(graded, "activate")
+    return None if graded == there else _pattern_change(graded, None)  # the log has no need to know
+
+
+def _moved_change(pattern: RegisteredPattern, action: PatternAction) -> Change | None:
+    """The change that an action makes; the log is told what concerns a pattern that it knows, or is to know."""
+    after = moved(pattern, action)
+    if after == pattern:
+        return None
+    control: PatternOn | PatternOff | PatternPause | None
+    if after.state == "active":
+        control = _pattern_on(after, "fresh")
+    elif after.state == "paused":
+        control = PatternPause(after.name)
+    else:
+        control = PatternOff(after.name) if pattern.state == "active" else None
+    return _pattern_change(after, control)
+
+
+def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause | None) -> Change:
     """The change that leaves a pattern so; its route is in use while it sees events."""
-    is_seeing = pattern.is_active and not pattern.is_paused
+    is_seeing = pattern.is_active and pattern.state == "active"
     return Change(
         record=encode(**asdict(pattern)),
         version=pattern.version,

@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from service.errors import UnknownWebhook
+from service.errors import RegistryContended, UnknownWebhook
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
+from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
+TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
+CIRCUIT_KEY = PREFIX + "webhook-circuit:"
+LOG_KEY = PREFIX + "webhook-log:"
+GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
+GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
 DeliveredKind: TypeAlias = Literal["alert", "correction", "deviation"]
 USUAL_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")
 
-_DISABLE = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
+_ATTEMPTS = 5
+_OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
+
+# KEYS: webhooks. ARGV: id, the record that is replaced, the new one.
+_REPLACE = """
+local current = redis.call('HGET', KEYS[1], ARGV[1])
+if current == ARGV[3] then return 1 end
+if current ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
+
+# KEYS: webhooks, turns of the queue, then what is kept of this one. ARGV: id.
+_DELETE = """
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
+for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
+redis.call('ZADD', KEYS[2], 0, ARGV[1])
 return 1
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetiringSecret:
+    """A secret that was replaced.
+
+    Attributes:
+        secret: As ``RegisteredWebhook.secret``.
+        until_us: So long messages are signed with it too, microseconds UTC.
+    """
+
+    secret: str
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWebhook:
-    """Where alerts go.
+    """Where alerts go. Members with a default are missing in older records.
 
     Attributes:
         secret: ``whsec_`` and the base64 of the signing key.
         stream: Only what is of this stream; None means any.
         pattern: Only what is of this pattern; None means any.
-        is_enabled: False once the receiver answered that it is gone (410).
+        is_enabled: Whether anything is sent; what is queued waits until it is.
         registered_us: Microseconds UTC.
         kinds: What is sent.
+        min_severity: Only what is of patterns as grave as that; None means any, deviations included.
+        description: For people.
+        headers: Sent along.
+        template: The form of the bodies; None: as they are.
+        retiring: Earlier secrets, the latest first.
+        disabled_because: Why it is not enabled, in words.
     """
 
     id: str
@@ -42,11 +83,22 @@ class RegisteredWebhook:
     is_enabled: bool
     registered_us: int
     kinds: tuple[DeliveredKind, ...] = USUAL_KINDS
+    min_severity: Severity | None = None
+    description: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    template: Mapping[str, Any] | None = None
+    retiring: tuple[RetiringSecret, ...] = ()
+    disabled_because: str | None = None
 
-    def wants(self, kind: DeliveredKind, stream: str, pattern: str | None) -> bool:
+    def wants(self, kind: DeliveredKind, stream: str, pattern: str | None, severity: Severity = USUAL_SEVERITY) -> bool:
         """Whether what is of that kind, stream and pattern shall be delivered here; a deviation is of no pattern."""
         is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
-        return self.is_enabled and kind in self.kinds and is_near
+        is_grave = self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
+        return self.is_enabled and kind in self.kinds and is_near and is_grave
+
+    def secrets_at(self, now_us: int) -> list[str]:
+        """What a message is signed with now: the secret, then those that are on their way out."""
+        return [self.secret, *(old.secret for old in self.retiring if now_us < old.until_us)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +127,8 @@ class WebhookStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._disable = register(client, _DISABLE)
+        self._replace = register(client, _REPLACE)
+        self._delete = register(client, _DELETE)
 
     def put(self, webhook: RegisteredWebhook) -> None:
         """Keep a webhook under its id."""
@@ -87,10 +140,7 @@ class WebhookStore:
         Raises:
             UnknownWebhook: There is none of that id.
         """
-        body = cast("bytes | None", self._client.hget(WEBHOOKS_KEY, webhook_id))
-        if body is None:
-            raise UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
-        return _webhook(body, webhook_id)
+        return _webhook(self._record(webhook_id), webhook_id)
 
     def all(self) -> list[RegisteredWebhook]:
         """All webhooks, the oldest first."""
@@ -98,20 +148,35 @@ class WebhookStore:
         webhooks = [_webhook(body, key.decode()) for key, body in records.items()]
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
 
-    def disable(self, webhook: RegisteredWebhook) -> None:
-        """Send nothing more there; nothing happens when it is deleted by now."""
-        fields = {**asdict(webhook), "is_enabled": False}
-        self._disable([WEBHOOKS_KEY], [webhook.id, encode(**fields)])
+    def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
+        """Put another form of a webhook in its place.
+
+        Args:
+            webhook_id: Which.
+            change: From the form that it has; may be called again when another writer comes in between, and may raise.
+
+        Returns:
+            The webhook as it is now.
+
+        Raises:
+            UnknownWebhook: There is none of that id.
+            RegistryContended: Others keep changing it.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self._record(webhook_id)
+            webhook = change(_webhook(current, webhook_id))
+            if self._replace([WEBHOOKS_KEY], [webhook_id, current, encode(**asdict(webhook))]):
+                return webhook
+        raise RegistryContended(f"the webhook {webhook_id!r} keeps being changed by others; try again")
 
     def delete(self, webhook_id: str) -> None:
-        """Forget a webhook and its statistics; what is queued for it is dropped when it comes due.
+        """Forget a webhook, its statistics and its log; what is queued for it is dropped when its turn comes.
 
         Raises:
             UnknownWebhook: There is none of that id.
         """
-        if not self._client.hdel(WEBHOOKS_KEY, webhook_id):
-            raise UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
-        self._client.delete(STATS_KEY + webhook_id)
+        if not self._delete([WEBHOOKS_KEY, TURNS_KEY, *(key + webhook_id for key in _OF_EACH)], [webhook_id]):
+            raise _unknown(webhook_id)
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """How deliveries there fared so far."""
@@ -123,7 +188,19 @@ class WebhookStore:
         }
         return DeliveryStats(**fields)
 
+    def _record(self, webhook_id: str) -> bytes:
+        body = cast("bytes | None", self._client.hget(WEBHOOKS_KEY, webhook_id))
+        if body is None:
+            raise _unknown(webhook_id)
+        return body
+
+
+def _unknown(webhook_id: str) -> UnknownWebhook:
+    return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
+
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
     fields = decode(body, f"the webhook {webhook_id!r}")
-    return RegisteredWebhook(**{**fields, "kinds": tuple(fields.get("kinds", USUAL_KINDS))})
+    kinds = tuple(fields.get("kinds", USUAL_KINDS))
+    retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))
+    return RegisteredWebhook(**{**fields, "kinds": kinds, "retiring": retiring})

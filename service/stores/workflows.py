@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from service.errors import RegistryContended, UnknownWorkflow
+from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
 
@@ -107,6 +108,11 @@ class RegisteredWorkflow:
     mapping: Mapping[str, str | None]
     summary: WorkflowSummary
 
+    @property
+    def tag(self) -> str:
+        """Tells it from every other version and workflow."""
+        return f"{self.name}@{self.version}"
+
 
 class WorkflowStore:
     """The workflows.
@@ -119,7 +125,7 @@ class WorkflowStore:
         self._client = client
         self._commit = register(client, _COMMIT)
 
-    def put(self, draft: WorkflowDraft, now_us: int) -> tuple[RegisteredWorkflow, bool]:
+    def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
         """Register a workflow; another model, option or finding is its next version, the same again changes nothing.
 
         Returns:
@@ -128,6 +134,7 @@ class WorkflowStore:
         for _ in range(_ATTEMPTS):
             current = self._current(draft.name)
             known = None if current is None else _record(current, draft.name)
+            condition.check(None if known is None or not known.is_active else known.tag)
             if known is not None and known.is_active and self._says(known, draft):
                 return known, False
             record = RegisteredWorkflow(
@@ -149,7 +156,7 @@ class WorkflowStore:
                 return record, True
         raise _contended(draft.name)
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions stay where streams followed them, and go on counting when it comes back.
 
         Raises:
@@ -160,6 +167,7 @@ class WorkflowStore:
             known = None if current is None else _record(current, name)
             if current is None or known is None or not known.is_active:
                 raise _unknown(name)
+            condition.check(known.tag)
             gone = encode(**asdict(replace(known, is_active=False)))
             if self._commit(_KEYS, [name, current, gone]) or self._current(name) == gone:
                 return

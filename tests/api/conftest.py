@@ -1,5 +1,7 @@
 """The application on a real port and a real Redis, both started when a test first asks."""
 
+from contextlib import ExitStack
+
 import httpx
 import pytest
 
@@ -68,6 +70,21 @@ def orders(http):
     answer = http.post("/v1/streams", json={"name": "orders", "key": "data.id", "end_events": ["Z"]})
     assert answer.status_code == 201
     return http
+
+
+@pytest.fixture
+def holder(http, api_url):
+    """Makes a key with some scopes, and maybe for some streams only; gives a client that sends it."""
+    with ExitStack() as stack:
+
+        def made(*scopes, streams=None, **changes):
+            wanted = {"name": "holder", "scopes": list(scopes), "streams": streams, **changes}
+            answer = http.post("/v1/keys", json=wanted)
+            assert answer.status_code == 201, answer.text
+            headers = {"Authorization": f"Bearer {answer.json()['token']}"}
+            return stack.enter_context(httpx.Client(base_url=api_url, headers=headers))
+
+        yield made
 
 
 @pytest.fixture

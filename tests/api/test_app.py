@@ -117,7 +117,7 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
     assert b"secret" not in answer.body
 
 
-LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher and the client: none comes out of a request
+LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher, the client: none comes out of a request
     "BackupRefused",
     "CallRefused",
     "ControlRecordError",
@@ -179,7 +179,7 @@ def test_every_operation_is_described(http):
 def test_every_body_has_an_example(http):
     document = http.get("/openapi.json").json()
     bodies = [operation["requestBody"] for _, _, operation in operations(http) if "requestBody" in operation]
-    assert len(bodies) == 11
+    assert len(bodies) == 21
     for body in bodies:
         for content in body["content"].values():
             name = content["schema"].get("$ref", "").rpartition("/")[2]
@@ -217,10 +217,14 @@ def test_the_process_serves_on_loopback_and_stops_on_sigterm(server_url, stores,
     process = subprocess.Popen([sys.executable, "-m", "api"], env=environment, stderr=subprocess.PIPE, cwd=tmp_path)
     try:
         assert process.stderr is not None
-        lines = iter(process.stderr.readline, b"")
-        assert any(b"running on http://127.0.0.1" in line for line in lines)
+        said = iter(process.stderr.readline, b"")
+        assert any(b"running on http://127.0.0.1" in line for line in said)
         answer = httpx.get(f"http://127.0.0.1:{port}/v1/health")
-        process.send_signal(signal.SIGTERM)
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/v1/alerts/live") as live:
+            lines = live.iter_lines()
+            assert next(lines) == "id: 0"
+            process.send_signal(signal.SIGTERM)
+            assert list(lines)[-1] == ""  # what has no end of its own ends too
         process.communicate(timeout=30)
     finally:
         process.kill()

@@ -63,7 +63,7 @@ def commands(text):
 
 def depth_of(words):
     """How many of the words name the command: one behind the program, and one more in a group of commands."""
-    return 3 if len(words) > 2 and words[1] == "feed" else 2
+    return 3 if len(words) > 2 and words[1] in ("alerts", "feed", "keys") else 2
 
 
 def check_commands(text):

@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import orjson
 import pytest
 from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
 
-from service import Registration, build_stores
+from service import WebhookDraft, WebhookLibrary, build_stores
 from service.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import connect
@@ -76,8 +77,11 @@ def clock(clock):
 
 
 @pytest.fixture
-def registration(stores, settings, clock):
-    return Registration(stores, settings, clock)
+def register(stores, settings, clock):
+    def register(url, **wanted):
+        return WebhookLibrary(stores, settings, clock).register(WebhookDraft(url=url, **wanted))
+
+    return register
 
 
 def deliverer(stores, clock, **changes):
@@ -100,8 +104,8 @@ def run_rounds(stores, clock, rounds, **changes):
     return made
 
 
-def test_an_alert_arrives_signed(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_an_alert_arrives_signed(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     write_alerts(stores, 1)
     assert run_rounds(stores, clock, 2) == [1, 0]
     ((headers, body),) = receiver.received
@@ -111,8 +115,8 @@ def test_an_alert_arrives_signed(stores, clock, registration, receiver):
     assert stores.webhooks.stats(webhook.id).delivered == 1
 
 
-def test_a_correction_arrives_signed_under_its_own_id(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_a_correction_arrives_signed_under_its_own_id(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     row = SinkRow(kind="correction", stream="s", id="c0", body=orjson.dumps({"id": "c0", "pattern": "p", "alert": "ü"}))
     stores.corrections.append([row], 1, stores.webhooks.all())
     receiver.statuses = [500]
@@ -123,8 +127,8 @@ def test_a_correction_arrives_signed_under_its_own_id(stores, clock, registratio
     assert repeated == body
 
 
-def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     receiver.statuses = [500, 302]
     write_alerts(stores, 1)
     assert run_rounds(stores, clock, 4) == [1, 1, 1, 0]
@@ -134,8 +138,8 @@ def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, registrati
     assert (stats.delivered, stats.failed_attempts, stats.dead) == (1, 2, 0)
 
 
-def test_redirects_are_not_followed(stores, clock, registration, receiver):
-    registration.register_webhook(receiver.url)
+def test_redirects_are_not_followed(stores, clock, register, receiver):
+    register(receiver.url)
     receiver.statuses = [307]
     write_alerts(stores, 1)
     run_rounds(stores, clock, 1)
@@ -143,20 +147,30 @@ def test_redirects_are_not_followed(stores, clock, registration, receiver):
     assert stores.deliveries.queued() == 1
 
 
-def test_a_delivery_is_given_up_when_the_schedule_is_exhausted(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_a_delivery_is_given_up_when_the_schedule_is_exhausted(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     receiver.statuses = [500] * 9
     write_alerts(stores, 1)
     assert run_rounds(stores, clock, 5) == [1, 1, 1, 0, 0]
-    (dead,) = stores.deliveries.dead(9)
-    assert (dead["alert"], dead["attempts"], dead["status"]) == ("a0", 3, 500)
+    (dead,) = stores.delivery_log.given_up(webhook.id, 0, 9)
+    assert (dead.alert, dead.attempts) == ("a0", 3)
+    last = stores.delivery_log.page(webhook.id, 1).attempts[0]
+    assert (last.verdict, last.attempt, last.status, last.next_us) == ("dead", 3, 500, None)
     stats = stores.webhooks.stats(webhook.id)
     assert (stats.failed_attempts, stats.dead) == (3, 1)
 
 
-def test_an_unreachable_webhook_does_not_hold_up_the_others(stores, clock, registration, receiver):
-    nobody = registration.register_webhook("http://127.0.0.1:1/")
-    registration.register_webhook(receiver.url)
+def test_a_redirect_says_so(stores, clock, register, receiver):
+    webhook = register(receiver.url)
+    receiver.statuses = [302]
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 1)
+    assert "302, a redirect; they are not followed" in stores.webhooks.stats(webhook.id).last_error
+
+
+def test_an_unreachable_webhook_does_not_hold_up_the_others(stores, clock, register, receiver):
+    nobody = register("http://127.0.0.1:1/")
+    register(receiver.url)
     write_alerts(stores, 5)
     assert run_rounds(stores, clock, 1) == [10]
     assert sorted(receiver.ids()) == [f"a{n}" for n in range(5)]
@@ -164,46 +178,60 @@ def test_an_unreachable_webhook_does_not_hold_up_the_others(stores, clock, regis
     assert stores.deliveries.queued() == 5
 
 
-def test_a_receiver_that_is_gone_gets_nothing_more(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_enabled(stores, settings, clock, register, receiver):
+    webhook = register(receiver.url)
     receiver.statuses = [410]
     write_alerts(stores, 1)
     run_rounds(stores, clock, 1)
-    assert not stores.webhooks.get(webhook.id).is_enabled
-    write_alerts(stores, 2, clock.now_us())
-    assert run_rounds(stores, clock, 1) == [0]
-    assert len(receiver.received) == 1
+    gone = stores.webhooks.get(webhook.id)
+    assert (gone.is_enabled, gone.disabled_because) == (False, "the receiver answered 410 Gone")
+    rows = [SinkRow(kind="alert", stream="s", id="later", body=orjson.dumps({"id": "later", "pattern": "p"}))]
+    stores.alerts.append(rows, stores.webhooks.all(), clock.now_us())
+    assert run_rounds(stores, clock, 2) == [0, 0]
+    WebhookLibrary(stores, settings, clock).change(webhook.id, {"is_enabled": True})
+    assert run_rounds(stores, clock, 2) == [1, 0]
+    assert receiver.ids() == ["a0", "a0"]
 
 
-def test_what_is_queued_for_a_disabled_or_deleted_webhook_is_dropped(stores, clock, registration, receiver):
-    deleted = registration.register_webhook(receiver.url)
-    disabled = registration.register_webhook(receiver.url)
-    write_alerts(stores, 1)
+def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, clock, register, receiver):
+    deleted = register(receiver.url)
+    write_alerts(stores, 3)
     stores.webhooks.delete(deleted.id)
-    stores.webhooks.disable(disabled)
-    assert run_rounds(stores, clock, 2) == [2, 0]
+    assert run_rounds(stores, clock, 1) == [0]
     assert receiver.received == []
     assert stores.deliveries.queued() == 0
 
 
-def test_a_slow_receiver_is_cut_off(stores, clock, registration):
+def test_nothing_but_failures_for_days_disables_a_webhook(stores, settings, clock, register, receiver):
+    webhook = register(receiver.url)
+    receiver.statuses = [500, 500, 200, 500, 500]
+    write_alerts(stores, 2)
+    run_rounds(stores, clock, 2, attempts=99, disable_after_s=20 * 3600)  # ten hours between two rounds
+    assert stores.webhooks.get(webhook.id).is_enabled
+    run_rounds(stores, clock, 2, attempts=99, disable_after_s=5 * 3600)
+    found = stores.webhooks.get(webhook.id)
+    assert not found.is_enabled
+    assert found.disabled_because.startswith("nothing but failures since 20")
+
+
+def test_a_slow_receiver_is_cut_off(stores, clock, register):
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as silent:
-        webhook = registration.register_webhook(f"http://127.0.0.1:{silent.server_port}/")
+        webhook = register(f"http://127.0.0.1:{silent.server_port}/")
         write_alerts(stores, 1)
         run_rounds(stores, clock, 1, timeout_s=0.1)
     assert "no answer within 0.1 s" in stores.webhooks.stats(webhook.id).last_error
 
 
-def test_a_private_target_is_refused_at_delivery_too(stores, clock, registration, receiver):
-    webhook = registration.register_webhook(receiver.url)
+def test_a_private_target_is_refused_at_delivery_too(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     write_alerts(stores, 1)
     run_rounds(stores, clock, 1, allow_private_targets=False)
     assert receiver.received == []
     assert "private" in stores.webhooks.stats(webhook.id).last_error
 
 
-def test_a_delivery_whose_worker_died_comes_again(stores, clock, registration, receiver):
-    registration.register_webhook(receiver.url)
+def test_a_delivery_whose_worker_died_comes_again(stores, clock, register, receiver):
+    register(receiver.url)
     write_alerts(stores, 1)
     assert len(stores.deliveries.claim(clock.now_us(), 40_000_000, 1)) == 1
     worker = deliverer(stores, clock)
@@ -213,8 +241,8 @@ def test_a_delivery_whose_worker_died_comes_again(stores, clock, registration, r
     assert receiver.ids() == ["a0"]
 
 
-def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(stores, clock, registration, receiver):
-    registration.register_webhook(receiver.url)
+def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(stores, clock, register, receiver):
+    webhook = register(receiver.url)
     chance = random.Random(3)
     receiver.statuses = [chance.choice([200, 503]) for _ in range(60)]
     write_alerts(stores, 40)
@@ -223,11 +251,11 @@ def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(store
             run_rounds(stores, clock, 1, attempts=20, concurrency=40)
     assert set(receiver.ids()) == {f"a{n}" for n in range(40)}
     assert stores.deliveries.queued() == 0
-    assert stores.deliveries.dead(1) == []
+    assert stores.delivery_log.count_given_up(webhook.id) == 0
 
 
-def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, registration, receiver):
-    registration.register_webhook(receiver.url)
+def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receiver):
+    register(receiver.url)
     write_alerts(stores, 50)
 
     async def run():
@@ -249,6 +277,49 @@ def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):
         assert asyncio.run(deliverer(build_stores(client, url, settings), clock).deliver_due()) == 0
 
 
+def test_headers_and_template_of_a_webhook_are_sent_and_signed(stores, clock, register, receiver):
+    template = {"text": "{{pattern}}: {{why}}", "raw": "{{version}}"}
+    webhook = register(receiver.url, headers={"Authorization": "Bearer x"}, template=template)
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 1)
+    ((headers, body),) = receiver.received
+    assert Webhook(webhook.secret).verify(body, headers) == {"text": "p: ü", "raw": None}
+    assert headers["Authorization"] == "Bearer x"
+
+
+def test_a_rotated_secret_signs_beside_the_new_one_for_a_while(stores, settings, clock, register, receiver):
+    webhook = register(receiver.url)
+    fresh = WebhookLibrary(stores, settings, clock).rotate_secret(webhook.id, secret=None, grace_s=60)
+    write_alerts(stores, 2)
+    worker = deliverer(stores, clock, concurrency=1)
+    asyncio.run(worker.deliver_due())
+    clock.forward(61)
+    asyncio.run(worker.deliver_due())
+    during, after = receiver.received
+    assert len(during[0]["webhook-signature"].split(" ")) == 2
+    for secret in (webhook.secret, fresh.secret):
+        Webhook(secret).verify(during[1], during[0])
+    Webhook(fresh.secret).verify(after[1], after[0])
+    with pytest.raises(WebhookVerificationError):
+        Webhook(webhook.secret).verify(after[1], after[0])
+
+
+def test_every_attempt_is_listed_newest_first(stores, clock, register, receiver):
+    webhook = register(receiver.url)
+    receiver.statuses = [500, 503]
+    write_alerts(stores, 1)
+    run_rounds(stores, clock, 3)
+    page = stores.delivery_log.page(webhook.id, 2)
+    assert [(found.attempt, found.verdict, found.status) for found in page.attempts] == [
+        (3, "delivered", 200),
+        (2, "retry", 503),
+    ]
+    (first,) = stores.delivery_log.page(webhook.id, 2, after=page.next).attempts
+    assert (first.delivery, first.kind, first.item) == (f"{webhook.id}:a0", "alert", "a0")
+    assert (first.error, first.attempt) == ("the receiver answered 500", 1)
+    assert first.next_us > first.at_us
+
+
 def test_pauses_grow_and_are_spread():
     settings = WebhookSettings(first_delay_s=5, delay_factor=3, max_delay_s=100)
     chance = random.Random(1)
@@ -258,8 +329,8 @@ def test_pauses_grow_and_are_spread():
         assert 0.9 * longest < max(pauses) <= longest
 
 
-def test_the_process_finishes_on_sigterm(stores, server_url, registration, receiver, tmp_path):
-    registration.register_webhook(receiver.url)
+def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver, tmp_path):
+    register(receiver.url)
     write_alerts(stores, 3)
     environment = {
         "PATH": "",

@@ -71,7 +71,7 @@ def test_a_bad_event_is_a_dead_letter_with_the_reason_and_stops_nobody(intake, s
     assert reason in rejected.detail
     (letter,) = stores.dead_letters.recent(10)
     assert (letter["stream"], letter["index"], letter["reason"]) == ("orders", 1, rejected.detail)
-    assert len(letter["event"]) <= 4001
+    assert len(letter["event"]) <= 32_001
     assert len(logged(stores)) == 2
 
 

@@ -11,7 +11,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def message(alert, secret=SECRET):
-    return Message(id=alert["id"], url="", secret=secret, body=orjson.dumps(alert), sent_us=SystemClock().now_us())
+    return Message(id=alert["id"], url="", secrets=[secret], body=orjson.dumps(alert), sent_us=SystemClock().now_us())
 
 
 def send(url, sent):

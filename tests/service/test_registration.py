@@ -1,5 +1,3 @@
-import base64
-
 import pytest
 
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
@@ -12,7 +10,6 @@ from service.errors import (
     UnknownConstraints,
     UnknownPatternName,
     UnknownStream,
-    WebhookRefused,
 )
 from service.testing import settings_for
 from streams import StreamDeclaration
@@ -31,6 +28,20 @@ def registration(stores, settings, clock):
 
 def controls(stores):
     return [entry.kind.value for entry in stores.log.read_range(0)]
+
+
+def test_another_severity_is_no_next_version(registration, stores):
+    assert registration.register_pattern("orders", PATTERN).pattern.severity == "medium"
+    before = controls(stores)
+    graver = registration.register_pattern("orders", PATTERN, severity="critical")
+    assert (graver.is_new, graver.pattern.version, graver.pattern.severity) == (True, 1, "critical")
+    assert controls(stores) == before
+    assert not registration.register_pattern("orders", PATTERN, severity="critical").is_new
+    assert not registration.register_pattern("orders", PATTERN).is_new
+    longer = registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, B b, C c)").pattern
+    assert (longer.version, longer.severity) == (2, "critical")
+    registration.delete_pattern("p")
+    assert stores.registry.severities() == {"p": "critical"}
 
 
 def test_a_pattern_gets_its_name_from_its_text(registration, clock):
@@ -225,40 +236,6 @@ def test_constraints_need_their_stream(registration):
         registration.upload_constraints("payments", [])
     with pytest.raises(UnknownConstraints):
         registration.constraints("orders")
-
-
-def test_a_webhook_gets_a_fresh_secret(registration):
-    one, two = (registration.register_webhook("http://127.0.0.1:1/") for _ in range(2))
-    assert one.secret != two.secret
-    assert len(base64.b64decode(one.secret.removeprefix("whsec_"))) == 32
-    assert one.id != two.id
-
-
-def test_a_given_secret_is_kept(registration, stores):
-    secret = "whsec_" + base64.b64encode(bytes(24)).decode()
-    webhook = registration.register_webhook("http://127.0.0.1:1/", secret=secret)
-    assert stores.webhooks.get(webhook.id).secret == secret
-
-
-@pytest.mark.parametrize(
-    "secret", ["", "whsec_", "whsec_short", "whsec_" + "A" * 200, "x" * 32, "whsec_" + "*" * 32, "whsec_ü"]
-)
-def test_a_weak_secret_is_refused(registration, secret):
-    with pytest.raises(WebhookRefused):
-        registration.register_webhook("http://127.0.0.1:1/", secret=secret)
-
-
-def test_a_webhook_may_ask_only_for_what_exists(registration):
-    with pytest.raises(UnknownStream):
-        registration.register_webhook("http://127.0.0.1:1/", stream="payments")
-    with pytest.raises(UnknownPatternName):
-        registration.register_webhook("http://127.0.0.1:1/", pattern="p")
-
-
-def test_private_targets_are_refused_unless_allowed(stores, server_url, clock):
-    with pytest.raises(WebhookRefused, match="ALLOW_PRIVATE_TARGETS"):
-        Registration(stores, settings_for(server_url), clock).register_webhook("http://127.0.0.1:1/")
-    assert stores.webhooks.all() == []
 
 
 SHOP = StreamDeclaration(

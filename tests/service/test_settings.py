@@ -83,10 +83,22 @@ def test_the_log_level_may_be_in_lower_case(monkeypatch):
 
 def test_an_open_api_stays_on_loopback(monkeypatch):
     monkeypatch.setenv("FORESTALL_API_HOST", "0.0.0.0")
-    with pytest.raises(SettingsInvalid, match="FORESTALL_API_KEY"):
+    assert load_settings().api_host == "0.0.0.0"  # keys are demanded there
+    monkeypatch.setenv("FORESTALL_AUTH", "off")
+    with pytest.raises(SettingsInvalid, match="FORESTALL_AUTH"):
         load_settings()
-    monkeypatch.setenv("FORESTALL_API_KEY", "long-enough")
-    assert load_settings().api_host == "0.0.0.0"
+    monkeypatch.setenv("FORESTALL_API_HOST", "127.0.0.1")
+    assert load_settings().auth == "off"
+
+
+def test_rates_are_off_unless_they_are_set(monkeypatch):
+    assert load_settings().rate.requests_per_s == 0
+    monkeypatch.setenv("FORESTALL_RATE__REQUESTS_PER_S", "12.5")
+    monkeypatch.setenv("FORESTALL_RATE__BURST", "30")
+    assert (load_settings().rate.requests_per_s, load_settings().rate.burst) == (12.5, 30)
+    monkeypatch.setenv("FORESTALL_RATE__BURST", "-1")
+    with pytest.raises(SettingsInvalid, match="FORESTALL_RATE__BURST"):
+        load_settings()
 
 
 @pytest.mark.parametrize("cores", [1, 256, 1_000, None])

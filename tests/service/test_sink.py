@@ -2,7 +2,7 @@ import orjson
 import pytest
 
 from pipeline import OutputRow, RowKind
-from service import AlertSink, Registration
+from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import RegisteredWebhook
 
 pytestmark = pytest.mark.redis
@@ -26,7 +26,7 @@ ROWS = [
 
 
 def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, settings, clock):
-    Registration(stores, settings, clock).register_webhook("http://127.0.0.1:1/")
+    WebhookLibrary(stores, settings, clock).register(WebhookDraft(url="http://127.0.0.1:1/"))
     sink = AlertSink(stores, clock)
     sink(ROWS[:3], 5)
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert stores.deliveries.queued() == 3
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
     claimed = {delivery.alert: delivery.body for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)}
-    assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()}
+    assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()[:-1] + ',"severity":"medium"}'}
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ def test_what_is_found_is_counted_once(orders, stores, clock):
     assert told["forestall_dead_letters_total", "c", "orders"] == 1
     assert told["forestall_webhook_queue",] == 3
     assert told["forestall_webhook_deliveries_total", "delivered", "w"] == 0
+    assert told["forestall_webhook_circuit_open", "w"] == 0
 
 
 def test_metrics_ask_for_the_key_where_there_is_one(stranger, server_url, stores, clock, check_problem):

@@ -26,6 +26,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "version": 1,
         "text": TEXT,
         "constraints": "on",
+        "severity": "medium",
         "state": "active",
         "route": None,
         "registered_at": "2026-01-01T00:00:00Z",

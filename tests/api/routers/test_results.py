@@ -107,6 +107,42 @@ def test_an_alert_is_shown(found, stores, check_problem):
     check_problem(found.get("/v1/alerts/nothing"), 404, "unknown-alert")
 
 
+def test_alerts_are_chosen_by_key_and_time(found, check_problem):
+    everything = found.get("/v1/alerts").json()["items"]
+    assert len(found.get("/v1/alerts?key=i").json()["items"]) == 1
+    middle = everything[1]["detected_at"]
+    before, since = (found.get("/v1/alerts", params={name: middle}).json()["items"] for name in ("until", "since"))
+    assert [*before, *since] == everything
+    assert before
+    assert since
+    check_problem(found.get("/v1/alerts?since=yesterday"), 422, "wrong-shape")
+
+
+def test_an_alert_is_acknowledged_and_has_notes(found, clock, check_problem):
+    name = found.get("/v1/alerts").json()["items"][0]["id"]
+    first = found.post(f"/v1/alerts/{name}/acknowledge", json={"by": "ann"})
+    assert (first.status_code, first.json()) == (200, {"at": "2026-01-01T00:00:00Z", "by": "ann"})
+    clock.forward(60)
+    assert found.post(f"/v1/alerts/{name}/acknowledge").json() == first.json()
+    note = found.post(f"/v1/alerts/{name}/notes", json={"text": "called"})
+    assert (note.status_code, note.json()["at"], note.json()["by"]) == (201, "2026-01-01T00:01:00Z", None)
+    shown = found.get(f"/v1/alerts/{name}").json()
+    assert (shown["acknowledged"], shown["notes"]) == (first.json(), [note.json()])
+    (listed,) = found.get("/v1/alerts?acknowledged=true").json()["items"]
+    assert (listed["id"], listed["acknowledged"]) == (name, first.json())
+    assert name not in {alert["id"] for alert in found.get("/v1/alerts?acknowledged=false").json()["items"]}
+
+
+def test_wrong_marks_are_refused(found, check_problem):
+    path = f"/v1/alerts/{found.get('/v1/alerts').json()['items'][0]['id']}"
+    check_problem(found.post(f"{path}/notes", json={"text": ""}), 422, "wrong-shape")
+    check_problem(found.post(f"{path}/notes", json={"text": "x" * 4_001}), 422, "wrong-shape")
+    check_problem(found.post(f"{path}/acknowledge", json={"who": "ann"}), 422, "wrong-shape")
+    check_problem(found.post(f"{path}/acknowledge", content="by: ann"), 422, "wrong-shape")
+    check_problem(found.post("/v1/alerts/nothing/acknowledge"), 404, "unknown-alert")
+    check_problem(found.post("/v1/alerts/nothing/notes", json={"text": "x"}), 404, "unknown-alert")
+
+
 @pytest.mark.parametrize(
     ("query", "status", "code"), [("after=x", 400, "invalid-cursor"), ("limit=0", 422, "wrong-shape")]
 )

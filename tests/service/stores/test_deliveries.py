@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -66,22 +68,17 @@ def test_a_failed_attempt_comes_again_when_it_is_due(queue, stores):
     assert (stats.failed_attempts, stats.last_status, stats.last_error) == (1, None, "no answer")
 
 
-def test_a_dead_delivery_is_kept_for_inspection(queue, stores):
+def test_a_dead_delivery_is_kept_to_be_sent_again(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
     queue.settle(delivery, Outcome(verdict="dead", at_us=3, status=500, error="the receiver answered 500"))
     assert queue.queued() == 2
-    assert queue.dead(9) == [
-        {
-            "webhook": "w",
-            "alert": "a0",
-            "attempts": 1,
-            "queued_us": 0,
-            "status": 500,
-            "error": "the receiver answered 500",
-            "given_up_us": 3,
-        }
-    ]
+    assert alerts_of(stores.delivery_log.given_up("w", 3, 9)) == ["a0"]
+    assert stores.delivery_log.given_up("w", 4, 9) == []
     assert stores.webhooks.stats("w").dead == 1
+    assert queue.send_again("w", stores.delivery_log.given_up("w", 0, 9), 4) == 1
+    assert stores.delivery_log.count_given_up("w") == 0
+    again = next(found for found in queue.claim(4, LEASE_US, 9) if found.alert == "a0")
+    assert (again.attempts, again.queued_us) == (0, 0)
 
 
 def test_the_outcome_of_a_lost_lease_does_not_count(queue, stores):
@@ -118,12 +115,22 @@ def test_a_deleted_webhook_has_no_statistics(queue, stores):
         stores.webhooks.delete("w")
 
 
-def test_a_disabled_webhook_stays_listed(stores, webhook):
-    stores.webhooks.disable(webhook)
+def test_a_webhook_is_changed_as_it_is_found(stores, webhook):
+    stores.webhooks.change("w", lambda found: replace(found, is_enabled=False))
     assert [found.is_enabled for found in stores.webhooks.all()] == [False]
     stores.webhooks.delete("w")
-    stores.webhooks.disable(webhook)
-    assert stores.webhooks.all() == []
+    with pytest.raises(UnknownWebhook):
+        stores.webhooks.change("w", lambda found: found)
+
+
+def test_who_comes_first_wins_and_the_other_looks_again(stores, webhook):
+    def change(found):
+        if not found.description:
+            stores.webhooks.put(replace(found, description="another", url="http://y"))
+        return replace(found, description=found.description + " and mine")
+
+    assert stores.webhooks.change("w", change) == stores.webhooks.get("w")
+    assert (stores.webhooks.get("w").description, stores.webhooks.get("w").url) == ("another and mine", "http://y")
 
 
 def test_a_correction_carries_its_body_from_attempt_to_attempt(stores, webhook):

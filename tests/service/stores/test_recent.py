@@ -122,6 +122,7 @@ def test_what_is_delivered_is_queued_once_with_its_row(client, stores):
     webhook = RegisteredWebhook(
         id="w", url="http://x", secret="whsec_", stream="orders", pattern=None, is_enabled=True, registered_us=0
     )
+    stores.webhooks.put(webhook)
     rows = [row(1), row(2, "payments"), row(3)]
     for _ in range(2):
         CorrectionStore(client).append(rows, 7, [webhook], 5)

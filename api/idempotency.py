@@ -1,0 +1,119 @@
+"""Creation once: a request with an ``Idempotency-Key`` that comes again is answered as it was the first time.
+
+A route takes part with ``route_class=IdempotentRoute`` on its router and ``Depends(once)``, which comes after the
+check of the API key. Answers are kept for each caller apart, and only those that say that something was done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Annotated, Any
+
+from fastapi import Header, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from api.bodies import RawBody
+from api.errors import KeyInUse, KeyOfAnother
+from api.services import Served, Services
+from service import StoreUnavailable, check_idempotency_key
+from service.stores import Answer, Asked
+
+_KEPT_HEADERS = ("content-type", "etag", "location")
+_CREDENTIALS = ("authorization", "x-api-key")
+_DIGEST_BYTES = 16
+
+
+class _AnsweredBefore(Exception):
+    """The request came before.
+
+    Args:
+        answer: What it was answered with.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def once(
+    request: Request,
+    body: RawBody,
+    services: Served,
+    idempotency_key: Annotated[
+        str | None, Header(description="Your name for this request; sent again within a day, it is done once.")
+    ] = None,
+) -> None:
+    """Let a request with an idempotency key through once.
+
+    Raises:
+        InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
+        KeyOfAnother: It came before with another request.
+        KeyInUse: The same request is on its way.
+    """
+    check_idempotency_key(idempotency_key)
+    if idempotency_key is None:
+        return
+    path = f"{request.method} {request.url.path}"
+    credentials = [request.headers.get(name, "") for name in _CREDENTIALS]
+    asked = Asked(
+        name=_digest(path, idempotency_key, *credentials),
+        fingerprint=_digest(request.url.query, body.hex()),
+        token=uuid.uuid4().hex,
+    )
+    found = services.stores.answers.begin(asked)
+    if found is None:
+        request.state.asked = asked
+        return
+    if found.fingerprint != asked.fingerprint:
+        raise KeyOfAnother(
+            f"the idempotency key {idempotency_key!r} came before with another request; use a new key for each"
+        )
+    if not found.status:
+        raise KeyInUse(f"the request with the idempotency key {idempotency_key!r} is on its way; ask again in a moment")
+    raise _AnsweredBefore(found)
+
+
+class IdempotentRoute(APIRoute):
+    """A route that answers as it did before where ``once`` says so, and keeps its answers for that."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_once(request: Request) -> Response:
+            response: Response | None = None
+            try:
+                response = await handle(request)
+                return response
+            except _AnsweredBefore as before:
+                answer = before.answer
+                headers = {**answer.headers, "Idempotency-Replayed": "true"}
+                return Response(answer.body.encode(), answer.status, headers)
+            finally:
+                if hasattr(request.state, "asked"):
+                    await run_in_threadpool(_settle, request, response)
+
+        return handle_once
+
+
+def _settle(request: Request, response: Response | None) -> None:
+    """Keep the answer to a request that is done once; nothing is kept of one that failed."""
+    asked: Asked = request.state.asked
+    services: Services = request.state.services
+    answers = services.stores.answers
+    with suppress(StoreUnavailable):  # what was done is done: the caller is to know
+        if response is None or response.status_code >= 300:
+            answers.release(asked)
+            return
+        headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+        body = bytes(response.body).decode()
+        answers.keep(
+            asked, Answer(fingerprint=asked.fingerprint, status=response.status_code, body=body, headers=headers)
+        )
+
+
+def _digest(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=_DIGEST_BYTES).hexdigest()

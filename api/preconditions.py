@@ -1,0 +1,52 @@
+"""Conditional requests (RFC 9110): ``ETag``, ``If-Match``, ``If-None-Match``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Header, Response
+
+from api.errors import WrongShape
+from service.stores import Condition, tag_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
+_LONGEST = 2_000
+
+
+def condition(
+    if_match: Annotated[
+        str | None, Header(description="Change only what still has this `ETag` (or one of several); `*`: only what is.")
+    ] = None,
+    if_none_match: Annotated[str | None, Header(description="`*`: only create, change nothing that is there.")] = None,
+) -> Condition:
+    """What has to hold for a change.
+
+    Raises:
+        WrongShape: A header is no list of entity tags.
+    """
+    return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))
+
+
+Preconditions = Annotated[Condition, Depends(condition)]
+
+
+def give_tag(response: Response, record: DataclassInstance) -> None:
+    """Tell the tag of what an answer shows."""
+    response.headers["ETag"] = f'"{tag_of(record)}"'
+
+
+def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
+    """The tags of a header; a weak one, which is like no other for a change, is left out."""
+    if text is None:
+        return None
+    if text.strip() == "*":
+        return ("*",)
+    parts = [part.strip() for part in text.split(",")] if len(text) <= _LONGEST else [""]
+    found = [_TAG.fullmatch(part) for part in parts]
+    if None in found:
+        raise WrongShape(f'header.{name}: write one or more ETags as they were given, in "quotes", or *')
+    return tuple(match[2] for match in found if match is not None and not match[1])

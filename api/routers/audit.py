@@ -1,0 +1,25 @@
+"""The audit log: the latest changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from api.filters import OlderThan
+from api.schemas.audit import AuditList
+from api.services import Served
+
+router = APIRouter(prefix="/audit", tags=["audit"])
+
+
+@router.get("", summary="List recent changes")
+def list_changes(
+    services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> AuditList:
+    """Who asked for a change, when, of what, and how that was answered; newest first.
+
+    Everything that wants the scope ``patterns`` or ``admin`` and is not a GET is here, what was refused too. Events,
+    punctuations and ends of transactions are not.
+    """
+    return AuditList.from_domain(services.stores.audit.page(limit, after=after))

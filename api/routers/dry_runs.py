@@ -1,0 +1,30 @@
+"""Dry runs: what a pattern would have found."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+
+from api.bodies import require_json
+from api.schemas.dry_runs import DryRunModel, NewDryRun
+from api.services import Served
+from nfa import parse_pattern
+
+router = APIRouter(prefix="/patterns", tags=["patterns"])
+
+
+@router.post("/dry-run", summary="Try a pattern", dependencies=[Depends(require_json)])
+def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
+    """Match a pattern over the newest events of a stream, with the constraints of now; nothing is registered or kept.
+
+    The pattern is refused as it would be if it were registered. Transactions of which the log, or the part of it that
+    is looked at, lacks the beginning are seen from their middle on; those that are open stay open.
+    """
+    stream, is_guarded = wanted.stream or "", wanted.constraints != "off"
+    if wanted.name is not None:
+        record = services.stores.registry.pattern(wanted.name)
+        pattern, stream = parse_pattern(record.text), wanted.stream or record.stream
+        is_guarded = is_guarded if wanted.constraints is not None else record.is_guarded
+    else:
+        pattern = services.registration.read_pattern(wanted.text, wanted.definition)
+    run = services.dry_runs.run(stream, pattern, is_guarded=is_guarded, most_events=wanted.events)
+    return DryRunModel.from_domain(run)

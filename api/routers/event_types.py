@@ -1,0 +1,98 @@
+"""Event types: JSON Schemas for the attributes of events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Response, status
+
+from api.bodies import MediaType, RawBody, parse_json, require_json
+from api.errors import UnsupportedMediaType
+from api.preconditions import Preconditions, give_tag
+from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
+from api.services import Served
+from service import EventSchema
+
+router = APIRouter(prefix="/streams/{stream}/event-types", tags=["streams"])
+
+TypeName = Annotated[str, Path(min_length=1, max_length=200, description="The event type.")]
+
+_KINDS = ("application/json", "application/schema+json")
+
+
+@router.get("", summary="List the schemas of a stream")
+def list_event_types(stream: str, services: Served) -> EventTypeList:
+    """The types of a stream that have schemas, by name, and whether events are checked against them."""
+    types = services.stores.registry.event_types
+    items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
+    return EventTypeList(schemas=SchemaSwitch.from_use(types.use(stream)).schemas, items=items)
+
+
+@router.put("", summary="Check events, or not", dependencies=[Depends(require_json)])
+def switch_checks(stream: str, wanted: SchemaSwitch, services: Served) -> SchemaSwitch:
+    """Say whether the events of a stream are checked against the schemas of their types, from the next request on.
+
+    An event that does not keep the schema of its type is not taken: it is told in the answer and becomes a dead letter
+    with the code `schema-broken`. A type without a schema may hold anything.
+    """
+    use = services.stores.registry.event_types.switch(stream, is_checked=wanted.schemas == "check")
+    return SchemaSwitch.from_use(use)
+
+
+@router.get("/{event_type:path}", summary="Look up the schema of a type")
+def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
+    """The schema of a type of events."""
+    found = services.stores.registry.event_types.get(stream, event_type)
+    give_tag(response, found)
+    return EventTypeModel.from_domain(stream, found)
+
+
+def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
+    """Stream and type of a path."""
+    return stream, event_type
+
+
+def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
+    """The schema that is the body.
+
+    Raises:
+        UnsupportedMediaType: The body does not say that it is JSON.
+        SchemaRefused: It is no schema that is read here.
+    """
+    if media_type not in _KINDS:
+        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
+    schema = parse_json(body)
+    EventSchema(schema)
+    return dict(schema)
+
+
+@router.put(
+    "/{event_type:path}",
+    summary="Give a type a schema",
+    openapi_extra={"requestBody": BODY},
+    responses={201: {"model": EventTypeModel, "description": "It had none before."}},
+)
+def put_event_type(
+    place: Annotated[tuple[str, str], Depends(named_type)],
+    schema: Annotated[dict[str, Any], Depends(read_schema)],
+    services: Served,
+    response: Response,
+    preconditions: Preconditions,
+) -> EventTypeModel:
+    """Give a type of events a JSON Schema (draft 2020-12) for its `data`; the body is the schema.
+
+    It names no other documents, its references do not come back to themselves, and its regular expressions have no
+    look-around. It is used where the stream says so (`PUT /v1/streams/{stream}/event-types`).
+    """
+    types = services.stores.registry.event_types
+    found, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)
+    if is_new:
+        response.status_code = status.HTTP_201_CREATED
+    give_tag(response, found)
+    return EventTypeModel.from_domain(place[0], found)
+
+
+@router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Forget the schema of a type")
+def delete_event_type(stream: str, event_type: TypeName, services: Served, preconditions: Preconditions) -> None:
+    """Let a type of events hold anything again."""
+    services.stores.registry.event_types.remove(stream, event_type, preconditions)

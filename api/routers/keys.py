@@ -1,0 +1,50 @@
+"""API keys: make, list, look up, rotate, revoke."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, status
+
+from api.bodies import require_json
+from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
+from api.services import Served
+
+router = APIRouter(prefix="/keys", tags=["keys"])
+
+_AT_ONCE = KeyRotation()
+
+
+@router.post("", status_code=status.HTTP_201_CREATED, summary="Make an API key", dependencies=[Depends(require_json)])
+def create_key(key: NewKey, services: Served) -> CreatedKey:
+    """Make an API key. Its token is told in this answer only.
+
+    A service that demands no key yet demands one from then on, so the first one has the scope ``admin``. A key that is
+    restricted to streams says the stream in everything that it asks.
+    """
+    return CreatedKey.told(*services.keys.create(key.to_domain()))
+
+
+@router.get("", summary="List the API keys")
+def list_keys(services: Served) -> KeyList:
+    """All API keys, the oldest first; revoked and expired ones too."""
+    return KeyList(items=[KeyModel.from_domain(report) for report in services.keys.all()])
+
+
+@router.get("/{key_id}", summary="Look up an API key")
+def get_key(key_id: str, services: Served) -> KeyModel:
+    """An API key, without its secret, which nobody can look up."""
+    return KeyModel.from_domain(services.keys.get(key_id))
+
+
+@router.post("/{key_id}/rotate", summary="Give an API key another secret")
+def rotate_key(key_id: str, services: Served, rotation: KeyRotation = _AT_ONCE) -> CreatedKey:
+    """Another secret under the same id, with the same rights; the token is told in this answer only.
+
+    With ``grace_s`` the former secret is taken so many seconds more, for clients to be changed one after the other.
+    """
+    return CreatedKey.told(*services.keys.rotate(key_id, rotation.grace_s))
+
+
+@router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")
+def revoke_key(key_id: str, services: Served) -> None:
+    """Refuse an API key from now on, for good; it stays in the list. Other processes of the API follow in a second."""
+    services.keys.revoke(key_id)

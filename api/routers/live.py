@@ -1,0 +1,76 @@
+"""Alerts as they are found, by server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from api.filters import PatternFilter, StreamFilter
+from api.services import Served
+from api.stopping import stop_sign
+from service.stores import AlertFilter
+
+router = APIRouter(prefix="/alerts", tags=["alerts"])
+
+_RETRY_MS = 2_000
+
+
+async def seated(services: Served) -> AsyncIterator[None]:
+    """Count the caller as a listener until the answer is over.
+
+    Raises:
+        TooManyListeners: As many listen as may.
+    """
+    with services.live.seat():
+        yield
+
+
+def first_cursor(
+    services: Served,
+    last_event_id: Annotated[
+        str | None, Header(description="The last `id` that was received; wins over `after`.")
+    ] = None,
+    after: Annotated[
+        str | None, Query(description="Cursor to begin behind, as lists have it; `0`: all that are kept.")
+    ] = None,
+) -> str:
+    """Where a listener begins: behind what it has, or with what is found from now on.
+
+    Raises:
+        InvalidCursor: It is none.
+    """
+    cursor = last_event_id or after
+    if cursor is None:
+        return services.stores.alerts.newest()
+    services.stores.alerts.page(after=cursor, limit=1)
+    return cursor
+
+
+@router.get(
+    "/live",
+    summary="Follow the alerts",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(seated)],
+)
+async def follow_alerts(
+    services: Served,
+    stream: StreamFilter,
+    pattern: PatternFilter,
+    after: Annotated[str, Depends(first_cursor)],
+    is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
+) -> AsyncIterable[ServerSentEvent]:
+    """Each alert as one event `alert`, in the form of `GET /v1/alerts`, soon after it is found; ends never by itself.
+
+    The `id` of an event is the cursor behind its alert: who comes back with it as `Last-Event-ID`, as browsers do, goes
+    on exactly there. Without one only what is found from now on is told. The first event has an `id` and nothing else.
+    A comment comes every 15 seconds when nothing else does. The answer ends when the service stops.
+    """
+    yield ServerSentEvent(id=after, retry=_RETRY_MS)
+    wanted = AlertFilter(stream=stream, pattern=pattern)
+    async for cursor, alert in services.live.follow(wanted, after, is_stopping):
+        shown = {name: value for name, value in alert.items() if name != "acknowledged"}
+        yield ServerSentEvent(id=cursor, event="alert", raw_data=orjson.dumps(shown).decode())

@@ -1,0 +1,45 @@
+"""The audit log on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field
+
+from api.wire import Older, WireModel
+from service.stores import RecentPage
+from streams import format_time
+
+
+class AuditModel(WireModel):
+    """A change that somebody asked for."""
+
+    at: str = Field(description="When it was answered.")
+    key: str | None = Field(
+        description="Id of the key; 'environment' for FORESTALL_API_KEY, null where none is demanded."
+    )
+    key_name: str | None = Field(description="The name of the key then.")
+    client: str = Field(description="Address of the caller.")
+    method: str
+    route: str = Field(description="The operation, with its parameters by name.")
+    resource: str = Field(description="The path, cut at 500 characters.")
+    status: int = Field(description="HTTP status of the answer: from 400 on, nothing was changed.")
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The wire form of an entry."""
+        told = {name: value for name, value in record.items() if name != "at_us"}
+        return cls(at=format_time(record["at_us"]), **told)
+
+
+class AuditList(WireModel):
+    """The latest changes, newest first."""
+
+    items: list[AuditModel]
+    next: Older
+
+    @classmethod
+    def from_domain(cls, page: RecentPage) -> Self:
+        """The wire form of a page."""
+        return cls(items=[AuditModel.from_record(record) for record in page.records], next=page.next)

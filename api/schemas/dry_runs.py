@@ -1,0 +1,109 @@
+"""Dry runs of patterns on the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from api.schemas.patterns import Switch
+from api.wire import WireModel
+from service import DryRun
+from streams import format_time
+
+
+class NewDryRun(WireModel):
+    """A pattern to be tried on the newest events."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"stream": "orders", "text": "PATTERN p EVENT SEQ(Quoted q [price > 200], Cancelled c)"}]
+        }
+    )
+
+    stream: str | None = Field(None, max_length=200, description="A declared stream; may be left out with `name`.")
+    text: str | None = Field(None, description="The pattern language.")
+    definition: dict[str, Any] | None = Field(None, description="Instead of the text: the pattern's JSON form.")
+    name: str | None = Field(
+        None, max_length=200, description="Instead of both: a registered pattern, such as a draft."
+    )
+    constraints: Switch | None = Field(
+        None, description="Whether the stream's constraints end partial matches early; 'on', or as it is registered."
+    )
+    events: int = Field(10_000, ge=1, le=100_000, description="So many of the stream's newest events are looked at.")
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        if [self.text, self.definition, self.name].count(None) != 2:
+            raise ValueError("send the pattern as 'text', as 'definition' or by its 'name', one of them")
+        if self.name is None and self.stream is None:
+            raise ValueError("say which 'stream' it is to be tried on")
+        return self
+
+
+class DryMatch(WireModel):
+    """A match that would have been an alert."""
+
+    key: str
+    start: str
+    end: str
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
+    would_be_lost: bool
+
+
+class DryEnding(WireModel):
+    """In how many transactions the pattern could no longer match for one reason."""
+
+    form: str
+    reason: str
+    count: int
+
+
+class DryRunModel(WireModel):
+    """What a pattern would have found in the newest events."""
+
+    pattern: str
+    stream: str
+    events: int = Field(description="How many events it saw; fewer than were asked for where the log holds no more.")
+    first_time: str | None
+    last_time: str | None
+    matched: int
+    matches: list[DryMatch] = Field(description="The first 100, by their end.")
+    ended: int
+    endings: list[DryEnding] = Field(description="The most frequent reason first.")
+    timeouts: int
+    dropped: int = Field(description="Matches beyond a limit, which are not counted above.")
+    partial_matches: int = Field(description="How many events are bound in partial matches at the end.")
+    warnings: list[str]
+    took_ms: float
+
+    @classmethod
+    def from_domain(cls, run: DryRun) -> Self:
+        """The wire form of a dry run."""
+        return cls(
+            pattern=run.pattern,
+            stream=run.stream,
+            events=run.events,
+            first_time=None if run.first_us is None else format_time(run.first_us),
+            last_time=None if run.last_us is None else format_time(run.last_us),
+            matched=run.matched,
+            matches=[
+                DryMatch(
+                    key=match.key,
+                    start=format_time(match.start_us),
+                    end=format_time(match.end_us),
+                    bindings={alias: list(ids) for alias, ids in match.bindings.items()},
+                    would_be_lost=match.would_be_lost,
+                )
+                for match in run.matches
+            ],
+            ended=run.endings.total(),
+            endings=[
+                DryEnding(form=form, reason=reason, count=count) for (form, reason), count in run.endings.most_common()
+            ],
+            timeouts=run.timeouts,
+            dropped=run.dropped,
+            partial_matches=run.partial_matches,
+            warnings=list(run.warnings),
+            took_ms=round(run.took_ms, 1),
+        )

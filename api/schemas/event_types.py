@@ -1,0 +1,65 @@
+"""Schemas of event types on the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from api.wire import WireModel
+from service.stores import EventType, SchemaUse
+from streams import format_time
+
+_EXAMPLE: dict[str, Any] = {
+    "type": "object",
+    "required": ["price"],
+    "properties": {"price": {"type": "number", "minimum": 0}, "currency": {"enum": ["EUR", "USD"]}},
+}
+_CONTENT = {"schema": {"type": "object"}, "example": _EXAMPLE}
+
+BODY: dict[str, Any] = {
+    "required": True,
+    "content": {"application/json": _CONTENT, "application/schema+json": _CONTENT},
+}
+
+
+class EventTypeModel(WireModel):
+    """The schema of a type of events."""
+
+    stream: str
+    type: str
+    version: int = Field(description="Grows with each change of the stream's schemas.")
+    json_schema: dict[str, Any] = Field(description="For `data` of its events: JSON Schema, draft 2020-12.")
+    registered_at: str
+
+    @classmethod
+    def from_domain(cls, stream: str, found: EventType) -> Self:
+        """The wire form of a type."""
+        return cls(
+            stream=stream,
+            type=found.name,
+            version=found.version,
+            json_schema=dict(found.schema),
+            registered_at=format_time(found.registered_us),
+        )
+
+
+class SchemaSwitch(WireModel):
+    """What a stream does with the schemas of its types."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"schemas": "check"}]})
+
+    schemas: Literal["off", "check"] = Field(
+        description="With 'check' events that do not keep the schema of their type are not taken; 'off' at first."
+    )
+
+    @classmethod
+    def from_use(cls, use: SchemaUse) -> Self:
+        """The wire form of a use."""
+        return cls(schemas="check" if use.is_checked else "off")
+
+
+class EventTypeList(SchemaSwitch):
+    """The types of a stream that have schemas, by name, and whether these are checked."""
+
+    items: list[EventTypeModel]

@@ -1,0 +1,90 @@
+"""API keys on the wire."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import ConfigDict, Field
+
+from api.wire import Moment, WireModel
+from service import MOST_GRACE_S, KeyDraft, KeyReport
+from service.stores import ApiKey, Scope
+from streams import format_time, parse_time
+
+_SCOPES = "admin holds all others; patterns changes streams, patterns and the like; ingest sends events; read reads."
+_STREAMS = "The only streams that it may touch; null for all."
+
+
+class NewKey(WireModel):
+    """A key to make."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "shop, production", "scopes": ["ingest"], "streams": ["orders"]}]}
+    )
+
+    name: str = Field(description="For people: 1 to 100 printable characters.")
+    scopes: list[Scope] = Field(min_length=1, max_length=4, description=_SCOPES)
+    streams: list[str] | None = Field(None, min_length=1, max_length=1_000, description=_STREAMS)
+    expires_at: Moment | None = Field(None, description="RFC 3339; from then on it is refused.")
+
+    def to_domain(self) -> KeyDraft:
+        """What is wanted."""
+        expires_us = None if self.expires_at is None else parse_time(self.expires_at)
+        return KeyDraft(name=self.name, scopes=self.scopes, streams=self.streams, expires_us=expires_us)
+
+
+class KeyRotation(WireModel):
+    """How a key gets another secret; the body may be left out."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 3600}]})
+
+    grace_s: int = Field(0, ge=0, le=MOST_GRACE_S, description="So many seconds the former secret is taken as well.")
+
+
+class KeyModel(WireModel):
+    """An API key, without its secret."""
+
+    id: str
+    name: str
+    scopes: list[Scope] = Field(description=_SCOPES)
+    streams: list[str] | None = Field(description=_STREAMS)
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None = Field(description="To the minute.")
+    revoked: bool
+
+    @classmethod
+    def of(cls, key: ApiKey, last_used_us: int | None = None) -> Self:
+        """The wire form of a key."""
+        return cls(
+            id=key.id,
+            name=key.name,
+            scopes=list(key.scopes),
+            streams=None if key.streams is None else list(key.streams),
+            created_at=format_time(key.created_us),
+            expires_at=None if key.expires_us is None else format_time(key.expires_us),
+            last_used_at=None if last_used_us is None else format_time(last_used_us),
+            revoked=key.revoked_us is not None,
+        )
+
+    @classmethod
+    def from_domain(cls, report: KeyReport) -> Self:
+        """The wire form of a key and its last use."""
+        return cls.of(report.key, report.last_used_us)
+
+
+class CreatedKey(KeyModel):
+    """A key with its token, which is told this once."""
+
+    token: str = Field(description="What clients send: 'Authorization: Bearer <token>'.")
+
+    @classmethod
+    def told(cls, key: ApiKey, token: str) -> Self:
+        """The wire form of a key with a new secret."""
+        return cls(**KeyModel.of(key).model_dump(), token=token)
+
+
+class KeyList(WireModel):
+    """All keys, the oldest first."""
+
+    items: list[KeyModel]

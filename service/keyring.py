@@ -1,0 +1,205 @@
+"""Whose a token is, and whether one is demanded at all.
+
+A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash for it: a slow one makes
+guessing dear where secrets are few, such as passwords, but nobody can try 2^256 of these, at whatever price, and every
+request would pay. Digests are compared in constant time, always the same number of them: a token whose id is unknown is
+compared with digests that nothing has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+
+from service.errors import StoreUnavailable
+from service.settings import Settings, is_loopback
+from service.stores import ApiKey, KeyStore, Scope
+from streams import Clock, format_time
+
+T = TypeVar("T")
+
+ENVIRONMENT = "environment"
+
+_TOKEN = re.compile(r"fs_([0-9a-f]{16})_([0-9a-f]{64})")
+_REMEMBERED_S = 1.0
+_MOST_REMEMBERED = 1_024
+_USE_NOTED_EVERY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls, and what they may do.
+
+    Attributes:
+        id: Of the key; ``environment`` for the key of the environment, None where no key is demanded.
+        name: Of the key.
+        scopes: As of a key.
+        streams: The only streams that may be touched; None means all.
+    """
+
+    id: str | None
+    name: str | None
+    scopes: tuple[Scope, ...]
+    streams: tuple[str, ...] | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """Whether they have a scope; ``admin`` holds all others."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def may_touch(self, stream: str | None) -> bool:
+        """Whether they may touch what is of a stream; None is what belongs to none."""
+        return self.streams is None or stream in self.streams
+
+
+ANYBODY = Caller(id=None, name=None, scopes=("admin",))
+_OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whose a token is.
+
+    Attributes:
+        caller: None where the token is not taken.
+        reason: Why not; it tells more than that only to whoever has the secret.
+    """
+
+    caller: Caller | None
+    reason: str = ""
+
+
+class KeyRing:
+    """The keys as requests meet them. Records are remembered for a second, so that not every request asks Redis.
+
+    So a key that another process revokes is taken for a second more; what this process changes counts at once.
+
+    Args:
+        keys: Where they are.
+        settings: Whether keys are demanded, and the key of the environment.
+        clock: Tells whether a key has expired.
+        now: Seconds on a clock that only goes forward.
+    """
+
+    def __init__(
+        self, keys: KeyStore, settings: Settings, clock: Clock, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keys = keys
+        self._settings = settings
+        self._clock = clock
+        self._now = now
+        self._lock = Lock()
+        self._remembered: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
+        self._noted: OrderedDict[str, float] = OrderedDict()
+        self._looked_at: float | None = None
+        self._was_any_created = False
+        secret = settings.api_key
+        self._operators = digest_of(secret.get_secret_value() if secret else secrets.token_hex(32))
+        self._nobodys = digest_of(secrets.token_hex(32))
+
+    def is_demanded(self) -> bool:
+        """Whether a caller needs a key.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, where it has to be asked.
+        """
+        settings = self._settings
+        if settings.auth != "auto":
+            return settings.auth == "keys"
+        if settings.api_key is not None or not is_loopback(settings.api_host) or self._was_any_created:
+            return True
+        if self._looked_at is None or self._now() > self._looked_at + _REMEMBERED_S:
+            self._was_any_created = self._keys.was_any_created()
+            self._looked_at = self._now()
+        return self._was_any_created
+
+    def verdict(self, token: str) -> Verdict:
+        """Whose a token is; takes as long whatever is wrong with it.
+
+        Raises:
+            StoreUnavailable: Redis does not answer, where it has to be asked.
+        """
+        form = _TOKEN.fullmatch(token)
+        key = self._record(form[1]) if form else None
+        given = digest_of(form[2] if form else token)
+        is_operator = hmac.compare_digest(digest_of(token), self._operators)
+        is_current = hmac.compare_digest(given, key.digest if key else self._nobodys)
+        is_former = hmac.compare_digest(given, key.former_digest if key and key.former_digest else self._nobodys)
+        if is_operator:
+            return Verdict(_OPERATOR)
+        if key is None or not (is_current or is_former):
+            return Verdict(None, "the API key is wrong")
+        return self._holder(key, is_former=not is_current)
+
+    def note_use(self, caller: Caller) -> None:
+        """Remember that a key is in use, at most once a minute."""
+        if caller.id is None or caller.id == ENVIRONMENT:
+            return
+        now = self._now()
+        with self._lock:
+            noted_at = self._noted.get(caller.id)
+            if noted_at is not None and now < noted_at + _USE_NOTED_EVERY_S:
+                return
+            _put(self._noted, caller.id, now)
+        with suppress(StoreUnavailable):  # the request itself may need no store
+            self._keys.note_use(caller.id, self._clock.now_us())
+
+    def forget(self, key_id: str) -> None:
+        """Ask Redis about a key, and about there being keys, next time."""
+        with self._lock:
+            self._remembered.pop(key_id, None)
+            self._looked_at = None
+
+    def _record(self, key_id: str) -> ApiKey | None:
+        """A key as it was a second ago at most; ids that are unknown are remembered like others."""
+        with self._lock:
+            known = self._remembered.get(key_id)
+        if known is not None and self._now() <= known[1] + _REMEMBERED_S:
+            return known[0]
+        asked_at = self._now()
+        found = self._keys.find(key_id)
+        with self._lock:
+            _put(self._remembered, key_id, (found, asked_at))
+        return found
+
+    def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
+        """The verdict on somebody who has a secret of a key."""
+        now_us = self._clock.now_us()
+        if key.revoked_us is not None:
+            return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")
+        if key.expires_us is not None and now_us >= key.expires_us:
+            return Verdict(None, f"the API key {key.id} expired at {format_time(key.expires_us)}")
+        if is_former and now_us >= key.former_until_us:
+            return Verdict(None, f"the API key {key.id} has another secret since it was rotated")
+        return Verdict(Caller(id=key.id, name=key.name, scopes=key.scopes, streams=key.streams))
+
+
+def is_token(text: str) -> bool:
+    """Whether a text has the form of a token, and so a secret that nobody can guess."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def token_of(key_id: str, secret: str) -> str:
+    """What a client sends."""
+    return f"fs_{key_id}_{secret}"
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a secret: its SHA-256, hexadecimal."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def _put(table: OrderedDict[str, T], name: str, kept: T) -> None:
+    """Keep something under a name; the least recently kept goes when there is too much."""
+    table[name] = kept
+    table.move_to_end(name)
+    if len(table) > _MOST_REMEMBERED:
+        table.popitem(last=False)

@@ -1,0 +1,114 @@
+"""Connections to permitted addresses only: what webhooks are sent through.
+
+The check stands where connections are made, below HTTP: whatever asked for the connection, it goes to an address that
+was looked at, and nowhere else. TLS still asks for the certificate of the host's name. There are no redirects, no
+proxies of the environment and no cookies here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+import httpcore
+
+from service.targets import Resolver, TargetRules, permitted_addresses, resolve
+
+_MOST_ADDRESSES_TRIED = 4
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to permitted addresses.
+
+    Args:
+        rules: Which are.
+        resolver: Finds the addresses of a host.
+        threads: Where hosts are resolved, apart from other work, as that may take long.
+    """
+
+    def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
+        self._rules = rules
+        self._resolver = resolver
+        self._threads = threads
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - as above
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to one of the host's addresses, all of which are permitted.
+
+        Raises:
+            WebhookRefused: One is not.
+            httpcore.ConnectError: None of them takes connections.
+        """
+        loop = asyncio.get_running_loop()
+        addresses = await loop.run_in_executor(
+            self._threads, permitted_addresses, host, port, self._rules, self._resolver
+        )
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in addresses[:_MOST_ADDRESSES_TRIED]:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Nothing is sent to sockets of this machine."""
+        raise httpcore.ConnectError("webhooks go to hosts, not to sockets of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+
+class Outbound:
+    """Connections to permitted addresses, a new one for each request, for as long as the block runs.
+
+    None is used again: then each attempt is checked anew, no request meets a connection that its receiver is about to
+    close, and requests to one host do not queue for the same idle connection, as they do in the pool's hands.
+
+    Args:
+        rules: Which addresses are permitted.
+        connections: So many at most.
+        resolver: Finds the addresses of a host.
+        tls: What certificates must satisfy; that of public authorities unless given.
+    """
+
+    def __init__(
+        self,
+        rules: TargetRules,
+        *,
+        connections: int,
+        resolver: Resolver = resolve,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=min(connections, 64), thread_name_prefix="resolver")
+        self.pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls,
+            max_connections=connections,
+            max_keepalive_connections=0,
+            network_backend=GuardedBackend(rules, resolver, self._threads),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.pool.aclose()
+        self._threads.shutdown(wait=False, cancel_futures=True)

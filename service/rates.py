@@ -1,0 +1,88 @@
+"""Token buckets by name: so many at once, and so many per second in the long run.
+
+They live in the memory of one process, as the API is one process. The known libraries of limits count in windows; a
+bucket needs no more than a number and a time, and lets a burst through without letting two meet at a window's border.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+_MOST_BUCKETS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a bucket said.
+
+    Attributes:
+        is_granted: Whether there was a token.
+        limit: Tokens of a full bucket.
+        remaining: Whole tokens that are left.
+        window_s: Seconds in which an empty bucket is full.
+        reset_s: Seconds until this one is full.
+        retry_after_s: Seconds until there is a token; 0 where there is one.
+    """
+
+    is_granted: bool
+    limit: int
+    remaining: int
+    window_s: int
+    reset_s: int
+    retry_after_s: int
+
+
+class TokenBuckets:
+    """Buckets of one size, each full when its name is first heard; the least recent go when there are too many.
+
+    Args:
+        per_s: Tokens that come back in a second; positive.
+        burst: Tokens of a full bucket.
+        now: Seconds on a clock that only goes forward.
+    """
+
+    def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._burst = burst
+        self._now = now
+        self._lock = Lock()
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> Allowance:
+        """Take a token, if there is one."""
+        with self._lock:
+            now = self._now()
+            level = self._level(name, now)
+            is_granted = level >= 1
+            if is_granted:
+                level -= 1
+            self._levels[name] = (level, now)
+            self._levels.move_to_end(name)
+            if len(self._levels) > _MOST_BUCKETS:
+                self._levels.popitem(last=False)
+        return self._said(level, is_granted=is_granted)
+
+    def look(self, name: str) -> Allowance:
+        """Whether there is a token, without taking it."""
+        with self._lock:
+            level = self._level(name, self._now())
+        return self._said(level, is_granted=level >= 1)
+
+    def _level(self, name: str, now: float) -> float:
+        level, at = self._levels.get(name, (float(self._burst), now))
+        return min(float(self._burst), level + (now - at) * self._per_s)
+
+    def _said(self, level: float, *, is_granted: bool) -> Allowance:
+        return Allowance(
+            is_granted=is_granted,
+            limit=self._burst,
+            remaining=math.floor(level),
+            window_s=math.ceil(self._burst / self._per_s),
+            reset_s=math.ceil((self._burst - level) / self._per_s),
+            retry_after_s=0 if is_granted else max(1, math.ceil((1 - level) / self._per_s)),
+        )

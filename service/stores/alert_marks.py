@@ -1,0 +1,135 @@
+"""What people write on alerts: that they have seen one, and notes.
+
+Marks live as long as their alert: the alert log removes them together with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from service.errors import TooManyNotes, UnknownAlert
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+
+ACKNOWLEDGED_KEY = PREFIX + "alerts:acknowledged"
+NOTES_KEY = PREFIX + "alerts:notes:"
+
+MOST_NOTES = 100
+
+# KEYS: bodies of alerts, acknowledgements. ARGV: id of the alert, the record.
+_ACKNOWLEDGE = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
+redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
+return redis.call('HGET', KEYS[2], ARGV[1])
+"""
+
+# KEYS: bodies of alerts, notes of the alert. ARGV: id of the alert, the record, most notes. A note that is there
+# already, as its id is in its record, is not written again.
+_NOTE = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
+local notes = redis.call('LRANGE', KEYS[2], 0, -1)
+for _, note in ipairs(notes) do
+  if note == ARGV[2] then return 1 end
+end
+if #notes >= tonumber(ARGV[3]) then return 0 end
+redis.call('RPUSH', KEYS[2], ARGV[2])
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """Somebody has seen an alert.
+
+    Attributes:
+        at_us: When it was said first.
+        by: Who, as told by the caller.
+    """
+
+    at_us: int
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A text on an alert.
+
+    Attributes:
+        id: Its own.
+        at_us: When it was written.
+        text: What it says.
+        by: Who wrote it, as told by the caller.
+    """
+
+    id: str
+    at_us: int
+    text: str
+    by: str | None = None
+
+
+class AlertMarks:
+    """Acknowledgements and notes.
+
+    Args:
+        client: Where they are.
+        bodies_key: The alerts that may be marked.
+    """
+
+    def __init__(self, client: Client, bodies_key: str) -> None:
+        self._client = client
+        self._bodies_key = bodies_key
+        self._acknowledge = register(client, _ACKNOWLEDGE)
+        self._note = register(client, _NOTE)
+
+    def acknowledge(self, alert_id: str, said: Acknowledgement) -> Acknowledgement:
+        """Say that an alert was seen; who says it first stays.
+
+        Raises:
+            UnknownAlert: There is none of that id.
+        """
+        found = self._acknowledge([self._bodies_key, ACKNOWLEDGED_KEY], [alert_id, encode(**asdict(said))])
+        if found is None:
+            raise unknown_alert(alert_id)
+        return _acknowledgement(found, alert_id)
+
+    def add_note(self, alert_id: str, note: Note) -> None:
+        """Write a note on an alert.
+
+        Raises:
+            UnknownAlert: There is none of that id.
+            TooManyNotes: It has as many as an alert may have.
+        """
+        record = encode(**asdict(note))
+        written = self._note([self._bodies_key, NOTES_KEY + alert_id], [alert_id, record, MOST_NOTES])
+        if written is None:
+            raise unknown_alert(alert_id)
+        if not written:
+            raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, which is the most", limit=MOST_NOTES)
+
+    def acknowledgements(self, alert_ids: Sequence[str]) -> list[Acknowledgement | None]:
+        """Of each alert what was said first, if anything."""
+        if not alert_ids:
+            return []
+        found = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
+        return [
+            None if body is None else _acknowledgement(body, id_) for id_, body in zip(alert_ids, found, strict=True)
+        ]
+
+    def notes(self, alert_id: str) -> list[Note]:
+        """The notes on an alert, oldest first."""
+        found = cast("list[bytes]", self._client.lrange(NOTES_KEY + alert_id, 0, -1))
+        return [Note(**decode(body, f"a note on the alert {alert_id!r}")) for body in found]
+
+
+def unknown_alert(alert_id: str) -> UnknownAlert:
+    """The error for an id that no alert has."""
+    return UnknownAlert(
+        f"there is no alert {alert_id!r}; it was never found, or it is older than what is kept", alert=alert_id
+    )
+
+
+def _acknowledgement(body: bytes, alert_id: str) -> Acknowledgement:
+    fields: dict[str, Any] = decode(body, f"the acknowledgement of the alert {alert_id!r}")
+    return Acknowledgement(**fields)

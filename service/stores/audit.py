@@ -1,0 +1,47 @@
+"""The audit log: every change that was asked for over the API, and who asked; the latest are kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from service.stores.connection import PREFIX
+from service.stores.recent import RecentStore
+from service.stores.records import encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """A change that somebody asked for; it holds no secret and nothing of the body.
+
+    Attributes:
+        at_us: When it was answered, microseconds UTC.
+        key: Id of the key; ``environment`` for the one of the environment, None where no key is demanded.
+        key_name: Its name then.
+        client: Address of the caller; empty where it is not known.
+        method: HTTP method.
+        route: The operation, with its parameters by name.
+        resource: The path that was named.
+        status: HTTP status of the answer.
+    """
+
+    at_us: int
+    key: str | None
+    key_name: str | None
+    client: str
+    method: str
+    route: str
+    resource: str
+    status: int
+
+
+class AuditLog(RecentStore):
+    """The latest changes; none is counted or delivered."""
+
+    key: ClassVar[str] = PREFIX + "audit"
+    counted: ClassVar[tuple[str, ...]] = ()
+
+    def note(self, entry: AuditEntry) -> None:
+        """Keep an entry; the oldest go when there are more than are kept."""
+        # A command whose answer was lost is sent again, so an entry may be there twice; none is ever missing.
+        self._client.xadd(self.key, {"record": encode(**asdict(entry))}, maxlen=self._kept, approximate=True)

@@ -1,0 +1,193 @@
+"""Schemas of event types, and whether the events of a stream are checked against them.
+
+The stream's own record says which version of its schemas counts, if any. So whoever takes events learns that with the
+declaration, and pays nothing for a stream without schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import orjson
+
+from service.errors import RegistryContended, TooManyEventTypes, UnknownEventType, UnknownStream
+from service.stores.conditions import ANY, Condition
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+
+STREAMS_KEY = PREFIX + "streams"
+TYPES_KEY = PREFIX + "event-types:"
+
+_ATTEMPTS = 10
+_MOST_TYPES = 1_000
+
+# KEYS: records of streams, schemas of the stream. ARGV: stream, its record as it was read, as it is to be, then a type
+# and its record, '' to forget it; or neither.
+_CHANGE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+if ARGV[5] == '' then redis.call('HDEL', KEYS[2], ARGV[4])
+elseif ARGV[5] then redis.call('HSET', KEYS[2], ARGV[4], ARGV[5]) end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventType:
+    """The schema of a type of events.
+
+    Attributes:
+        name: The type.
+        schema: For the attributes of its events, JSON Schema draft 2020-12.
+        version: Counts the changes of the stream's schemas.
+        registered_us: When it came, microseconds UTC.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    version: int
+    registered_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaUse:
+    """What a stream does with schemas.
+
+    Attributes:
+        version: Counts the changes.
+        is_checked: Whether its events are checked.
+    """
+
+    version: int = 0
+    is_checked: bool = False
+
+
+def read_use(record: Mapping[str, Any]) -> SchemaUse:
+    """What the decoded record of a stream says about schemas."""
+    found = record.get("schemas")
+    return SchemaUse() if found is None else SchemaUse(**found)
+
+
+class EventTypeStore:
+    """The schemas of all streams."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._change = register(client, _CHANGE)
+
+    def put(
+        self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
+    ) -> tuple[EventType, bool]:
+        """Give a type a schema; the same again changes nothing.
+
+        Returns:
+            The type, and whether it had no schema before.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            TooManyEventTypes: As many types have schemas as may.
+            PreconditionFailed: The schema of now is not what the condition says.
+        """
+        put: list[tuple[EventType, bool]] = []
+
+        def written(use: SchemaUse) -> list[str | bytes | int] | None:
+            known = self.all(stream)
+            condition.check_record(known.get(name))
+            if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
+                put[:] = [(known[name], False)]
+                return None
+            if name not in known and len(known) >= _MOST_TYPES:
+                raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, which is the most")
+            found = EventType(name=name, schema=schema, version=use.version, registered_us=now_us)
+            put[:] = [(found, name not in known)]
+            return [name, encode(**asdict(found))]
+
+        self._apply(stream, written)
+        return put[0]
+
+    def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
+        """Forget the schema of a type.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownEventType: The type has none.
+            PreconditionFailed: Its schema is not what the condition says.
+        """
+
+        def written(_: SchemaUse) -> list[str | bytes | int]:
+            condition.check_record(self.get(stream, name))
+            return [name, ""]
+
+        self._apply(stream, written)
+
+    def switch(self, stream: str, *, is_checked: bool) -> SchemaUse:
+        """Say whether the events of a stream are checked.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        return self._apply(stream, lambda _: [], is_checked=is_checked)
+
+    def use(self, stream: str) -> SchemaUse:
+        """What a stream does with its schemas.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        return read_use(decode(self._record(stream), f"the stream {stream!r}"))
+
+    def get(self, stream: str, name: str) -> EventType:
+        """The schema of a type.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownEventType: The type has none.
+        """
+        found = self.all(stream)
+        if name not in found:
+            raise UnknownEventType(f"the type {name[:200]!r} of {stream!r} has no schema", stream=stream)
+        return found[name]
+
+    def all(self, stream: str) -> dict[str, EventType]:
+        """The types that have schemas, by name.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        self._record(stream)
+        found = cast("dict[bytes, bytes]", self._client.hgetall(TYPES_KEY + stream))
+        return {
+            name.decode(): EventType(**decode(body, f"the type {name.decode()!r}"))
+            for name, body in sorted(found.items())
+        }
+
+    def _record(self, stream: str) -> bytes:
+        body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
+        if body is None:
+            raise UnknownStream(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
+        return body
+
+    def _apply(
+        self,
+        stream: str,
+        written: Callable[[SchemaUse], list[str | bytes | int] | None],
+        *,
+        is_checked: bool | None = None,
+    ) -> SchemaUse:
+        """Change a stream's record and perhaps a schema with it, or nothing; again when another writer came first."""
+        for _ in range(_ATTEMPTS):
+            body = self._record(stream)
+            record = decode(body, f"the stream {stream!r}")
+            known = read_use(record)
+            use = SchemaUse(
+                version=known.version + 1, is_checked=known.is_checked if is_checked is None else is_checked
+            )
+            changed = encode(**{**record, "schemas": asdict(use)})
+            arguments = written(use)
+            if arguments is None:
+                return known
+            if self._change([STREAMS_KEY, TYPES_KEY + stream], [stream, body, changed, *arguments]):
+                return use
+        raise RegistryContended(f"the schemas of {stream!r} keep being changed by others; try again")

@@ -1,0 +1,167 @@
+"""API keys: records without secrets, and when each was used last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias, cast
+
+from service.errors import RegistryContended, TooManyKeys, UnknownKey
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+
+Scope: TypeAlias = Literal["admin", "patterns", "ingest", "read"]
+
+KEYS_KEY = PREFIX + "keys"
+USED_KEY = PREFIX + "keys:used"
+CREATED_KEY = PREFIX + "keys:created"
+
+_ATTEMPTS = 5
+
+# KEYS: records, how many were ever made. ARGV: id, record.
+_ADD = """
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 1 then redis.call('INCR', KEYS[2]) end
+return 1
+"""
+
+# KEYS: records. ARGV: id, the record that is replaced, the new one.
+_CHANGE = """
+local current = redis.call('HGET', KEYS[1], ARGV[1])
+if current == ARGV[3] then return 1 end
+if current ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """What is kept of an API key; its secret is not.
+
+    Attributes:
+        id: Unique; also a part of the token.
+        name: For people.
+        scopes: What it may do, without repetition.
+        streams: The only streams that it may touch; None means all.
+        created_us: Microseconds UTC, as all times here.
+        digest: Of the secret, hexadecimal.
+        expires_us: From then on it is refused; None means never.
+        revoked_us: Since then it is refused.
+        former_digest: Of the secret before the last rotation.
+        former_until_us: Until then that one is taken as well.
+    """
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    streams: tuple[str, ...] | None
+    created_us: int
+    digest: str
+    expires_us: int | None = None
+    revoked_us: int | None = None
+    former_digest: str | None = None
+    former_until_us: int = 0
+
+    def is_usable(self, now_us: int) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
+
+    def may(self, scope: Scope) -> bool:
+        """Whether it has a scope; ``admin`` holds all others."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class KeyStore:
+    """The API keys.
+
+    Args:
+        client: Where they are.
+        kept: So many are kept; beyond, the oldest that are no longer usable go.
+    """
+
+    def __init__(self, client: Client, *, kept: int = 1_000) -> None:
+        self._client = client
+        self._kept = kept
+        self._add = register(client, _ADD)
+        self._change = register(client, _CHANGE)
+
+    def add(self, key: ApiKey) -> None:
+        """Keep a new key.
+
+        Raises:
+            TooManyKeys: As many as are kept are there, and all of them are usable.
+        """
+        known = self.all()
+        surplus = len(known) - self._kept + 1
+        over = [one for one in known if not one.is_usable(key.created_us)][: max(0, surplus)]
+        if len(over) < surplus:
+            raise TooManyKeys(f"there are {len(known)} API keys; revoke some (DELETE /v1/keys/ID)", limit=self._kept)
+        for old in over:
+            self._client.hdel(KEYS_KEY, old.id)
+            self._client.hdel(USED_KEY, old.id)
+        self._add([KEYS_KEY, CREATED_KEY], [key.id, encode(**asdict(key))])
+
+    def find(self, key_id: str) -> ApiKey | None:
+        """One key, if there is one of that id."""
+        body = self._body(key_id)
+        return None if body is None else _key(body, key_id)
+
+    def get(self, key_id: str) -> ApiKey:
+        """One key.
+
+        Raises:
+            UnknownKey: There is none of that id.
+        """
+        if (found := self.find(key_id)) is None:
+            raise _unknown(key_id)
+        return found
+
+    def all(self) -> list[ApiKey]:
+        """All keys, the oldest first, revoked and expired ones too."""
+        records = cast("dict[bytes, bytes]", self._client.hgetall(KEYS_KEY))
+        keys = [_key(body, key_id.decode()) for key_id, body in records.items()]
+        return sorted(keys, key=lambda key: (key.created_us, key.id))
+
+    def change(self, key_id: str, changed: Callable[[ApiKey], ApiKey]) -> ApiKey:
+        """Replace a key by what is made of it; again when somebody else changed it meanwhile.
+
+        Raises:
+            UnknownKey: There is none of that id.
+            RegistryContended: Others keep changing it.
+        """
+        for _ in range(_ATTEMPTS):
+            body = self._body(key_id)
+            if body is None:
+                raise _unknown(key_id)
+            wanted = changed(_key(body, key_id))
+            if self._change([KEYS_KEY], [key_id, body, encode(**asdict(wanted))]):
+                return wanted
+        raise RegistryContended(f"the API key {key_id!r} keeps being changed by others; try again")
+
+    def was_any_created(self) -> bool:
+        """Whether there has ever been a key, also where it is gone by now."""
+        return bool(self._client.exists(CREATED_KEY))
+
+    def note_use(self, key_id: str, now_us: int) -> None:
+        """Remember when a key was used."""
+        self._client.hset(USED_KEY, key_id, str(now_us))
+
+    def last_used_us(self) -> dict[str, int]:
+        """When each key was used last, as far as that was noted; keys that never were are missing."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
+        return {key_id.decode(): int(used_us) for key_id, used_us in found.items()}
+
+    def _body(self, key_id: str) -> bytes | None:
+        return cast("bytes | None", self._client.hget(KEYS_KEY, key_id))
+
+
+def _unknown(key_id: str) -> UnknownKey:
+    return UnknownKey(f"there is no API key {key_id!r}", key=key_id)
+
+
+def _key(body: bytes, key_id: str) -> ApiKey:
+    fields = decode(body, f"the API key {key_id!r}")
+    streams = fields["streams"]
+    return ApiKey(
+        **{**fields, "scopes": tuple(fields["scopes"]), "streams": None if streams is None else tuple(streams)}
+    )

@@ -1,0 +1,49 @@
+"""The newest part of the event log, read backwards and without a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from redis.exceptions import ResponseError
+
+from service.stores.connection import Client
+from streams import LogEntry, RecordKind, log_key
+
+_PAGE_ENTRIES = 256
+
+
+class LogTail:
+    """Reads the log from its end.
+
+    Args:
+        client: Where the log is.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def newest_first(self, shard: int) -> Iterator[LogEntry]:
+        """The entries of a shard that are there, the newest first."""
+        until = "+"
+        while page := cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]",
+            self._client.xrevrange(log_key(shard), max=until, count=_PAGE_ENTRIES),
+        ):
+            for position, fields in page:
+                yield LogEntry(
+                    position=position.decode(),
+                    kind=RecordKind(fields[b"kind"].decode()),
+                    stream=fields[b"stream"].decode(),
+                    body=fields[b"body"],
+                    route=fields.get(b"route", b"").decode(),
+                )
+            until = "(" + page[-1][0].decode()
+
+    def is_whole(self, shard: int) -> bool:
+        """Whether nothing of a shard was trimmed yet; also no where the server does not tell."""
+        try:
+            found = self._client.xinfo_stream(log_key(shard))
+        except ResponseError:  # there is no such shard yet
+            return True
+        return bool(found.get("entries-added") == found["length"])

@@ -1,0 +1,15 @@
+"""How grave what a pattern finds is."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
+
+SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
+USUAL_SEVERITY: Severity = "medium"
+
+
+def is_as_grave(found: Severity, least: Severity) -> bool:
+    """Whether a severity is another one or graver."""
+    return SEVERITIES.index(found) >= SEVERITIES.index(least)

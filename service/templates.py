@@ -1,0 +1,144 @@
+"""Bodies in the form that a receiver wants: a JSON object with places for members of the usual body.
+
+``{{path.to.field}}`` in a string stands for a member of the body, found by names and, in lists, by numbers. There is
+nothing else: no code, no filters, no attributes. What is put in is never read as a template again, and as values are
+put into parsed JSON, not into text, the result is valid JSON whatever they hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from service.errors import WebhookRefused
+
+MOST_TEMPLATE_BYTES = 16_384
+MOST_BODY_BYTES = 1_000_000
+
+_MOST_DEPTH = 12
+_MOST_PLACES = 200
+_PLACE = re.compile(r"\{\{ *([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*) *\}\}")
+
+
+class BodyTooLong(ValueError):
+    """A template makes a body that is longer than what is sent."""
+
+
+def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
+    """Refuse a template that cannot be filled.
+
+    Args:
+        template: A JSON object.
+        members: Names that the bodies may have at their top.
+
+    Raises:
+        WebhookRefused: It is too large or too deep, a place is written wrongly, or names what no body has.
+    """
+    if not _depth_is_bounded(template, _MOST_DEPTH):
+        raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
+    try:
+        size = len(orjson.dumps(template))
+    except orjson.JSONEncodeError as error:
+        raise _refused(f"the template cannot be sent: {error}") from error
+    if size > MOST_TEMPLATE_BYTES:
+        raise _refused(f"the template has {size} bytes; at most {MOST_TEMPLATE_BYTES} are taken")
+    paths = [path for text in _texts(template) for path in _places_of(text)]
+    if len(paths) > _MOST_PLACES:
+        raise _refused(f"the template has {len(paths)} places to fill; at most {_MOST_PLACES} are")
+    if strangers := sorted({path for path in paths if path.partition(".")[0] not in members}):
+        raise _refused(f"no body has {', '.join(strangers)}; at their top they have {', '.join(sorted(members))}")
+
+
+def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
+    """The JSON text of a template with the members of a body in their places.
+
+    A string that is one place and nothing else becomes the member itself, of whatever type, and null where the body
+    has none. Elsewhere a string is put in as it is, what is missing as nothing, and the rest as JSON text.
+
+    Raises:
+        BodyTooLong: The result has more than ``MOST_BODY_BYTES``.
+    """
+    room = [MOST_BODY_BYTES]
+    text = orjson.dumps(_filled(template, body, room))
+    if len(text) > MOST_BODY_BYTES:
+        raise _too_long()
+    return text
+
+
+def _filled(part: Any, body: Mapping[str, Any], room: list[int]) -> Any:
+    if isinstance(part, Mapping):
+        return {name: _filled(value, body, room) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(value, body, room) for value in part]
+    if not isinstance(part, str):
+        return part
+    if whole := _PLACE.fullmatch(part):
+        found = _member(body, whole[1])
+        _spend(room, found if isinstance(found, str) else orjson.dumps(found))
+        return found
+    return _PLACE.sub(lambda place: _spend(room, _text(_member(body, place[1]))), part)
+
+
+def _spend(room: list[int], text: str | bytes) -> Any:
+    """Takes from the room that is left, so that a result which is too long is given up while it is made."""
+    room[0] -= len(text)
+    if room[0] < 0:
+        raise _too_long()
+    return text
+
+
+def _too_long() -> BodyTooLong:
+    return BodyTooLong(f"the template makes a body of more than {MOST_BODY_BYTES} bytes")
+
+
+def _member(body: Any, path: str) -> Any:
+    for name in path.split("."):
+        if isinstance(body, Mapping):
+            body = body.get(name)
+        elif isinstance(body, list) and name.isdecimal() and len(name) < 7 and int(name) < len(body):
+            body = body[int(name)]
+        else:
+            return None
+    return body
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _places_of(text: str) -> list[str]:
+    paths: list[str] = _PLACE.findall(text)
+    rest = _PLACE.sub("", text)
+    if "{{" in rest or "}}" in rest:
+        raise _refused(f"{text[:100]!r} has a place that cannot be read; write it as {{{{path.to.field}}}}")
+    return paths
+
+
+def _texts(part: Any) -> Iterator[str]:
+    """All strings that are filled; names are not, and may not look as if they were."""
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            if "{{" in name:
+                raise _refused(f"the name {name[:100]!r} would not be filled; places stand in values")
+            yield from _texts(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _texts(value)
+    elif isinstance(part, str):
+        yield part
+
+
+def _depth_is_bounded(part: Any, levels: int) -> bool:
+    if not isinstance(part, Mapping | list):
+        return True
+    values = part.values() if isinstance(part, Mapping) else part
+    return levels > 0 and all(_depth_is_bounded(value, levels - 1) for value in values)
+
+
+def _refused(message: str) -> WebhookRefused:
+    return WebhookRefused(message, field="template")

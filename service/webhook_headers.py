@@ -1,0 +1,57 @@
+"""Headers that a webhook adds to what is sent: a few, none of which can change what the message means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from service.errors import WebhookRefused
+
+_MOST = 10
+_LONGEST = 2_000
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_VALUE = re.compile(r"[!-~]([ !-~]*[!-~])?")  # visible ASCII, blanks inside: neither line ends nor other controls
+_OURS = {
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+}
+_OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that are not what they seem.
+
+    Raises:
+        WebhookRefused: Too many, a name or value that is none, one name twice, or one that the service sets itself.
+    """
+    if len(headers) > _MOST:
+        raise _refused(f"a webhook adds at most {_MOST} headers, not {len(headers)}")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise _refused("a header's name is there twice; capitals make no difference")
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise _refused(f"{name[:100]!r} is not the name of a header; write letters, digits and hyphens")
+        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
+            raise _refused(f"the header {name!r} is not a webhook's to set")
+        if not _VALUE.fullmatch(value) or len(value) > _LONGEST:
+            raise _refused(
+                f"the value of the header {name!r} is not 1 to {_LONGEST} visible ASCII characters with blanks between"
+            )
+
+
+def _refused(message: str) -> WebhookRefused:
+    return WebhookRefused(message, field="headers")

@@ -1,0 +1,141 @@
+"""Transactions, read from the log."""
+
+import pytest
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def send(orders):
+    """Sends events of a transaction, one second apart."""
+    second = iter(range(1, 1_000))
+
+    def sent(types, key="k", stream="orders"):
+        events = [
+            {"id": f"e{number}", "type": name, "time": number * 1_000_000, "data": {"id": key}}
+            for name, number in zip(types, second, strict=False)
+        ]
+        answer = orders.post(f"/v1/events?stream={stream}", json=events)
+        assert answer.json()["rejected"] == []
+
+    return sent
+
+
+@pytest.fixture
+def patterns(orders):
+    """Registers patterns on ``orders``."""
+
+    def register(**texts):
+        for name, text in texts.items():
+            answer = orders.post("/v1/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"})
+            assert answer.status_code == 201
+
+    return register
+
+
+def look(http, key="k"):
+    answer = http.get(f"/v1/traces/orders/{key}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def states(found):
+    return {pattern["name"]: pattern["state"] for pattern in found["patterns"]}
+
+
+def test_a_transaction_is_told(orders, send, patterns):
+    orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(B, C)", "prior(A, D)"]})
+    patterns(ab="SEQ(A a, B b)", ad="SEQ(A a, D d)", ax="SEQ(A a)", yd="SEQ(Y y, D d)")
+    send("AXC")
+    send("Q", key="other")
+    found = look(orders)
+    assert [event["id"] for event in found["events"]] == ["e1", "e2", "e3"]
+    assert (found["complete"], found["open"], found["constraints"], found["total_events"]) == (True, True, 1, 3)
+    assert len(found["positions"]) == 1
+    assert states(found) == {"ab": "ended", "ad": "alive", "ax": "waiting", "yd": "waiting"}
+    told = {pattern["name"]: pattern for pattern in found["patterns"]}
+    assert (told["ab"]["ended"]["event"], told["ab"]["ended"]["form"]) == ("e3", "p2")
+    assert "exclusive(B, C)" in told["ab"]["ended"]["reason"]
+    assert (told["ax"]["matched"], told["ax"]["matches"]) == (1, [{"a": ["e1"]}])
+    may = {following["type"]: following for following in found["following"]}
+    assert set(may) == {"A", "B", "C", "D", "Z"}
+    assert (may["B"]["possible"], may["D"]["possible"], set(may["D"]["ends"])) == (False, True, {"ax"})
+    assert "exclusive(B, C)" in may["B"]["breaks"]
+    assert set(may["Z"]["ends"]) == {"ad", "ax", "yd"}
+
+
+def test_a_transaction_that_broke_its_constraints_says_which(orders, send):
+    orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(B, C)"]})
+    send("BC")
+    found = look(orders)
+    assert (found["deviation"]["event"], found["deviation"]["constraints"]) == ("e2", ["exclusive(B, C)"])
+    assert found["following"] == []
+
+
+def test_the_last_transaction_of_a_key_counts(orders, send, patterns):
+    patterns(ab="SEQ(A a, B b)")
+    send("AZ")
+    found = look(orders)
+    assert (found["open"], states(found), found["following"]) == (False, {"ab": "closed"}, [])
+    send("A")
+    found = look(orders)
+    assert (found["open"], states(found), found["earlier_events"]) == (True, {"ab": "alive"}, 2)
+    assert orders.post("/v1/traces/orders/k/end").status_code == 202
+    assert look(orders)["open"] is False
+    send("B")
+    assert [event["type"] for event in look(orders)["events"]] == ["B"]
+
+
+def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
+    orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(A, C)"]})
+    send("A")
+    patterns(ab="SEQ(A a, B b)", bc="SEQ(B b, D d)")
+    send("B")
+    found = look(orders)
+    assert states(found) == {"ab": "waiting", "bc": "alive"}
+    assert {one["type"]: one["possible"] for one in found["following"]} == {"A": True, "C": False, "Z": True}
+    orders.post("/v1/patterns/bc/pause")
+    assert states(look(orders)) == {"ab": "waiting", "bc": "paused"}
+
+
+def test_constraints_count_for_transactions_that_begin_later(orders, send):
+    send("A")
+    orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(A, C)"]})
+    assert look(orders)["constraints"] is None
+    send("A", key="j")
+    assert look(orders, "j")["constraints"] == 1
+
+
+def test_what_may_come_does_not_wait_for_late_events(http):
+    stream = {"name": "slow", "key": "data.id", "lateness": 60}
+    assert http.post("/v1/streams", json=stream).status_code == 201
+    http.post("/v1/constraints", json={"stream": "slow", "constraints": ["exclusive(B, C)"]})
+    events = [
+        {"id": f"e{number}", "type": name, "time": time_s * 1_000_000, "data": {"id": "k"}}
+        for number, (name, time_s) in enumerate([("A", 500), ("B", 470)])
+    ]
+    assert http.post("/v1/events?stream=slow", json=events).json()["rejected"] == []
+    found = http.get("/v1/traces/slow/k").json()
+    assert {one["type"]: one["possible"] for one in found["following"]} == {"B": True, "C": False}
+
+
+def test_a_part_of_the_log_that_is_gone_is_told(orders, send, stores):
+    send("A")
+    send("B")
+    (shard,) = look(orders)["positions"]
+    stores.client.xtrim(f"forestall:log:{shard}", maxlen=1, approximate=False)
+    found = look(orders)
+    assert (found["complete"], [event["type"] for event in found["events"]]) == (False, ["B"])
+
+
+def test_what_is_unknown_is_said(orders, send, check_problem):
+    check_problem(orders.get("/v1/traces/orders/k"), 404, "unknown-trace")
+    check_problem(orders.get("/v1/traces/nowhere/k"), 404, "unknown-stream")
+    send("A", key="a/b")
+    assert look(orders, "a/b")["key"] == "a/b"
+
+
+def test_a_transaction_that_is_too_long_is_refused(orders, send, check_problem, monkeypatch):
+    monkeypatch.setattr("service.traces._MOST_EVENTS", 2)
+    send("AAA")
+    check_problem(orders.get("/v1/traces/orders/k"), 413, "trace-too-long")

@@ -1,0 +1,89 @@
+"""Creation once, however often a request is sent."""
+
+import pytest
+
+from service.stores import Asked
+
+pytestmark = pytest.mark.redis
+
+TEXT = "PATTERN p EVENT SEQ(A a, B b)"
+
+
+def register(http, text=TEXT, key="k1"):
+    return http.post("/v1/patterns", json={"stream": "orders", "text": text}, headers={"Idempotency-Key": key})
+
+
+def test_the_same_request_has_the_same_answer(orders):
+    first = register(orders)
+    assert (first.status_code, first.headers.get("idempotency-replayed")) == (201, None)
+    orders.delete("/v1/patterns/p")
+    again = register(orders)
+    assert (again.status_code, again.json(), again.headers["etag"]) == (201, first.json(), first.headers["etag"])
+    assert (again.headers["content-type"], again.headers["idempotency-replayed"]) == ("application/json", "true")
+    assert orders.get("/v1/patterns").json()["items"] == []
+    assert register(orders, key="k2").json()["version"] == 2
+
+
+def test_a_key_is_for_one_request(orders, check_problem):
+    register(orders)
+    check_problem(register(orders, TEXT + " WITHIN 1 h"), 422, "idempotency-key-mismatch")
+    assert orders.get("/v1/patterns/p").json()["version"] == 1
+
+
+def test_what_failed_may_be_sent_again(orders, check_problem):
+    check_problem(register(orders, "PATTERN p"), 400, "pattern-refused")
+    assert register(orders).status_code == 201
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201])
+def test_a_wrong_key_is_refused(orders, check_problem, key):
+    check_problem(register(orders, key=key), 400, "idempotency-key")
+
+
+def test_callers_do_not_see_one_another(orders, stranger, check_problem):
+    register(orders)
+    answer = stranger.post(
+        "/v1/patterns",
+        json={"stream": "orders", "text": TEXT},
+        headers={"Idempotency-Key": "k1", "Authorization": "Bearer wrong-key"},
+    )
+    check_problem(answer, 401, "unauthorized")
+    key = orders.headers["Authorization"].removeprefix("Bearer ")
+    other = orders.post(
+        "/v1/patterns",
+        json={"stream": "orders", "text": TEXT},
+        headers={"Idempotency-Key": "k1", "X-API-Key": key},
+    )
+    assert (other.status_code, "idempotency-replayed" in other.headers) == (200, False)
+
+
+def test_a_request_on_its_way_is_not_made_twice(orders, stores, check_problem, monkeypatch):
+    def refuse(*_):
+        raise ValueError("the process dies here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("service.stores.AnswerStore.keep", refuse)
+        check_problem(register(orders), 500, "internal")
+    check_problem(register(orders), 409, "idempotency-key-in-use")
+    check_problem(register(orders, "PATTERN q EVENT A a"), 422, "idempotency-key-mismatch")
+
+
+def test_a_backtest_is_asked_for_once(orders):
+    example = {"stream": "orders", "pattern": TEXT, "source": {"log": True}}
+    first = orders.post("/v1/backtests", json=example, headers={"Idempotency-Key": "b"})
+    again = orders.post("/v1/backtests", json=example, headers={"Idempotency-Key": "b"})
+    assert first.status_code == 202, first.text
+    assert again.json() == first.json()
+    assert len(orders.get("/v1/backtests").json()["items"]) == 1
+
+
+def test_a_try_whose_reply_was_lost_is_the_same_try(stores):
+    asked = Asked(name="n", fingerprint="f", token="t")
+    assert stores.answers.begin(asked) is None
+    assert stores.answers.begin(asked) is None
+    found = stores.answers.begin(Asked(name="n", fingerprint="f", token="other"))
+    assert (found.status, found.fingerprint) == (0, "f")
+    stores.answers.release(Asked(name="n", fingerprint="f", token="other"))
+    assert stores.answers.begin(Asked(name="n", fingerprint="f", token="other")) is not None
+    stores.answers.release(asked)
+    assert stores.answers.begin(Asked(name="n", fingerprint="f", token="other")) is None

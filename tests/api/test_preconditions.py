@@ -1,0 +1,119 @@
+"""ETags, and changes that are only made to what was read."""
+
+import pytest
+
+pytestmark = pytest.mark.redis
+
+TEXT = "PATTERN p EVENT SEQ(A a, B b)"
+RULES = {"stream": "orders", "constraints": ["exclusive(B, C)"]}
+
+
+def pattern(http, text=TEXT, headers=None):
+    return http.post("/v1/patterns", json={"stream": "orders", "text": text}, headers=headers or {})
+
+
+def create_pattern(http, headers):
+    return pattern(http, headers=headers)
+
+
+def change_pattern(http, headers):
+    return pattern(http, TEXT + " WITHIN 1 h", headers)
+
+
+def create_rules(http, headers):
+    return http.post("/v1/constraints", json=RULES, headers=headers)
+
+
+def change_rules(http, headers):
+    return http.post("/v1/constraints", json={**RULES, "constraints": ["exclusive(B, D)"]}, headers=headers)
+
+
+def create_schema(http, headers):
+    return http.put("/v1/streams/orders/event-types/A", json={}, headers=headers)
+
+
+def change_schema(http, headers):
+    return http.put("/v1/streams/orders/event-types/A", json={"type": "object"}, headers=headers)
+
+
+def create_workflow(http, headers):
+    headers = {"content-type": "application/yaml", **headers}
+    return http.put("/v1/workflows/w", content="tree: {sequence: [A, B]}", headers=headers)
+
+
+def change_workflow(http, headers):
+    headers = {"content-type": "application/yaml", **headers}
+    return http.put("/v1/workflows/w", content="tree: {sequence: [A, C]}", headers=headers)
+
+
+KINDS = {
+    "pattern": ("/v1/patterns/p", create_pattern, change_pattern),
+    "constraints": ("/v1/constraints/orders", create_rules, change_rules),
+    "event type": ("/v1/streams/orders/event-types/A", create_schema, change_schema),
+    "workflow": ("/v1/workflows/w", create_workflow, change_workflow),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_was_read_is_changed(orders, check_problem, kind):
+    path, create, change = KINDS[kind]
+    created = create(orders, {})
+    assert created.status_code == 201, created.text
+    first = orders.get(path).headers["etag"]
+    assert created.headers["etag"] == first
+    changed = change(orders, {"If-Match": first})
+    assert changed.is_success
+    second = orders.get(path).headers["etag"]
+    assert second == changed.headers["etag"] != first
+    body = check_problem(create(orders, {"If-Match": first}), 412, "precondition-failed")
+    assert body["etag"] == second.strip('"')
+    assert orders.get(path).headers["etag"] == second
+    assert create(orders, {"If-Match": f'"other", {second}'}).is_success
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_is_not_there_is_created(orders, check_problem, kind):
+    path, create, change = KINDS[kind]
+    check_problem(create(orders, {"If-Match": "*"}), 412, "precondition-failed")
+    assert create(orders, {"If-None-Match": "*"}).status_code == 201
+    before = orders.get(path).headers["etag"]
+    for call in (create, change):
+        check_problem(call(orders, {"If-None-Match": "*"}), 412, "precondition-failed")
+    assert orders.get(path).headers["etag"] == before
+
+
+@pytest.mark.parametrize("kind", ["pattern", "event type", "workflow"])
+def test_only_what_was_read_is_deleted(orders, check_problem, kind):
+    path, create, change = KINDS[kind]
+    first = create(orders, {}).headers["etag"]
+    second = change(orders, {}).headers["etag"]
+    check_problem(orders.delete(path, headers={"If-Match": first}), 412, "precondition-failed")
+    assert orders.delete(path, headers={"If-Match": second}).status_code == 204
+
+
+def test_a_pattern_changes_with_its_state(orders, check_problem):
+    first = pattern(orders).headers["etag"]
+    paused = orders.post("/v1/patterns/p/pause", headers={"If-Match": first})
+    assert paused.headers["etag"] != first
+    check_problem(orders.post("/v1/patterns/p/retire", headers={"If-Match": first}), 412, "precondition-failed")
+    assert orders.post("/v1/patterns/p/resume").headers["etag"] == first
+
+
+def test_a_stream_is_declared_once(orders, check_problem):
+    declaration = {"name": "other"}
+    created = orders.post("/v1/streams", json=declaration, headers={"If-None-Match": "*"})
+    assert created.status_code == 201
+    assert orders.get("/v1/streams/other").headers["etag"] == created.headers["etag"]
+    again = orders.post("/v1/streams", json=declaration, headers={"If-None-Match": "*"})
+    check_problem(again, 412, "precondition-failed")
+
+
+def test_a_weak_tag_is_none_that_counts(orders, check_problem):
+    first = pattern(orders).headers["etag"]
+    check_problem(orders.delete("/v1/patterns/p", headers={"If-Match": f"W/{first}"}), 412, "precondition-failed")
+
+
+@pytest.mark.parametrize("header", ["x", '"a" "b"', '"a",', "W/x", '"' + "a" * 3_000 + '"'])
+def test_what_is_no_tag_is_refused(orders, check_problem, header):
+    pattern(orders)
+    check_problem(orders.delete("/v1/patterns/p", headers={"If-Match": header}), 422, "wrong-shape")

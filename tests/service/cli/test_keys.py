@@ -1,0 +1,116 @@
+"""``forestall keys`` against the real API, and the first key that ``forestall serve`` makes."""
+
+import io
+import stat
+
+import orjson
+import pytest
+from rich.console import Console
+
+from api import create_app
+from api.testing import serving
+from service.cli.serve import tell_first_key
+from service.client import ForestallClient
+from service.errors import CallRefused
+from service.keyring import is_token
+from service.testing import settings_for
+
+pytestmark = pytest.mark.redis
+
+OPERATOR = "the-key-of-the-environment"
+
+
+@pytest.fixture
+def keys(call, server_url, stores, monkeypatch):
+    """Runs ``forestall keys`` against an API with the key of the environment; returns (status, output, errors)."""
+    monkeypatch.setenv("FORESTALL_API_KEY", OPERATOR)
+    with serving(create_app(settings_for(server_url, api_key=OPERATOR))) as url:
+        yield lambda *arguments: call("keys", *arguments, "--url", url)
+
+
+def made(keys, *arguments):
+    status, out, _ = keys("create", *arguments, "--json")
+    assert status == 0
+    return orjson.loads(out)
+
+
+def test_the_token_is_what_is_printed(keys):
+    status, out, said = keys("create", "shop", "--scope", "ingest", "--scope", "read", "--stream", "orders")
+    assert status == 0
+    assert is_token(out.strip())
+    assert "(shop); its token is shown this once" in said
+    assert out.strip() not in said
+
+
+def test_a_key_may_expire(keys):
+    key = made(keys, "short", "--scope", "read", "--days", "1.5")
+    assert key["expires_at"] > key["created_at"]
+    assert (key["scopes"], key["streams"]) == (["read"], None)
+
+
+def test_keys_are_listed(keys):
+    first = made(keys, "first", "--scope", "read", "--stream", "orders")
+    made(keys, "[red]second", "--scope", "admin")
+    status, out, _ = keys("list")
+    assert status == 0
+    assert first["id"] in out
+    assert "[red]second" in out
+    listed = orjson.loads(keys("list", "--json")[1])
+    assert [key["name"] for key in listed] == ["first", "[red]second"]
+    assert "token" not in listed[0]
+
+
+def test_a_key_is_rotated_and_revoked(keys):
+    key = made(keys, "shop", "--scope", "admin")
+    status, out, _ = keys("rotate", key["id"], "--grace", "60")
+    assert status == 0
+    assert is_token(out.strip())
+    assert out.strip() != key["token"]
+    status, _, _ = keys("list", "--json", "--api-key", key["token"])
+    assert status == 0
+    assert keys("revoke", key["id"])[2] == f"the API key {key['id']} is revoked\n"
+    assert orjson.loads(keys("list", "--json")[1])[0]["revoked"] is True
+    status, _, said = keys("list", "--api-key", out.strip())
+    assert status == 2
+    assert "revoked" in said
+
+
+def test_what_is_refused_is_one_sentence(keys):
+    status, _, said = keys("revoke", "nobody")
+    assert (status, said.count("\n")) == (2, 1)
+    assert "there is no API key 'nobody'" in said
+
+
+def test_the_first_key_is_told_once_on_the_terminal(server_url, stores, tmp_path):
+    settings = settings_for(server_url, auth="keys", data_dir=tmp_path)
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=300, soft_wrap=True, color_system=None)
+    tell_first_key(settings, server_url, console)
+    token = terminal.getvalue().strip().rpartition(" ")[2]
+    assert is_token(token)
+    tell_first_key(settings, server_url, console)
+    assert terminal.getvalue().count("first API key") == 1
+    with serving(create_app(settings)) as url:
+        with ForestallClient(url, token) as client:
+            assert client.get("/keys")["items"][0]["name"] == "bootstrap"
+        with ForestallClient(url) as stranger, pytest.raises(CallRefused, match="401"):
+            stranger.get("/keys")
+
+
+def test_where_there_is_no_terminal_the_first_key_is_in_a_file(server_url, stores, tmp_path):
+    settings = settings_for(server_url, api_host="0.0.0.0", data_dir=tmp_path)
+    log = io.StringIO()
+    tell_first_key(settings, server_url, Console(file=log, width=300))
+    file = tmp_path / "first-api-key"
+    assert is_token(file.read_text().strip())
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().strip() not in log.getvalue()
+    assert "first-api-key" in log.getvalue()
+
+
+@pytest.mark.parametrize("changes", [{}, {"auth": "off"}, {"auth": "keys", "api_key": OPERATOR}])
+def test_where_none_is_needed_no_key_is_made(server_url, stores, tmp_path, changes):
+    said = io.StringIO()
+    tell_first_key(settings_for(server_url, data_dir=tmp_path, **changes), server_url, Console(file=said))
+    assert said.getvalue() == ""
+    assert stores.keys.all() == []
