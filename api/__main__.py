@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import suppress
 
@@ -27,6 +28,7 @@ def _serve(settings: Settings) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
     )
     server = uvicorn.Server(config)
     watch_stop(app, server)

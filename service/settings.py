@@ -215,6 +215,8 @@ class Settings(BaseSettings):
         spark_master: Where Spark runs: ``local[*]``, or a cluster as in ``spark://HOST:7077``.
         spark: See ``SparkSettings``.
         backtest_dir: The only folder whose files backtests may read; None: they may read the log and no files.
+        stop_timeout_s: How long processes may take to end what is under way when the service is stopped; then they are
+            killed, and what they had not finished is done when the service starts again.
         log_level: Least level that is logged: DEBUG, INFO, WARNING or ERROR, also in lower case.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
@@ -242,6 +244,7 @@ class Settings(BaseSettings):
     spark_master: str = "local[*]"
     spark: SparkSettings = SparkSettings()
     backtest_dir: Path | None = None
+    stop_timeout_s: Seconds = 30.0
     log_level: str = "INFO"
     parent_pid: Count | None = None
 

@@ -70,7 +70,6 @@ class Supervisor:
         settings: Of the service; the processes read the same environment.
         overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
         children: Modules to run, by name.
-        stop_patience_s: How long processes may take to end before they are killed.
         now: Seconds on a clock that only goes forward.
         on_death: Told the name, the status, the pause before the next start in seconds and the log file.
     """
@@ -78,7 +77,6 @@ class Supervisor:
     settings: Settings
     overrides: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
-    stop_patience_s: float = 20.0
     now: Callable[[], float] = time.monotonic
     on_death: Callable[[str, int, float, Path], None] = _log_death
     _running: dict[str, _Child] = field(default_factory=dict)
@@ -147,16 +145,21 @@ class Supervisor:
             self.stop()
 
     def stop(self) -> None:
-        """Ask every process to end, wait, end by force what does not; Redis last."""
-        processes = [child.process for child in self._running.values() if child.process is not None]
-        for process in processes:
+        """Ask every process to end, wait, end by force what does not; Redis last.
+
+        All are asked at once and each finishes what it has begun: the API the requests that it is answering, the
+        pipeline its micro-batch, the deliverer its attempts. Together they have ``stop_timeout_s`` for it.
+        """
+        processes = {name: child.process for name, child in self._running.items() if child.process is not None}
+        for process in processes.values():
             if process.poll() is None:
                 process.terminate()
-        deadline = self.now() + self.stop_patience_s
-        for process in processes:
+        deadline = time.monotonic() + self.settings.stop_timeout_s
+        for name, process in processes.items():
             try:
-                process.wait(timeout=max(0.1, deadline - self.now()))
+                process.wait(timeout=max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
+                log.warning("process-killed", name=name, after_s=self.settings.stop_timeout_s)
                 process.kill()
                 process.wait()
         self._running = {}

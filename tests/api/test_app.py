@@ -117,7 +117,7 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
     assert b"secret" not in answer.body
 
 
-LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher, the client: none comes out of a request
+LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher, the client: none comes from a request
     "BackupRefused",
     "CallRefused",
     "ControlRecordError",

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from structlog.testing import capture_logs
 
 from service import Settings
 from service.cli import main
@@ -33,12 +34,30 @@ print("ready", flush=True)
 while True:
     threading.Event().wait(1)
 """
+DRAINING = """
+import os, pathlib, signal, threading
+asked = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: asked.set())
+print("begun", flush=True)
+while not asked.wait(0.05):
+    pass
+place = pathlib.Path(os.environ["MEETING_PLACE"])
+(place / f"{os.getpid()}.asked").touch()
+while len(list(place.glob("*.asked"))) < 2:
+    threading.Event().wait(0.05)
+print("committed", flush=True)
+"""
 PATIENCE_S = 30.0
 
 
 @pytest.fixture
 def supervisor(tmp_path):
-    for name, code in {"lasting": LASTING, "failing": FAILING, "stubborn": STUBBORN}.items():
+    for name, code in {
+        "lasting": LASTING,
+        "failing": FAILING,
+        "stubborn": STUBBORN,
+        "draining": DRAINING,
+    }.items():
         (tmp_path / f"{name}.py").write_text(code)
     found = Supervisor(
         settings_for(URL, data_dir=tmp_path / "data"),
@@ -133,13 +152,27 @@ def test_a_death_is_told_with_the_last_line_of_the_log(supervisor):
 
 def test_stop_ends_all_even_what_does_not_listen(supervisor):
     supervisor.children = {"deaf": "stubborn", "first": "lasting"}
-    supervisor.stop_patience_s = 0.5
+    supervisor.settings = settings_for(URL, data_dir=supervisor.settings.data_dir, stop_timeout_s=0.5)
     supervisor.start()
     log = supervisor.log_folder / "deaf.log"
     until(lambda: log.exists() and log.read_text())
     pids = [supervisor.pid("deaf"), supervisor.pid("first")]
-    supervisor.stop()
+    with capture_logs() as said:
+        supervisor.stop()
     assert [is_alive(pid) for pid in pids] == [False, False]
+    killed = [entry for entry in said if entry["event"] == "process-killed"]
+    assert {"event": "process-killed", "name": "deaf", "after_s": 0.5, "log_level": "warning"} in killed
+
+
+def test_stop_asks_all_at_once_and_each_ends_what_it_has_begun(supervisor, tmp_path):
+    """Each ends only when it sees that the other was asked to, too; one after the other they would be killed."""
+    supervisor.children = {"first": "draining", "second": "draining"}
+    supervisor.overrides = {**supervisor.overrides, "MEETING_PLACE": str(tmp_path)}
+    supervisor.start()
+    logs = [supervisor.log_folder / f"{name}.log" for name in supervisor.children]
+    until(lambda: all(log.exists() and "begun" in log.read_text() for log in logs))
+    supervisor.stop()
+    assert [log.read_text().split() for log in logs] == [["begun", "committed"]] * 2
 
 
 def test_children_end_when_the_supervisor_is_killed(supervisor, tmp_path):
