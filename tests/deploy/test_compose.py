@@ -12,11 +12,13 @@ import pytest
 import yaml
 
 from house import PACKAGES, ROOT
+from service.cli.app import COMMANDS
 from service.settings import Settings
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if name != "redis"}
+OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+CLUSTER = {"api", "pipeline", "deliverer", "backtests", "spark-master", "spark-worker"}
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
@@ -40,7 +42,10 @@ def test_schema():
 
 
 def test_the_processes_are_there():
-    assert set(OURS) == {"api", "pipeline", "deliverer", "backtests", "spark-master", "spark-worker"}
+    profiles = {name: service["profiles"] for name, service in SERVICES.items() if name != "redis"}
+    watching = {"prometheus": ["monitoring"], "grafana": ["monitoring"]}
+    assert profiles == {"forestall": ["single"], **{name: ["cluster"] for name in CLUSTER}, **watching}
+    assert set(OURS) == {"forestall", *CLUSTER}
     assert SERVICES["spark-worker"]["deploy"]["replicas"] == 2
 
 
@@ -68,6 +73,8 @@ def test_command_exists(name):
         spec = importlib.util.find_spec(arguments[1])
         assert spec is not None
         assert not spec.submodule_search_locations or importlib.util.find_spec(f"{arguments[1]}.__main__")
+    elif program == "forestall":
+        assert arguments[0] in COMMANDS
     else:
         assert program == "spark-class"
         assert arguments[0].replace(".", "/") + ".class" in spark_classes()
@@ -104,7 +111,38 @@ def test_redis_forgets_nothing():
 
 def test_volumes_are_declared():
     used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
-    assert used == set(COMPOSE["volumes"])
+    files = {name for name in used if name.startswith("./")}
+    assert used - files == set(COMPOSE["volumes"])
+    assert {name for name in files if not (ROOT / name).is_file()} == set()
+
+
+def test_what_needs_another_service_finds_it_in_its_profile():
+    for name, service in SERVICES.items():
+        for other in service.get("depends_on", {}):
+            assert set(SERVICES[other].get("profiles", service.get("profiles", []))) >= set(
+                service.get("profiles", [])
+            ), name
+
+
+def test_a_stop_is_given_the_time_that_it_may_take():
+    for name in ("forestall", "pipeline", "deliverer"):
+        grace_s = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
+        assert grace_s > Settings.model_fields["stop_timeout_s"].default
+
+
+def test_what_watches_is_reached_from_this_machine_only():
+    for name in ("prometheus", "grafana"):
+        assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
+
+
+def test_prometheus_asks_the_api_with_its_key():
+    config = yaml.safe_load((ROOT / "docs/prometheus.yml").read_text(encoding="utf-8"))
+    (job,) = config["scrape_configs"]
+    (secret,) = SERVICES["prometheus"]["secrets"]
+    assert job["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
+    assert COMPOSE["secrets"][secret] == {"environment": "FORESTALL_API_KEY"}
+    assert [target for static in job["static_configs"] for target in static["targets"]] == ["api:8000"]
+    assert SERVICES["forestall"]["networks"]["default"]["aliases"] == ["api"]
 
 
 def test_image_is_pinned_unprivileged_and_safe():

@@ -1,0 +1,63 @@
+"""The dashboard shows metrics that there are, by labels that they have."""
+
+import json
+import re
+
+import pytest
+
+from house import ROOT
+from service import Limits, build_stores, render_metrics
+from service.testing import HandClock, empty_client, private_server, settings_for
+
+pytestmark = pytest.mark.redis
+
+DASHBOARD = json.loads((ROOT / "docs/grafana/forestall.json").read_text(encoding="utf-8"))
+QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+NAME = re.compile(r"\bforestall_\w+")
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """Names of all series, of metrics without a value, too."""
+    with private_server(tmp_path_factory.mktemp("redis")) as url, empty_client(url) as client:
+        text = render_metrics(build_stores(client, url, settings_for(url)), Limits(), HandClock()).decode()
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, flags=re.MULTILINE))
+    parts = {name + part for name, kind in kinds.items() if kind == "summary" for part in ("_sum", "_count")}
+    return parts | {name for name, kind in kinds.items() if kind != "summary"}
+
+
+def test_every_metric_exists(names):
+    used = {name for query in QUERIES for name in NAME.findall(query)}
+    assert used - names == set()
+
+
+def test_what_matters_is_shown():
+    shown = " ".join(QUERIES)
+    for name in (
+        "events_matched_total",
+        "backlog_events",
+        "batch_seconds_sum",
+        "watermark_lag_seconds",
+        "alerts_total",
+        "early_endings_total",
+        "webhook_deliveries_total",
+        "state_bytes",
+    ):
+        assert f"forestall_{name}" in shown
+
+
+def test_counters_are_shown_as_rates_or_sums():
+    for query in QUERIES:
+        for name in re.findall(r"forestall_\w+_(?:total|sum|count)\b", query):
+            assert re.search(rf"(?:rate|sum)\({name}", query), query
+
+
+def test_panels_have_places_of_their_own():
+    places = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & places, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        places |= cells
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
