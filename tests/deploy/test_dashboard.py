@@ -53,7 +53,7 @@ def test_counters_are_shown_as_rates_or_sums():
 
 
 def test_panels_have_places_of_their_own():
-    places = set()
+    places: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
         cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}

@@ -7,12 +7,15 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
+from service import build_stores
 from service.cli import main
 from service.cli.serve import tell_risks
 from service.doctor import examine
+from service.pipeline_process import warn_of_risks
 from service.stores import connect
-from service.testing import private_server
+from service.testing import private_server, settings_for
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis
@@ -99,6 +102,16 @@ def test_serve_tells_what_may_be_lost(capsys, tmp_path):
         client.config_set("appendfsync", "everysec")
         tell_risks(url)
         assert "warning: redis persistence: appendfsync is everysec" in capsys.readouterr().err
+
+
+def test_the_pipeline_logs_what_may_be_lost(tmp_path):
+    with private_server(tmp_path) as url, connect(url) as client:
+        stores = build_stores(client, url, settings_for(url))
+        client.config_set("appendfsync", "no")
+        with capture_logs() as said:
+            warn_of_risks(stores)
+    assert [(entry["event"], entry["log_level"]) for entry in said] == [("redis-at-risk", "warning")]
+    assert said[0]["found"].startswith("appendfsync is no")
 
 
 def answering(port, status, body):
