@@ -50,7 +50,7 @@ def main() -> None:
         return
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
-        with running(folder / "data", lambda text: print(text, flush=True), {"SPARK_MASTER": wanted.master}) as service:
+        with running(folder / "data", lambda text: print(text, flush=True), _settings(wanted)) as service:
             _declare(service)
             before, cpu = service.client.get("/pipeline"), _cpu_s(service)
             words = [sys.executable, "-P", "-m", "benchmarks.pipeline_latency", f"--url={service.url}"]
@@ -62,6 +62,10 @@ def main() -> None:
             _tell(orjson.loads((folder / "latencies.json").read_bytes()), wanted)
             _tell_batches(before, service.client.get("/pipeline"))
             print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in spent.items()))
+
+
+def _settings(wanted: Namespace) -> dict[str, str]:
+    return {"SPARK_MASTER": wanted.master} if wanted.master else {}
 
 
 class Watcher:
@@ -220,7 +224,7 @@ def _tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 def _arguments() -> Namespace:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--master", default="local[*]", help="where Spark runs")
+    parser.add_argument("--master", default="", help="where Spark runs; as the service has it, if left out")
     parser.add_argument("--rate", type=int, default=10_000, help="events per second")
     parser.add_argument("--request", type=int, default=250, help="events of a request")
     for name in ("url", "redis", "output"):

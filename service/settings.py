@@ -35,6 +35,10 @@ def _default_shards() -> int:
     return min(MAX_SHARDS, 4 * (os.cpu_count() or 1))
 
 
+def _default_master() -> str:
+    return f"local[{max(1, (os.cpu_count() or 1) // 2)}]"
+
+
 class WebhookSettings(BaseModel):
     """How alerts are delivered.
 
@@ -212,7 +216,9 @@ class Settings(BaseSettings):
         heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
             same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
-        spark_master: Where Spark runs: ``local[*]``, or a cluster as in ``spark://HOST:7077``.
+        spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
+            ``spark://HOST:7077``. Half of the cores, unless given: Java, the API and Redis have the others, and states
+            of shards change hands less often between fewer tasks.
         spark: See ``SparkSettings``.
         backtest_dir: The only folder whose files backtests may read; None: they may read the log and no files.
         stop_timeout_s: How long processes may take to end what is under way when the service is stopped; then they are
@@ -241,7 +247,7 @@ class Settings(BaseSettings):
     feed_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
     snapshots: str | None = None
-    spark_master: str = "local[*]"
+    spark_master: str = Field(default_factory=_default_master)
     spark: SparkSettings = SparkSettings()
     backtest_dir: Path | None = None
     stop_timeout_s: Seconds = 30.0

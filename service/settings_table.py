@@ -23,6 +23,7 @@ _HIDDEN = "set, not shown"
 _SECRET_NAMES = re.compile(r"secret|password|token|key", re.IGNORECASE)
 _DEPENDING = {  # defaults that are not the same on each machine
     "shards": "4 per core",
+    "spark_master": "`local[N]`, N half of the cores",
     "spark.worker_folder": "`forestall` in the folder for temporary files",
 }
 _KINDS: dict[Any, str] = {
@@ -154,7 +155,8 @@ def _range(bounds: dict[str, Any]) -> Iterator[str]:
 def _default(field: FieldInfo, path: str) -> str:
     if path in _DEPENDING:
         return _DEPENDING[path]
-    value = field.get_default(call_default_factory=True)
+    assert field.default_factory is None, f"{path}: say in words what the default depends on"
+    value = field.default
     return "none" if value is None or value in ("", {}, (), []) else f"`{_shown(value)}`"
 
 

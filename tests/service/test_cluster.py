@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def on_cluster(monkeypatch, local):
 
 def test_a_local_master_keeps_everything_below_the_data_folder(local):
     settings = load_settings()
-    assert session_options(settings).master == "local[*]"
+    assert session_options(settings).master == f"local[{max(1, (os.cpu_count() or 1) // 2)}]"
     assert snapshot_place(settings) == str(local / "snapshots")
     assert handover_folder(settings, "log") == local / "handover" / "log"
 
