@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -30,7 +30,7 @@ class Output(StrEnum):
 class _ModelFirst(TyperGroup):
     """A group in which a model file in place of a command means ``derive``."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class that typer keeps to itself
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["derive", *args]
         return super().parse_args(ctx, args)

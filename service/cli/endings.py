@@ -36,7 +36,7 @@ def summary(stream: Stream = None, url: Url = None, api_key: ApiKeyOption = None
         items = client.get("/endings/summary", **given(stream=stream))["items"]
     if not is_json:
         items = [
-            {**reason, "pattern": item["pattern"], "why": reason["constraints"] or "the end of the transaction"}
+            {**reason, "pattern": item["pattern"], "why": reason["constraints"] or f"by the {reason['form']}"}
             for item in items
             for reason in item["reasons"]
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext, suppress
 from typing import Annotated, Any
 
 import typer
@@ -18,19 +19,19 @@ _COUNTER = "forestall_alerts_total"
 
 def status(
     over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: not at all.")] = 2.0,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to become ready.")] = 0.0,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
     """Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready."""
+    with calling(url, api_key, patience_s=wait) as waiting, suppress(ServiceUnreachable):
+        waiting.get("/ready")
     with calling(url, api_key, patience_s=0.0) as client:
         missing = _missing(client)
         found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
-        try:
+        with suppress(ServiceUnreachable) if missing else nullcontext():
             found |= _read(client, over)
-        except ServiceUnreachable:
-            if missing is None:
-                raise
     show(found, is_json=is_json)
     raise typer.Exit(0 if found["ready"] else 1)
 

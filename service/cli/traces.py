@@ -49,7 +49,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(found: Mapping[str, Any]) -> str:
-    matched = f", matched {found['matched']} times" if found["matched"] else ""
+    matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
     ended = "" if found["ended"] is None else f": {found['ended']['reason']}"
     return f"{found['name']} is {found['state']}{matched}{ended}"
 
