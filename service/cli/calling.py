@@ -36,6 +36,7 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 
 _PATIENCE_S = 5.0
 _NOTHING = "-"
+_UNBROKEN = 100_000  # terminals break lines themselves
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(document).decode())
         return
-    text = yaml.safe_dump(_spoken(document), sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(_spoken(document), sort_keys=False, allow_unicode=True, width=_UNBROKEN)
     typer.echo("\n".join(printable(line) for line in text.splitlines()))
 
 
