@@ -69,6 +69,7 @@ def main() -> None:
     same call may succeed later, and 2 else.
     """
     try:
+        # house: allow environment: shells say there what is to be completed, which is no setting
         _app_for(sys.argv[1:], os.environ)()
     except ForestallError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")

@@ -120,11 +120,10 @@ def match(
     idle_timeout: IdleTimeout = None,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
-    is_json = is_json or output is Output.JSON
     timing = event_time(lateness, late, idle_timeout)
     sections = _sections(outputs)
-    patterns = read_pattern_files(pattern)
-    require_key(patterns, key)
+    require_key(patterns := read_pattern_files(pattern), key)
+    is_json = is_json or output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     constraint_set, use = followed(constraints, choice, is_json=is_json)
     ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
@@ -141,8 +140,8 @@ def match(
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    reading = reading_of(key, times, timing, lifecycle=lifecycle)
-    report = _matched(patterns, read_event_file(events, reading), constraint_set, options, use)
+    read = read_event_file(events, reading_of(key, times, timing, lifecycle=lifecycle))
+    report = _matched(patterns, read, constraint_set, options, use)
     if is_json:
         typer.echo(orjson.dumps(report.to_document()).decode())
     else:

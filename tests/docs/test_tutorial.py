@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from house import ROOT
-from house.documents import code_blocks
+from house.documents import Block, code_blocks
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ def environment(folder):
 
 def tutorial():
     """Its blocks that run, and behind each the lines that it is to print."""
-    found = []
+    found: list[tuple[Block, list[str]]] = []
     for block in code_blocks(TUTORIAL.read_text(encoding="utf-8")):
         if block.language == "bash" and not block.reason:
             found.append((block, []))
