@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import sys
 
 import orjson
 import pytest
+import structlog
 
 from service.cli import main
 
@@ -19,6 +21,17 @@ EVENTS = [
 ]
 PATTERN = "PATTERN expensive EVENT SEQ(Quote q [price > 200], Cancel c)"
 ANY = "PATTERN any_cancelled EVENT SEQ(Quote q, Cancel c)"
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before():
+    """Takes back what a command says about logs, which would go to the standard error of its test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture
