@@ -37,8 +37,8 @@ class ForestallClient:
         self, url: str, api_key: str | None = None, *, patience_s: float = 60.0, overload_patience_s: float = 1_800.0
     ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._url = url
-        self._http = httpx.Client(base_url=f"{url.rstrip('/')}/v1", headers=headers, timeout=30.0)
+        self._url = url.rstrip("/")
+        self._http = httpx.Client(base_url=f"{self._url}/v1", headers=headers, timeout=30.0)
         self._overload_patience_s = overload_patience_s
         self._unanswered = Retrying(
             retry=retry_if_exception_type(ServiceUnreachable),
@@ -66,6 +66,20 @@ class ForestallClient:
     def put(self, path: str, body: Any, **parameters: str | int) -> Any:
         """The JSON answer to a PUT of a JSON body."""
         return self._retrying(self._call, "PUT", path, params=parameters, json=body)
+
+    def patch(self, path: str, body: Any) -> Any:
+        """The JSON answer to a PATCH of a JSON body."""
+        return self._retrying(self._call, "PATCH", path, json=body)
+
+    def upload(self, path: str, content: bytes, media_type: str, **parameters: str | int) -> Any:
+        """The JSON answer to a POST of a body of another type."""
+        headers = {"Content-Type": media_type}
+        return self._retrying(self._call, "POST", path, params=parameters, content=content, headers=headers)
+
+    def metrics(self) -> str:
+        """The metrics in the text form of Prometheus."""
+        answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", f"{self._url}/metrics"))
+        return answer.text
 
     def delete(self, path: str) -> None:
         """Delete what is at a path."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any
 
 import orjson
 import typer
 
-from service.client import ForestallClient
-from service.settings import load_settings
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 
 _Stream = Annotated[str | None, typer.Option(help="Only alerts of this stream.")]
 _Pattern = Annotated[str | None, typer.Option(help="Only alerts of this pattern.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
-_Url = Annotated[str | None, typer.Option(help="Where the API listens; FORESTALL_API_HOST and _PORT else.")]
+_AlertId = Annotated[str, typer.Argument(help="Id of the alert, as the lists show it with --json.")]
+_By = Annotated[str | None, typer.Option(help="Who says so.")]
+
+_PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 
 
 @alerts.command("list")
@@ -28,14 +28,15 @@ def list_alerts(
     key: Annotated[str | None, typer.Option(help="Only alerts of this transaction.")] = None,
     after: Annotated[str, typer.Option(help="Cursor to begin behind.")] = "0",
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
-    as_json: _Json = False,
-    url: _Url = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
 ) -> None:
     """List alerts, the oldest first."""
-    chosen = _given(stream=stream, pattern=pattern, key=key)
-    with _client(url) as client:
+    chosen = given(stream=stream, pattern=pattern, key=key)
+    with calling(url, api_key) as client:
         for alert in islice(client.pages("/alerts", after=after, **chosen), limit):
-            _show(alert, as_json=as_json)
+            _show(alert, is_json=is_json)
 
 
 @alerts.command("tail")
@@ -44,33 +45,52 @@ def tail_alerts(
     pattern: _Pattern = None,
     after: Annotated[str | None, typer.Option(help="Cursor to begin behind; 0: all. Else what comes now.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
-    as_json: _Json = False,
-    url: _Url = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
 ) -> None:
     """Show alerts as they are found, until it is interrupted; goes on where it was when the service comes back."""
-    chosen = _given(stream=stream, pattern=pattern)
-    with _client(url) as client:
+    chosen = given(stream=stream, pattern=pattern)
+    with calling(url, api_key, _PATIENCE_S) as client:
         for alert in islice(client.follow("/alerts/live", after, **chosen), limit):
-            _show(alert, as_json=as_json)
+            _show(alert, is_json=is_json)
 
 
-@contextmanager
-def _client(url: str | None) -> Iterator[ForestallClient]:
-    settings = load_settings()
-    secret = settings.api_key.get_secret_value() if settings.api_key else None
-    with ForestallClient(url or f"http://{settings.api_host}:{settings.api_port}", secret) as client:
-        yield client
+@alerts.command("show")
+def show_alert(alert: _AlertId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Show an alert, with what people have written on it."""
+    with calling(url, api_key) as client:
+        show(client.get(f"/alerts/{part(alert)}"), is_json=is_json)
 
 
-def _given(**options: str | None) -> dict[str, str]:
-    return {name: value for name, value in options.items() if value is not None}
+@alerts.command()
+def acknowledge(
+    alert: _AlertId, by: _By = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
+) -> None:
+    """Say that an alert was seen; the answer is who said it first, and when."""
+    with calling(url, api_key) as client:
+        show(client.post(f"/alerts/{part(alert)}/acknowledge", given(by=by)), is_json=is_json)
 
 
-def _show(alert: Mapping[str, Any], *, as_json: bool) -> None:
+@alerts.command()
+def note(
+    alert: _AlertId,
+    text: Annotated[str, typer.Argument(help="The text.")],
+    by: _By = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Write a note on an alert."""
+    with calling(url, api_key) as client:
+        show(client.post(f"/alerts/{part(alert)}/notes", given(text=text, by=by)), is_json=is_json)
+
+
+def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:
     """One line, written at once, so that a reader of a pipe has it."""
-    if as_json:
+    if is_json:
         line = orjson.dumps(alert).decode()
     else:
         line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
-        line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+        line = printable(line)
     typer.echo(line)

@@ -26,7 +26,7 @@ from constraints import (
 from nfa import Atom, Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
 from service.cli.past import PastViolations
-from service.cli.traces import read_log
+from service.cli.past_log import read_log
 from service.errors import FileUnreadable
 from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from service.cli.inputs import Times, progress_bar
 from service.cli.models import read_model_file, refusal_as_json
-from service.cli.traces import PastLog, read_log
+from service.cli.past_log import PastLog, read_log
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
 
 _MOST_SHOWN = 20
@@ -33,6 +33,7 @@ def conformance(
     map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
     output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
     times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
         Times.EVENT
@@ -40,13 +41,14 @@ def conformance(
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
 ) -> None:
     """Compare the traces of a past log with a model. Exit status 1: some trace leaves the model."""
-    with refusal_as_json(is_on_output=output is Output.JSON):
+    is_json = is_json or output is Output.JSON
+    with refusal_as_json(is_on_output=is_json):
         read = read_model_file(model, map_file, process)
         with progress_bar(f"compiling {model.name}"):
             compiled = compile_workflow(read)
     past = read_log(log, key=key, times=times, lifecycle=lifecycle)
     found = check_log(compiled, past.traces.values())
-    if output is Output.JSON:
+    if is_json:
         typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
     else:
         _print(past, found)

@@ -1,18 +1,21 @@
-"""``forestall constraints``: what holds on every trace of a model."""
+"""``forestall constraints``: what holds on every trace of a model; the constraint sets of the running service."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
+from rich.markup import escape
+from typer.core import TyperGroup
 
 from constraints import Constraint
-from service.cli.inputs import progress_bar
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_model_file, refusal_as_json
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
@@ -24,7 +27,26 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def constraints(
+class _ModelFirst(TyperGroup):
+    """A group in which a model file in place of a command means ``derive``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class that typer keeps to itself
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["derive", *args]
+        return super().parse_args(ctx, args)
+
+
+constraints = typer.Typer(
+    cls=_ModelFirst,
+    help="Constraints of a model file ('forestall constraints MODEL'), and of the streams of the running service.",
+    no_args_is_help=True,
+)
+
+_Stream = Annotated[str, typer.Argument(help="The stream.")]
+
+
+@constraints.command()
+def derive(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
     map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
@@ -32,16 +54,55 @@ def constraints(
     full: Annotated[
         bool, typer.Option("--full", help="All constraints, not only a few from which they follow.")
     ] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
 ) -> None:
     """Derive the constraints of a workflow model: what holds on every complete trace of it."""
-    with refusal_as_json(is_on_output=output is Output.JSON):
+    is_json = is_json or output is Output.JSON
+    with refusal_as_json(is_on_output=is_json):
         read = read_model_file(model, map_file, process)
         with progress_bar(f"compiling {model.name}"):
             compiled = compile_workflow(read)
-    if output is Output.JSON:
+    if is_json:
         typer.echo(orjson.dumps(compiled.extraction.to_document()).decode())
     else:
         _print(compiled, is_full=full)
+
+
+@constraints.command("list")
+def list_constraints(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """List the streams of the running service that have a constraint set."""
+    with calling(url, api_key) as client:
+        items = client.get("/constraints")["items"]
+    show_list(items, [(name, name) for name in ("stream", "version", "uploaded_at")], is_json=is_json)
+
+
+@constraints.command("show")
+def show_constraints(stream: _Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Show the constraint set of a stream of the running service."""
+    with calling(url, api_key) as client:
+        show(client.get(f"/constraints/{part(stream)}"), is_json=is_json)
+
+
+@constraints.command("upload")
+def upload_constraints(
+    file: Annotated[Path, typer.Argument(help="Constraint document, YAML or JSON.")],
+    stream: Annotated[str | None, typer.Option(help="The stream, if the document does not name it.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Give a stream of the running service its constraint set; transactions that begin later follow it."""
+    media_type = "application/json" if file.suffix.lower() == ".json" else "application/yaml"
+    with calling(url, api_key) as client:
+        found = client.upload("/constraints", read_text(file).encode(), media_type, **given(stream=stream))
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    count = len(found["constraints"]) + len(found["rules"])
+    typer.echo(printable(f"{found['stream']}: version {found['version']}, {count} constraints"))
+    for kind in ("notice", "warning"):
+        for text in found[f"{kind}s"]:
+            told.print(f"[yellow]{kind}[/yellow]: {escape(printable(text))}")
 
 
 _KINDS = {

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from service.cli.inputs import Times, told
-from service.cli.traces import read_log
+from service.cli.past_log import read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
 
@@ -42,6 +42,7 @@ def discover(
     rules: Annotated[bool, typer.Option("--rules", help="Look for DECLARE rules too, such as response.")] = False,
     is_complete: Annotated[bool, typer.Option("--all", help="List what follows from the rest too.")] = False,
     output: Annotated[DocumentForm, typer.Option(help="Form of the result.")] = DocumentForm.YAML,
+    is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
     times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
         Times.EVENT
@@ -56,9 +57,9 @@ def discover(
     found = mine(past.traces.values(), settings, past.summary)
     for mined in found.withdrawn:
         told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")
-    if output is DocumentForm.TEXT:
+    if output is DocumentForm.TEXT and not is_json:
         _print(found, is_complete=is_complete)
-    elif output is DocumentForm.JSON:
+    elif is_json or output is DocumentForm.JSON:
         typer.echo(orjson.dumps(found.to_document(is_complete=is_complete)).decode())
     else:
         document = found.to_document(is_complete=is_complete)

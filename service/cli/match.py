@@ -109,6 +109,7 @@ def match(
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     key: Key = None,
     output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     times: Order = Times.EVENT,
     outputs: Listed = USUALLY_LISTED,
     is_open: Beginning = False,
@@ -121,10 +122,10 @@ def match(
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing = event_time(lateness, late, idle_timeout)
     sections = _sections(outputs)
-    patterns = read_pattern_files(pattern)
-    require_key(patterns, key)
+    require_key(patterns := read_pattern_files(pattern), key)
+    is_json = is_json or output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice, is_json=output is Output.JSON)
+    constraint_set, use = followed(constraints, choice, is_json=is_json)
     ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
     check_patterns(patterns, has_trace_end=ends)
     if constraint_set is not None:
@@ -139,9 +140,9 @@ def match(
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    reading = reading_of(key, times, timing, lifecycle=lifecycle)
-    report = _matched(patterns, read_event_file(events, reading), constraint_set, options, use)
-    if output is Output.JSON:
+    read = read_event_file(events, reading_of(key, times, timing, lifecycle=lifecycle))
+    report = _matched(patterns, read, constraint_set, options, use)
+    if is_json:
         typer.echo(orjson.dumps(report.to_document()).decode())
     else:
         _print(report, sections)

@@ -31,7 +31,7 @@ def read_model_file(path: Path, map_file: Path | None = None, process: str | Non
         ModelRefused: The model or the mapping cannot be read; every problem is named with its element.
     """
     mapping = read_mapping(read_text(map_file)) if map_file is not None else {}
-    return read_model(_content(path), ReadOptions(process=process, mapping=mapping))
+    return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
 
 
 @contextmanager
@@ -64,7 +64,12 @@ def refusal_document(error: ForestallError) -> dict[str, Any]:
     }
 
 
-def _content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
+    """The bytes of a model file.
+
+    Raises:
+        FileUnreadable: It cannot be read, or has more bytes than any model.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_MODEL_BYTES + 1)

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
+import orjson
 import typer
 from rich.markup import escape
 
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.inputs import Times, progress_bar, read_event_file, told
 from service.client import ForestallClient
-from service.settings import load_settings
 from streams import Event
 from streams.readers import ReaderOptions
+
+_PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 
 
 def replay(
@@ -21,24 +24,25 @@ def replay(
     stream: Annotated[str, typer.Option(help="Stream to append to.")],
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, keyed by subject.")] = False,
     end: Annotated[list[str] | None, typer.Option(help="With --declare: a type that ends a trace; repeatable.")] = None,
-    url: Annotated[str | None, typer.Option(help="Where the API listens; FORESTALL_API_HOST and _PORT else.")] = None,
+    url: Url = None,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
     times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
         Times.EVENT
     ),
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Events per request.")] = 500,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
 ) -> None:
-    """Send the events of a file, in the order of their times, to the running service."""
-    settings = load_settings()
+    """Send the events of a file, in the order of their times, to the running service. Exit status 1: one is refused."""
     events = read_event_file(file, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
-    secret = settings.api_key.get_secret_value() if settings.api_key else None
-    address = url or f"http://{settings.api_host}:{settings.api_port}"
-    with ForestallClient(address, secret) as client:
+    with calling(url, api_key, _PATIENCE_S) as client:
         if declare:
             client.post("/streams", {"name": stream, "end_events": end or []})
         rejected = send_file(client, stream, events, batch_size)
-    told.print(f"{len(events) - rejected} of {len(events)} events sent to {stream}")
+    told.print(f"{len(events) - rejected} of {len(events)} events sent to {escape(stream)}")
+    if is_json:
+        typer.echo(orjson.dumps({"stream": stream, "accepted": len(events) - rejected, "rejected": rejected}).decode())
     raise typer.Exit(1 if rejected else 0)
 
 

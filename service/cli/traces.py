@@ -1,41 +1,58 @@
-"""What commands that look back read: an event log as finished traces."""
+"""``forestall traces``: one transaction, as the running service sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from service.cli.inputs import Times, read_event_file
-from streams.readers import ReaderOptions
-from workflows import LogSummary
+import typer
 
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show
 
-@dataclass(frozen=True, slots=True)
-class PastLog:
-    """A log by its traces.
-
-    Attributes:
-        traces: The types of the events of each trace, in the order of time, by correlation key.
-        summary: Which log it is.
-    """
-
-    traces: Mapping[str, Sequence[str]]
-    summary: LogSummary
+traces = typer.Typer(help="Transactions of the running service.", no_args_is_help=True)
 
 
-def read_log(path: Path, *, key: str | None, times: Times, lifecycle: bool) -> PastLog:
-    """The traces of an event file, each taken to be finished."""
-    events = read_event_file(path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
-    traces: dict[str, list[str]] = {}
-    for event in events:
-        traces.setdefault(event.key, []).append(event.type)
-    has_times = bool(events) and times is Times.EVENT
-    summary = LogSummary(
-        name=path.name,
-        traces=len(traces),
-        events=len(events),
-        first_us=events[0].time_us if has_times else None,
-        last_us=events[-1].time_us if has_times else None,
-    )
-    return PastLog(traces, summary)
+@traces.callback()
+def _several() -> None:
+    """Transactions of the running service."""
+
+
+@traces.command("show")
+def show_trace(
+    stream: Annotated[str, typer.Argument(help="The stream.")],
+    key: Annotated[str, typer.Argument(help="Correlation key of the transaction.")],
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Show the last transaction of a key: its events, how each pattern stands, what may come."""
+    with calling(url, api_key) as client:
+        found = client.get(f"/traces/{part(stream)}/{part(key)}")
+    show(found if is_json else _told(found), is_json=is_json)
+
+
+def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What people want to know of a transaction."""
+    told: dict[str, Any] = {
+        "transaction": f"{found['key']} of {found['stream']}, {'open' if found['open'] else 'over'}",
+        "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
+        "patterns": [_pattern(pattern) for pattern in found["patterns"]],
+    }
+    if found["deviation"] is not None:
+        told["deviation"] = found["deviation"]["reason"]
+    if found["following"]:
+        told["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
+        told["must not come now"] = [one["type"] for one in found["following"] if not one["possible"]]
+    if not found["complete"]:
+        told["notice"] = "the log no longer holds all of its beginning"
+    return told
+
+
+def _pattern(found: Mapping[str, Any]) -> str:
+    matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
+    ended = "" if found["ended"] is None else f": {found['ended']['reason']}"
+    return f"{found['name']} is {found['state']}{matched}{ended}"
+
+
+def _next(found: Mapping[str, Any]) -> str:
+    return f"{found['type']}, which would end {', '.join(found['ends'])}" if found["ends"] else str(found["type"])

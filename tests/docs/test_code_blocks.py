@@ -3,7 +3,7 @@
 The blocks of one document run in order in one folder, which holds links to the project's own files. Python blocks go on
 where those before them ended, in one process up to the next shell block. A block that needs
 what a test has not (a running service, a clone) says so in a comment before it, ``<!-- not run: why -->``; its commands
-are still compared with the Makefile and the command line.
+are still compared with the Makefile and the command line. So are those of the tutorial, which a test of its own runs.
 """
 
 import json
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,12 @@ from nfa import parse_patterns
 from nfa.worked_examples import examples_in
 
 DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relative_to(ROOT).parts]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 PROSE = {"text", "mermaid", "diff"}
+GROUPS = {
+    "alerts", "constraints", "endings", "feed", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
+}  # fmt: skip
+ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}
 SECONDS = 600  # the first block that matches something compiles the kernels, where they are not compiled yet
 PARSERS: dict[str, Callable[[str], object]] = {
@@ -61,9 +67,16 @@ def commands(text):
         yield from (part.strip() for part in re.split(r"&&|\||;", line.removeprefix("$ ").partition(" #")[0]))
 
 
-def depth_of(words):
-    """How many of the words name the command: one behind the program, and one more in a group of commands."""
-    return 3 if len(words) > 2 and words[1] in ("alerts", "feed", "keys") else 2
+def named(words):
+    """The words that name the command: one behind the program, and one more in a group of commands."""
+    if words[1] == "constraints" and words[2] not in ON_SERVICE:
+        return "constraints", "derive"
+    return tuple(words[1:3] if len(words) > 2 and words[1] in GROUPS else words[1:2])
+
+
+@cache
+def help_of(command):
+    return run(["forestall", *command, "--help"], ROOT)
 
 
 def check_commands(text):
@@ -76,7 +89,7 @@ def check_commands(text):
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= targets, command
         elif words[0].endswith("forestall") and len(words) > 1:
-            status, help_text = run([words[0].rpartition("/")[2], *words[1 : depth_of(words)], "--help"], ROOT)
+            status, help_text = help_of(named(words))
             assert status == 0, f"{command}\n{help_text}"
             options = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
             assert {option for option in options if option not in help_text} == set(), command
@@ -103,6 +116,9 @@ def test_blocks_work(document, workplace):
     is_run = True
     for block in code_blocks(document.read_text(encoding="utf-8")):
         if block.language in PROSE or (block.reason and block.language not in SHELL):
+            continue
+        if document == TUTORIAL:
+            check_commands(block.text)
             continue
         if block.language == "python":
             lines += [""] * (block.line - len(lines)) + block.text.splitlines()

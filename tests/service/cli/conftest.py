@@ -24,12 +24,12 @@ ANY = "PATTERN any_cancelled EVENT SEQ(Quote q, Cancel c)"
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_before():
-    """Commands that log do so for their whole process; here the next one has another standard error."""
+def logs_as_before():
+    """Takes back what a command says about logs, which would go to the standard error of its test."""
     root = logging.getLogger()
-    before = (root.handlers[:], root.level)
+    handlers, level = root.handlers[:], root.level
     yield
-    root.handlers[:], level = before
+    root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
 

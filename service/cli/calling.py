@@ -1,0 +1,104 @@
+"""What commands that call the running service share: their options, the client, and how an answer is shown.
+
+A list is one line per item, in columns; one thing is shown as YAML; with ``--json`` either is the JSON of the API, a
+list as one item per line. What comes from outside is shown without control characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import quote
+
+import orjson
+import typer
+import yaml
+
+from service.client import ForestallClient
+from service.settings import load_settings
+
+Url: TypeAlias = Annotated[
+    str | None, typer.Option(help="Where the API listens; FORESTALL_API_HOST and _PORT else.", rich_help_panel="Call")
+]
+ApiKeyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        help="Key to call with; FORESTALL_API_KEY else, which other users cannot see.",
+        rich_help_panel="Call",
+    ),
+]
+IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The answer as JSON; a list as one item per line.")]
+
+Columns: TypeAlias = Sequence[tuple[str, str]]
+"""Of a list: headings, and the members that stand below them."""
+
+_PATIENCE_S = 5.0
+_NOTHING = "-"
+_UNBROKEN = 100_000  # terminals break lines themselves
+
+
+@contextmanager
+def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[ForestallClient]:
+    """A client of the running service, at the address and with the key of the settings where they are not given."""
+    settings = load_settings()
+    secret = settings.api_key.get_secret_value() if settings.api_key else None
+    address = url or f"http://{settings.api_host}:{settings.api_port}"
+    with ForestallClient(address, api_key or secret, patience_s=patience_s) as client:
+        yield client
+
+
+def part(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def show(document: Mapping[str, Any], *, is_json: bool) -> None:
+    """One thing: as YAML for people, or as JSON."""
+    if is_json:
+        typer.echo(orjson.dumps(document).decode())
+        return
+    text = yaml.safe_dump(_spoken(document), sort_keys=False, allow_unicode=True, width=_UNBROKEN)
+    typer.echo("\n".join(printable(line) for line in text.splitlines()))
+
+
+def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: bool) -> None:
+    """A list: in columns for people, or as JSON, one item per line."""
+    if is_json:
+        for item in items:
+            typer.echo(orjson.dumps(item).decode())
+        return
+    rows = [[_cell(item.get(member)) for _, member in columns] for item in items]
+    rows.insert(0, [heading for heading, _ in columns])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def printable(text: str) -> str:
+    """A text without control characters."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _spoken(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with members as people write them."""
+    return {
+        name.replace("_", " "): _spoken(value) if isinstance(value, Mapping) else value
+        for name, value in document.items()
+    }
+
+
+def _cell(value: Any) -> str:
+    if value is None or value in ([], "", {}):
+        return _NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(printable(str(one)) for one in value)
+    return printable(" ".join(str(value).split()))

@@ -1,0 +1,204 @@
+"""``forestall patterns``: the patterns of the running service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from nfa import Pattern, parse_patterns, pattern_to_json
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.inputs import read_pattern_files, told
+from service.errors import FileUnreadable
+
+patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)
+
+
+class Severity(StrEnum):
+    """How grave what a pattern finds is."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+Name = Annotated[str, typer.Argument(help="Name of the pattern.")]
+Unguarded = Annotated[
+    bool, typer.Option("--unguarded", help="The constraints do not end it: for one that looks for what breaks them.")
+]
+
+
+@patterns.command("list")
+def list_patterns(
+    stream: Annotated[str | None, typer.Option(help="Only those of this stream.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List the patterns, by name."""
+    with calling(url, api_key) as client:
+        items = client.get("/patterns", **given(stream=stream))["items"]
+    columns = ("name", "stream", "state", "version", "severity", "text")
+    show_list(items, [(name, name) for name in columns], is_json=is_json)
+
+
+@patterns.command("show")
+def show_pattern(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Show a pattern, what ends it early under the constraints, and how often that happened."""
+    with calling(url, api_key) as client:
+        found = client.get(f"/patterns/{part(name)}")
+    show(found if is_json else _detail(found), is_json=is_json)
+
+
+@patterns.command("add")
+def add_pattern(
+    pattern: Annotated[str, typer.Argument(help="Pattern file with one pattern, text or .json, or the text itself.")],
+    stream: Annotated[str, typer.Option(help="The stream that it is for.")],
+    draft: Annotated[bool, typer.Option("--draft", help="Check it and write it down; matched once activated.")] = False,
+    severity: Annotated[Severity | None, typer.Option(help="How grave what it finds is.")] = None,
+    unguarded: Unguarded = False,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="The version before goes on for the partial matches that it has.")
+    ] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Register a pattern; another text under the same name is its next version."""
+    body = given(
+        stream=stream,
+        **_form(pattern),
+        state="draft" if draft else None,
+        severity=severity,
+        constraints="off" if unguarded else None,
+        start="migrate" if migrate else None,
+    )
+    with calling(url, api_key) as client:
+        _tell(client.post("/patterns", body), is_json=is_json)
+
+
+@patterns.command()
+def activate(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Match a draft from now on."""
+    _move(name, "activate", url, api_key, is_json=is_json)
+
+
+@patterns.command()
+def pause(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Let a pattern see nothing from now on; its partial matches go."""
+    _move(name, "pause", url, api_key, is_json=is_json)
+
+
+@patterns.command()
+def resume(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Let a paused pattern see what comes from now on."""
+    _move(name, "resume", url, api_key, is_json=is_json)
+
+
+@patterns.command()
+def retire(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Never match a pattern again; it stays listed with its counts."""
+    _move(name, "retire", url, api_key, is_json=is_json)
+
+
+@patterns.command()
+def delete(name: Name, url: Url = None, api_key: ApiKeyOption = None) -> None:
+    """Delete a pattern; its alerts stay."""
+    with calling(url, api_key) as client:
+        client.delete(f"/patterns/{part(name)}")
+    told.print(printable(f"the pattern {name} is deleted"), markup=False)
+
+
+@patterns.command("dry-run")
+def dry_run(
+    pattern: Annotated[str | None, typer.Argument(help="Pattern file, or the text itself; or say --name.")] = None,
+    name: Annotated[str | None, typer.Option(help="A registered pattern, such as a draft.")] = None,
+    stream: Annotated[str | None, typer.Option(help="The stream; that of the pattern with --name.")] = None,
+    events: Annotated[int | None, typer.Option(min=1, help="So many of the newest events; 10,000 else.")] = None,
+    unguarded: Unguarded = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Try a pattern on the newest events of a stream; nothing is kept."""
+    if (pattern is None) == (name is None):
+        raise typer.BadParameter("say the pattern, or the --name of one that is registered")
+    form = {} if pattern is None else _form(pattern)
+    body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **form)
+    with calling(url, api_key) as client:
+        show(client.post("/patterns/dry-run", body), is_json=is_json)
+
+
+@patterns.command()
+def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Count what all versions of a pattern have found, and why partial matches ended."""
+    with calling(url, api_key) as client:
+        show(client.get(f"/patterns/{part(name)}/statistics"), is_json=is_json)
+
+
+@patterns.command()
+def versions(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """List the versions of a pattern, the oldest first."""
+    with calling(url, api_key) as client:
+        items = client.get(f"/patterns/{part(name)}/versions")["items"]
+    columns = ("version", "current", "constraints", "registered_at", "text")
+    show_list(items, [(one, one) for one in columns], is_json=is_json)
+
+
+def _form(argument: str) -> dict[str, Any]:
+    """A pattern as the API takes it, from a file or from the text itself.
+
+    Raises:
+        FileUnreadable: It is neither, or a file with another number of patterns.
+        PatternRefused: With line and column.
+    """
+    if argument.lstrip().upper().startswith("PATTERN "):
+        return _sent(parse_patterns(argument), "the text")
+    if not Path(argument).is_file():
+        raise FileUnreadable(
+            f"{argument!r} is neither a file nor a pattern; a pattern begins with PATTERN name EVENT", file=argument
+        )
+    return _sent(tuple(read_pattern_files([Path(argument)])), argument)
+
+
+def _sent(found: tuple[Pattern, ...], where: str) -> dict[str, Any]:
+    if len(found) != 1:
+        names = ", ".join(pattern.name for pattern in found)
+        raise FileUnreadable(f"{where} holds {len(found)} patterns ({names}); register them one by one", file=where)
+    return {"text": found[0].text} if found[0].text else {"definition": pattern_to_json(found[0])}
+
+
+def _move(name: str, verb: str, url: str | None, api_key: str | None, *, is_json: bool) -> None:
+    with calling(url, api_key) as client:
+        _tell(client.post(f"/patterns/{part(name)}/{verb}", None), is_json=is_json)
+
+
+def _tell(found: Mapping[str, Any], *, is_json: bool) -> None:
+    """What is said of a pattern after it was changed."""
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}"))
+    for warning in found["warnings"]:
+        told.print(printable(f"warning: {warning}"), markup=False)
+
+
+def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What people want to know of a pattern."""
+    plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
+    return {
+        **{member: found[member] for member in plain},
+        "ended early by": [condition["text"] for condition in found["failing_conditions"]],
+        "ended so far": {
+            "in all": found["endings"]["total"],
+            "reasons": [
+                f"{reason['count']}: {reason['constraints'] or reason['form']}"
+                for reason in found["endings"]["reasons"]
+            ],
+        },
+    }

@@ -1,0 +1,80 @@
+"""``forestall status``: how the running service fares, in a few lines."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext, suppress
+from typing import Annotated, Any
+
+import typer
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.client import ForestallClient
+from service.errors import ServiceUnreachable
+
+_MINUTE_S = 60.0
+_COUNTER = "forestall_alerts_total"
+
+
+def status(
+    over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: not at all.")] = 2.0,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to become ready.")] = 0.0,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready."""
+    with calling(url, api_key, patience_s=wait) as waiting, suppress(ServiceUnreachable):
+        waiting.get("/ready")
+    with calling(url, api_key, patience_s=0.0) as client:
+        missing = _missing(client)
+        found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
+        with suppress(ServiceUnreachable) if missing else nullcontext():
+            found |= _read(client, over)
+    show(found, is_json=is_json)
+    raise typer.Exit(0 if found["ready"] else 1)
+
+
+def _missing(client: ForestallClient) -> str | None:
+    """What the service lacks to be ready; None: nothing.
+
+    Raises:
+        ServiceUnreachable: Nobody answers.
+    """
+    client.get("/health")
+    try:
+        client.get("/ready")
+    except ServiceUnreachable as error:
+        return error.message
+    return None
+
+
+def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
+    pipeline = client.get("/pipeline")
+    waiting, rate = pipeline["backlog"]["waiting"], pipeline["backlog"]["per_second"]
+    first = _alerts(client)
+    found: dict[str, Any] = {
+        "running_since": pipeline["running_since"],
+        "waiting_events": waiting["events"],
+        "matched_per_second": None if rate is None else rate["events"],
+        "alerts": first,
+    }
+    if over_s:
+        time.sleep(over_s)
+        found["alerts_per_minute"] = round((_alerts(client) - first) * _MINUTE_S / over_s, 1)
+    found["streams"] = {
+        stream["name"]: {
+            "watermark": stream["watermark"],
+            "open_traces": stream["open_traces"],
+            "held_partial_matches": stream["held_partial_matches"],
+        }
+        for stream in pipeline["streams"]
+    }
+    return found
+
+
+def _alerts(client: ForestallClient) -> int:
+    """How many alerts were found in all."""
+    families = text_string_to_metric_families(client.metrics())
+    return int(sum(sample.value for family in families for sample in family.samples if sample.name == _COUNTER))

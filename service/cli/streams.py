@@ -1,0 +1,90 @@
+"""``forestall streams``: the streams of the running service."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show, show_list
+
+streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the stream.")]
+
+
+class LatePolicy(StrEnum):
+    """What becomes of events that are too late."""
+
+    DEAD_LETTER = "dead_letter"
+    DROP = "drop"
+    PROCESS = "process"
+
+
+class TieOrder(StrEnum):
+    """What events of one time are."""
+
+    LOG = "log"
+    SIMULTANEOUS = "simultaneous"
+
+
+@streams.command("list")
+def list_streams(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """List the streams, by name."""
+    with calling(url, api_key) as client:
+        items = client.get("/streams")["items"]
+    columns = (("name", "name"), ("key", "key"), ("ended by", "end_events"), ("lateness", "lateness"))
+    show_list(items, columns, is_json=is_json)
+
+
+@streams.command("show")
+def show_stream(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Show the declaration of a stream."""
+    with calling(url, api_key) as client:
+        show(client.get(f"/streams/{part(name)}"), is_json=is_json)
+
+
+@streams.command("add")
+def add_stream(
+    name: Name,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key; subject else.")] = None,
+    further_key: Annotated[
+        list[str] | None, typer.Option(help="NAME=PATH of a further correlation key; repeatable.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", help="A type that may come; any else; repeatable.")
+    ] = None,
+    end: Annotated[list[str] | None, typer.Option(help="A type that ends a transaction; repeatable.")] = None,
+    ties: Annotated[TieOrder | None, typer.Option(help="What events of one time are.")] = None,
+    lateness: Annotated[float | None, typer.Option(min=0, help="Seconds that an event may be late.")] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What becomes of later events.")] = None,
+    idle_timeout: Annotated[float | None, typer.Option(help="Seconds without event that end a transaction.")] = None,
+    quiet_after: Annotated[float | None, typer.Option(help="Seconds after which time passes without events.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Declare a stream, once: it does not change later."""
+    body: dict[str, Any] = given(
+        name=name,
+        key=key,
+        keys=_pairs(further_key),
+        event_types=type_,
+        end_events=end,
+        ties=ties,
+        lateness=lateness,
+        late=late,
+        idle_timeout=idle_timeout,
+        quiet_after=quiet_after,
+    )
+    with calling(url, api_key) as client:
+        show(client.post("/streams", body), is_json=is_json)
+
+
+def _pairs(texts: list[str] | None) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or []]
+    for name, sign, path in pairs:
+        if not (name and sign and path):
+            raise typer.BadParameter(f"{name + sign + path!r} is not NAME=PATH, such as customer=data.customer_id")
+    return {name: path for name, _, path in pairs}

@@ -1,0 +1,153 @@
+"""``forestall workflows``: the workflows of the running service, and which streams follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.markup import escape
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.inputs import progress_bar, read_text, told
+from service.cli.models import read_content
+from service.client import ForestallClient
+from workflows import read_mapping
+
+workflows = typer.Typer(help="Workflows of the running service.", no_args_is_help=True)
+
+
+class FollowMode(StrEnum):
+    """How a stream follows a workflow."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    TABLES = "tables"
+
+
+Name = Annotated[str, typer.Argument(help="Name of the workflow.")]
+Mode = Annotated[
+    FollowMode, typer.Option(help="By its automaton, by its constraints, or by the first wherever it has one.")
+]
+
+
+@workflows.command("list")
+def list_workflows(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """List the workflows, by name."""
+    with calling(url, api_key) as client:
+        items = client.get("/workflows")["items"]
+    if not is_json:
+        items = [{**item, "streams": [follower["stream"] for follower in item["streams"]]} for item in items]
+    columns = (("name", "name"), ("version", "version"), ("format", "format"), ("followed by", "streams"))
+    show_list(items, columns, is_json=is_json)
+
+
+@workflows.command("show")
+def show_workflow(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """Show what a workflow says, how its constraints were found, and who follows it."""
+    with calling(url, api_key) as client:
+        show(client.get(f"/workflows/{part(name)}"), is_json=is_json)
+
+
+@workflows.command("constraints")
+def show_constraints(
+    name: Name,
+    full: Annotated[
+        bool, typer.Option("--full", help="All constraints, not only a few from which they follow.")
+    ] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List the constraints that hold on every complete trace of a workflow."""
+    with calling(url, api_key) as client:
+        items = client.get(f"/workflows/{part(name)}/constraints", full=str(full).lower())["items"]
+    show_list(items, (("constraint", "constraint"), ("origin", "origin")), is_json=is_json)
+
+
+@workflows.command("put")
+def put_workflow(
+    name: Name,
+    model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
+    stream: Annotated[str | None, typer.Option(help="A stream that is to follow it.")] = None,
+    mode: Mode = FollowMode.AUTO,
+    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Upload a model; another one under the same name is the next version, and those who follow follow that one."""
+    body = given(
+        content=read_content(model).decode("utf-8", errors="replace"),
+        process=process,
+        mapping=None if map_file is None else dict(read_mapping(read_text(map_file))),
+        stream=stream,
+        mode=None if mode is FollowMode.AUTO else mode,
+    )
+    with calling(url, api_key) as client:
+        with progress_bar(f"uploading and compiling {model.name}"):
+            found = client.put(f"/workflows/{part(name)}", body)
+        _tell(found, client, is_json=is_json)
+
+
+@workflows.command()
+def follow(
+    name: Name,
+    stream: Annotated[str, typer.Option(help="The stream that is to follow it.")],
+    mode: Mode = FollowMode.AUTO,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Let a stream follow a workflow: transactions that begin later."""
+    with calling(url, api_key) as client:
+        found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    typer.echo(printable(f"{stream} follows version {found['version']} of {name}"))
+    _warn(found["constraints"])
+
+
+@workflows.command()
+def unfollow(
+    stream: Annotated[str, typer.Argument(help="The stream.")], url: Url = None, api_key: ApiKeyOption = None
+) -> None:
+    """Let a stream follow no workflow any more; constraints that are written by hand stay."""
+    with calling(url, api_key) as client:
+        client.delete(f"/streams/{part(stream)}/workflow")
+    told.print(f"{escape(stream)} follows no workflow")
+
+
+@workflows.command()
+def delete(name: Name, url: Url = None, api_key: ApiKeyOption = None) -> None:
+    """Delete a workflow that no stream follows."""
+    with calling(url, api_key) as client:
+        client.delete(f"/workflows/{part(name)}")
+    told.print(f"the workflow {escape(name)} is deleted")
+
+
+def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -> None:
+    """What is said of a workflow after it was uploaded."""
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraints"].items() if count)
+    typer.echo(printable(f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}"))
+    for notice in found["notices"]:
+        told.print(f"[yellow]notice[/yellow]: {escape(printable(notice['element'] + ' ' + notice['message']))}")
+    for warning in found["warnings"]:
+        told.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
+    for follower in found["streams"]:
+        how = "by its automaton" if follower["used"] == "exact" else "by its constraints"
+        typer.echo(printable(f"{follower['stream']} follows it {how}"))
+        _warn(client.get(f"/constraints/{part(follower['stream'])}"))
+
+
+def _warn(constraint_set: Mapping[str, Any]) -> None:
+    for warning in constraint_set["warnings"]:
+        told.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")

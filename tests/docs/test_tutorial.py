@@ -1,0 +1,76 @@
+"""The tutorial, word for word: its shell blocks in one shell, in an empty folder, against the service that they start.
+
+Where a block of output follows, each of its lines is part of what the block before it printed, in any order; ``…``
+stands for anything. Only the port of the receiver, which a test cannot be sure of, is another one.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from house import ROOT
+from house.documents import Block, code_blocks
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+SECONDS = 1_200  # kernels are compiled where they are not yet
+MARK = "=== block of line "
+FIRST = 'trap \'status=$?; kill "${SERVICE:-}" "${RECEIVER:-}" 2>/dev/null || true; wait; exit $status\' EXIT'
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def environment(folder):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FORESTALL_")}
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
+    own = {"PROJECT": str(ROOT), "HOME": str(folder), "PATH": path, "FORESTALL_API_PORT": free_port()}
+    return {**kept, **own, "TERM": "dumb", "COLUMNS": "200"}
+
+
+def tutorial():
+    """Its blocks that run, and behind each the lines that it is to print."""
+    found: list[tuple[Block, list[str]]] = []
+    for block in code_blocks(TUTORIAL.read_text(encoding="utf-8")):
+        if block.language == "bash" and not block.reason:
+            found.append((block, []))
+        elif block.language == "text":
+            found[-1][1].extend(block.text.splitlines())
+    return found
+
+
+def outputs(printed):
+    """What each block printed, by its line."""
+    parts = printed.split(MARK)[1:]
+    return {int(head): text for head, _, text in (part.partition("\n") for part in parts)}
+
+
+def is_printed(line, text):
+    words = (re.escape(word) for part in line.split("…") for word in [" ".join(part.split())])
+    return re.search(".*".join(words), "\n".join(" ".join(one.split()) for one in text.splitlines()))
+
+
+def test_the_tutorial_works_as_printed(tmp_path):
+    blocks = tutorial()
+    script = "\n".join([FIRST, *(f'echo "{MARK}{block.line}"\n{block.text}' for block, _ in blocks)])
+    log = tmp_path.parent / "printed.txt"
+    with log.open("wb") as out:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script.replace("9000", free_port())],
+            cwd=tmp_path, env=environment(tmp_path), stdout=out, stderr=out, timeout=SECONDS, check=False,
+        )  # fmt: skip
+    printed = log.read_text(encoding="utf-8")
+    assert done.returncode == 0, printed
+    found = outputs(printed)
+    for block, lines in blocks:
+        missing = [line for line in lines if not is_printed(line, found[block.line])]
+        assert not missing, f"the block of line {block.line} does not print {missing}, but\n{found[block.line]}"

@@ -1,0 +1,184 @@
+"""The commands for streams, workflows, constraints, patterns, webhooks and what was found, against the real API."""
+
+import orjson
+import pytest
+import typer
+
+from api import create_app
+from api.testing import serving
+from house import ROOT
+from service.cli.app import COMMANDS, build_app
+from service.testing import settings_for
+
+pytestmark = pytest.mark.redis
+
+GROUPS = ("streams", "workflows", "constraints", "patterns", "webhooks", "keys", "alerts", "traces", "endings")
+ORDER = ROOT / "docs" / "examples" / "order.bpmn"
+PATTERN = "PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 1 d"
+
+
+@pytest.fixture
+def ask(call, server_url, stores):
+    """Runs ``forestall`` against an API; returns (status, output, errors)."""
+    with serving(create_app(settings_for(server_url))) as url:
+        yield lambda *arguments: call(*arguments, "--url", url)
+
+
+@pytest.fixture
+def told(ask):
+    """Runs ``forestall`` with ``--json`` and returns what each line of the output says."""
+
+    def read(*arguments):
+        status, out, err = ask(*arguments, "--json")
+        assert status == 0, err
+        return [orjson.loads(line) for line in out.splitlines()]
+
+    return read
+
+
+def commands_of(name):
+    """The commands of a group by name; none, where it is a command."""
+    app = build_app([name])
+    return {} if not app.registered_groups else vars(vars(typer.main.get_command(app))["commands"][name])["commands"]
+
+
+def test_streams_are_declared_listed_and_shown(ask, told):
+    (made,) = told("streams", "add", "orders", "--end", "Done", "--further-key", "customer=data.customer")
+    assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
+    assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
+    assert told("streams", "show", "orders") == [made]
+    status, _, err = ask("streams", "add", "o", "--further-key", "customer")
+    assert status == 2
+    assert "'customer' is not NAME=PATH" in err
+
+
+def test_a_workflow_is_put_followed_and_deleted(ask, told):
+    told("streams", "add", "orders")
+    status, out, _ = ask("workflows", "put", "order", str(ORDER), "--stream", "orders")
+    assert (status, out.splitlines()[1]) == (0, "orders follows it by its automaton")
+    assert ask("workflows", "list")[1].splitlines()[1].split() == ["order", "1", "bpmn", "orders"]
+    assert len(told("workflows", "constraints", "order", "--full")) == 535
+    assert "prior(AllocateStock, AllocateStock)" in told("constraints", "show", "orders")[0]["constraints"]
+    status, _, err = ask("workflows", "delete", "order")
+    assert status == 2
+    assert "orders" in err
+    assert ask("workflows", "unfollow", "orders")[0] == 0
+    status, out, _ = ask("workflows", "follow", "order", "--stream", "orders", "--mode", "tables")
+    assert (status, out) == (0, "orders follows version 1 of order\n")
+    assert ask("workflows", "unfollow", "orders")[0] == ask("workflows", "delete", "order")[0] == 0
+
+
+def test_constraints_are_uploaded_and_a_model_is_still_read(ask, told, call, files):
+    told("streams", "add", "orders")
+    status, out, err = ask("constraints", "upload", "rules.yaml", "--stream", "orders")
+    assert (status, out) == (0, "orders: version 1, 1 constraints\n"), err
+    assert told("constraints", "show", "orders")[0]["constraints"] == ["prior(Cancel, Ship)"]
+    assert [one["stream"] for one in told("constraints", "list")] == ["orders"]
+    status, out, _ = call("constraints", str(ORDER), "--json")
+    assert status == 0
+    assert out == call("constraints", "derive", str(ORDER), "--output", "json")[1]
+    assert call("constraints", "--full", str(ORDER))[1].startswith("order: automaton of 31 states")
+
+
+def test_the_life_of_a_pattern(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    (tmp_path / "lost.pattern").write_text(PATTERN)
+    status, out, _ = ask("patterns", "add", "lost.pattern", "--stream", "orders", "--draft", "--severity", "high")
+    assert (status, out) == (0, "lost: version 1 on orders, draft\n")
+    for verb, state in (("activate", "active"), ("pause", "paused"), ("resume", "active"), ("retire", "retired")):
+        assert told("patterns", verb, "lost")[0]["state"] == state
+    assert ask("patterns", "list", "--stream", "orders")[1].splitlines()[1].split()[:3] == ["lost", "orders", "retired"]
+    assert "in all: 0" in ask("patterns", "show", "lost")[1]
+    assert told("patterns", "statistics", "lost")[0]["alerts"] == 0
+    assert [one["version"] for one in told("patterns", "versions", "lost")] == [1]
+    assert ask("patterns", "delete", "lost")[2] == "the pattern lost is deleted\n"
+    assert told("patterns", "list") == []
+
+
+def test_what_is_no_pattern_is_told(ask, tmp_path):
+    assert "is neither a file nor a pattern" in ask("patterns", "add", "absent.pattern", "--stream", "orders")[2]
+    (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")
+    assert "holds 2 patterns (one, two)" in ask("patterns", "add", "two.pattern", "--stream", "orders")[2]
+    status, _, err = ask("patterns", "dry-run")
+    assert status == 2
+    assert "--name" in err
+
+
+def test_webhooks_are_added_switched_and_deleted(ask, told, tmp_path):
+    (tmp_path / "slack.json").write_text('{"text": "{{pattern}}"}')
+    status, out, err = ask(
+        "webhooks", "add", "https://8.8.8.8/alerts", "--kind", "alert", "--header", "x-team: one",
+        "--template", "slack.json", "--min-severity", "high",
+    )  # fmt: skip
+    assert status == 0
+    assert out.startswith("whsec_")
+    assert out.strip() not in err
+    (hook,) = told("webhooks", "list")
+    assert (hook["header_names"], hook["template"], hook["kinds"]) == (["x-team"], {"text": "{{pattern}}"}, ["alert"])
+    assert ask("webhooks", "disable", hook["id"])[0] == 0
+    assert told("webhooks", "show", hook["id"])[0]["enabled"] is False
+    assert told("webhooks", "deliveries", hook["id"]) == []
+    assert ask("webhooks", "redeliver", hook["id"], "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
+    assert ask("webhooks", "rotate", hook["id"], "--grace", "60")[1].startswith("whsec_")
+    assert ask("webhooks", "delete", hook["id"])[0] == 0
+    assert told("webhooks", "list") == []
+
+
+def test_what_is_not_there_is_one_sentence(ask):
+    for arguments in (
+        ("alerts", "show", "a/b"), ("alerts", "acknowledge", "a"), ("traces", "show", "orders", "o-1"),
+        ("webhooks", "test", "w"), ("patterns", "show", "p"), ("workflows", "show", "w"), ("streams", "show", "s"),
+    ):  # fmt: skip
+        status, out, err = ask(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1), arguments
+
+
+def test_the_status_says_what_is_missing(ask):
+    status, out, _ = ask("status", "--over", "0")
+    assert status == 1
+    assert "ready: false" in out
+    assert "the pipeline has given no sign of life yet" in out
+    assert orjson.loads(ask("status", "--over", "0", "--json")[1])["waiting_events"] == 0
+
+
+def test_endings_are_lists(told):
+    assert told("endings", "list") == told("endings", "summary") == []
+
+
+def test_a_service_that_does_not_answer_is_another_status(call):
+    for arguments in (("status",), ("alerts", "list")):
+        status, _, err = call(*arguments, "--url", "http://127.0.0.1:9")
+        assert status == 3
+        assert "does not answer" in err
+
+
+def test_the_version_is_told(call):
+    assert call("--version")[1].startswith("forestall ")
+
+
+def test_names_of_commands_are_completed(call, monkeypatch):
+    monkeypatch.setenv("_FORESTALL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("COMP_WORDS", "forestall w")
+    assert call()[1].split() == ["workflows", "webhooks"]
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("COMP_WORDS", "forestall webhooks re")
+    assert call()[1].split() == ["redeliver"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_commands_that_call_the_service_are_regular(group):
+    for name, sub in commands_of(group).items():
+        options = {option for parameter in sub.params for option in parameter.opts}
+        if (group, name) == ("constraints", "derive"):
+            continue
+        assert {"--url", "--api-key"} <= options, f"{group} {name}"
+        if name not in ("delete", "unfollow", "enable", "disable", "revoke"):
+            assert "--json" in options, f"{group} {name}"
+
+
+def test_every_command_is_in_its_reference():
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        for sub in commands_of(name) or [""]:
+            assert f"`forestall {name} {sub}".removesuffix(" derive").rstrip() in text, f"{name} {sub}"
