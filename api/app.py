@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from itertools import groupby
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +12,11 @@ from fastapi.routing import APIRoute
 
 from api.auth import VERSION, authorize, scope_of
 from api.bodies import BodyLimit
+from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
 from api.door import Door
 from api.errors import add_handlers
-from api.problems import PROBLEM_RESPONSES
+from api.methods import HeadAsGet
+from api.problems import problem_responses
 from api.routers import (
     alerts,
     analysis,
@@ -50,9 +51,6 @@ from api.services import Services
 from service import Settings, load_settings, open_stores
 from service.stores import Scope
 from streams import Clock, SystemClock
-
-TITLE = "Forestall"
-DESCRIPTION = "Complex event processing that knows the workflow behind the events."
 
 # Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
 _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
@@ -103,9 +101,19 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
         with open_stores(settings) as stores:
             yield {"services": Services.of(stores, settings, clock)}
 
-    app = FastAPI(title=TITLE, description=DESCRIPTION, version="1", lifespan=lifespan, redirect_slashes=False)
+    app = DescribedApi(
+        title=TITLE,
+        description=DESCRIPTION,
+        version="1",
+        servers=SERVERS,
+        openapi_tags=TAGS,
+        generate_unique_id_function=operation_id,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes)
     app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
+    app.add_middleware(HeadAsGet)
     add_handlers(app)
     for resource, writing in _RESOURCES:
         _include(app, resource.router, writing, prefix=VERSION)
@@ -115,10 +123,10 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
 
 
 def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:
-    """Include a router such that each of its operations declares its scope; they stay in their order."""
+    """Include a router such that each of its operations declares its scope and its problems; they stay in order."""
     operations = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(operations) == len(router.routes), "a resource has operations only"
-    for scope, routes in groupby(operations, lambda route: scope_of(route.methods or set(), writing)):
-        part = APIRouter(routes=list(routes))
-        gate = Security(authorize, scopes=[scope])
-        app.include_router(part, prefix=prefix, dependencies=[gate], responses=PROBLEM_RESPONSES)
+    for route in operations:
+        gate = Security(authorize, scopes=[scope_of(route.methods or set(), writing)])
+        part = APIRouter(routes=[route])
+        app.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))

@@ -16,6 +16,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer, SecurityScopes
 from api.bodies import RawBody
 from api.callers import Change, caller_of
 from api.errors import Forbidden
+from api.form import require_form
 from api.reach import require_reach
 from api.services import Served
 from service import Caller
@@ -47,9 +48,12 @@ async def authorize(
     _bearer: Annotated[object, Depends(_BEARER)],
     _header: Annotated[object, Depends(_HEADER)],
 ) -> None:
-    """Refuse an operation that the caller may not carry out.
+    """Refuse an operation that the caller may not carry out, or that is not asked for in its form.
 
     Raises:
+        WrongShape: A query parameter is not declared, or a value of the body is not taken.
+        UnsupportedMediaType: The body does not say that it is JSON.
+        MalformedBody: The body is not JSON.
         Forbidden: The key lacks the scope, or may not touch a stream that the request names.
         NotFound: What the request names by its id is of a stream that the key may not touch.
     """
@@ -60,6 +64,7 @@ async def authorize(
         request.state.change = Change(method=request.method, route=route, path=request.url.path)
     if not caller.may(scope):
         raise Forbidden(f"this needs the scope {scope}; {_described(caller)}", scope=scope)
+    await require_form(request, body)
     if caller.streams is not None:
         await run_in_threadpool(require_reach, request, services, caller, body)
 

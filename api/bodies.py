@@ -116,16 +116,6 @@ def require_json(request: Request) -> None:
         raise UnsupportedMediaType(f"media type {kind!r} is not read here; send application/json")
 
 
-def require_json_if_any(request: Request) -> None:
-    """Refuse a body that does not say that it is JSON; there need not be one.
-
-    Raises:
-        UnsupportedMediaType: Another media type.
-    """
-    if "content-type" in request.headers:
-        require_json(request)
-
-
 async def read_body(request: Request) -> bytes:
     """The body as it came."""
     return await request.body()
@@ -145,9 +135,14 @@ def parse_json(body: bytes) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise malformed_json(error.msg, error.lineno, error.colno) from error
-    if _LONG_INTEGER not in body.translate(_NINES):
+    if not has_long_integer(body):
         return value
     try:
         return json.loads(body)  # orjson reads such integers as floats
     except RecursionError:  # nested too deeply for this one only
         return value
+
+
+def has_long_integer(body: bytes) -> bool:
+    """Whether there may be integers beyond 64 bits in JSON."""
+    return _LONG_INTEGER in body.translate(_NINES)

@@ -30,9 +30,9 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
-from starlette.routing import Match
+from starlette.responses import JSONResponse, Response
 
+from api.methods import allowed_methods
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import PatternRefused
 from service import (
@@ -57,7 +57,6 @@ MEDIA_TYPE = "application/problem+json"
 
 _RETRY_AFTER_S = 1
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE)
-_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _STANDARD = ("type", "title", "status", "detail", "code")
 
 
@@ -274,10 +273,12 @@ def _malformed(text: str, place: int, reason: str) -> MalformedBody:
 
 def malformed_json(reason: str, line: int, column: int) -> MalformedBody:
     """The error for a body that is not JSON."""
-    return MalformedBody(f"line {line}, column {column}: the body is not JSON: {reason}", line=line, column=column)
+    return MalformedBody(
+        f"line {line}, column {column}: the body is not JSON: {reason}", line=line, column=column, reason=reason
+    )
 
 
-def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     code = status.phrase.lower().replace(" ", "-")
@@ -285,20 +286,15 @@ def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     if status is HTTPStatus.NOT_FOUND:
         return _document(status, code, f"there is nothing at {path}; /docs lists what there is", {"path": path})
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = _allowed_methods(request)
+        allowed = allowed_methods(request)
+        if request.method == "OPTIONS":
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Allow": ", ".join(allowed)})
         detail = f"{path} does not take {request.method}; it takes {', '.join(allowed)}"
         more = {"path": path, "allowed": allowed}
         return _document(status, code, detail, more, {"Allow": ", ".join(allowed)})
+    if isinstance(error.__cause__, ValueError | RecursionError):  # the framework could not read the body
+        return problem(MalformedBody(f"the body is no JSON that is read here: {error.__cause__}"))
     return _document(status, code, str(error.detail), headers=error.headers)
-
-
-def _allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes at a path; the framework's own answer names those of the first one only."""
-    return [
-        method
-        for method in _METHODS
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
-    ]
 
 
 def _on_bug(_: Request, error: Exception) -> JSONResponse:

@@ -1,9 +1,12 @@
-"""The form of errors."""
+"""The form of errors, and which of them an operation may answer with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
 
@@ -19,6 +22,19 @@ class Problem(BaseModel):
     code: str
 
 
+_RETRY_AFTER: dict[str, Any] = {
+    "description": "Seconds after which to try again.",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 1},
+}
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"description": "`Bearer`.", "required": True, "schema": {"const": "Bearer"}}},
+    429: {"Retry-After": _RETRY_AFTER},
+    503: {"Retry-After": _RETRY_AFTER},
+    507: {"Retry-After": _RETRY_AFTER},
+}
+
+
 def _response(description: str, status: int, code: str, detail: str) -> dict[str, Any]:
     example = {
         "type": f"urn:forestall:problem:{code}",
@@ -27,29 +43,79 @@ def _response(description: str, status: int, code: str, detail: str) -> dict[str
         "detail": detail,
         "code": code,
     }
-    return {"description": description, "model": Problem, "content": {"application/problem+json": {"example": example}}}
+    return {
+        "description": description,
+        "headers": _HEADERS.get(status, {}),
+        "content": {"application/problem+json": {"schema": _PROBLEM, "example": example}},
+    }
 
 
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _FULL = (
     "the log is full: 4,999,800 events wait to be matched and with this request it would be 5,000,300, of at most "
     "5,000,000; nothing of the request was taken, send it again in 3 s, with the same Idempotency-Key if it had one; "
     "where this lasts, give the pipeline more cores or raise FORESTALL_LIMITS__MAX_BACKLOG_EVENTS"
 )
-
 _LACKING = "this needs the scope patterns; the API key 3f9d1c7a2b604e85 has read"
 _OFTEN = "too many requests; send the next one in 2 s"
+_CHANGED = "the pattern 'expensive_cancelled' has changed since it was read; its ETag is 5be1c2a7"
+_LARGE = "the body is larger than 5000000 bytes; send less at a time"
+_MEDIA = "media type 'text/plain' is not read here; send application/json"
+_CURSOR = "query.after: 'x' is no cursor; send the 'next' of an earlier page"
 
 OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     429: _response(
-        "Too much waits to be matched: nothing was taken; send it again after Retry-After.", 429, "log-full", _FULL
+        "Too many requests, or too much waits to be matched: nothing was taken; send it again after Retry-After.",
+        429,
+        "log-full",
+        _FULL,
     ),
-    507: _response("Redis has no memory left.", 507, "store-full", "Redis has reached its maxmemory"),
 }
-PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+READY_RESPONSES: dict[int | str, dict[str, Any]] = {
+    503: _response("Something is missing; 'missing' says what.", 503, "not-ready", "Redis does not answer"),
+}
+
+_PROBLEMS: dict[int, dict[str, Any]] = {
+    400: _response("The request cannot be read, or is refused for what it says.", 400, "invalid-cursor", _CURSOR),
     401: _response("The API key is missing or wrong.", 401, "unauthorized", "the API key is wrong"),
     403: _response("The API key does not have the scope, or may not touch the stream.", 403, "forbidden", _LACKING),
+    404: _response("What the request names is not there.", 404, "unknown-stream", "there is no stream 'orders'"),
+    409: _response("It does not go together with what is there.", 409, "conflict", "the name is taken"),
+    412: _response("It is no longer as it was read.", 412, "precondition-failed", _CHANGED),
+    413: _response("The request is larger than a limit of the service.", 413, "body-too-large", _LARGE),
+    415: _response("The body is of a type or encoding that is not read.", 415, "unsupported-media-type", _MEDIA),
     422: _response("The request is not of this shape.", 422, "wrong-shape", "body.text: Field required"),
     429: _response("Too many requests; try again after Retry-After.", 429, "rate-limited", _OFTEN),
     503: _response("Redis does not answer; try again.", 503, "store-unavailable", "Redis does not answer"),
-    "default": _response("Any other problem.", 404, "unknown-stream", "there is no stream 'orders'"),
+    507: _response("Redis has no memory left.", 507, "store-full", "Redis has reached its maxmemory"),
 }
+_ALWAYS = (401, 403, 422, 429, 503)
+_CHANGING = (404, 409, 413, 507)
+_WITH_BODY = (400, 404, 413, 415)
+_READING = {"GET"}
+
+
+def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
+    """The problems that an operation may answer with, by one rule: what it takes says what may be wrong with it.
+
+    A key, a form, a rate and a store have all of them. What has parameters may be refused for what these say, and may
+    name what is not there; a change may clash with what is there; a body may be too large, or of the wrong type.
+    """
+    parameters = set(_parameters(route.dependant))
+    wanted = set(_ALWAYS)
+    if parameters:
+        wanted |= {400, 404}
+    if not (route.methods or set()) <= _READING:
+        wanted |= set(_CHANGING)
+    if "if_match" in parameters:
+        wanted.add(412)
+    if route.body_field is not None or "requestBody" in (route.openapi_extra or {}):
+        wanted |= set(_WITH_BODY)
+    return {status: _PROBLEMS[status] for status in sorted(wanted)}
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    for field in (*dependant.path_params, *dependant.query_params, *dependant.header_params):
+        yield field.name
+    for part in dependant.dependencies:
+        yield from _parameters(part)

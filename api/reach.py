@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from fastapi import Request
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from api.errors import Forbidden
+from api.form import query_names
 from api.services import Services
 from service import (
     Caller,
@@ -92,7 +92,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
     """What is said in the query, where the operation listens to it."""
-    declared = set(_query_names(route.dependant))
+    declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
     for pattern in request.query_params.getlist("pattern") if "pattern" in declared else []:
@@ -123,13 +123,6 @@ def _named_in_body(
         _own(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
         yield None  # files and workflows are of no stream
-
-
-def _query_names(dependant: Dependant) -> Iterator[str]:
-    """What an operation, or what it depends on, reads of the query."""
-    yield from (field.alias for field in dependant.query_params)
-    for part in dependant.dependencies:
-        yield from _query_names(part)
 
 
 def _members(route: APIRoute) -> frozenset[str]:

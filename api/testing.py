@@ -35,7 +35,7 @@ def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
         app: The application.
         port: Its port; 0 takes a free one.
     """
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # by which asyncio knows not to hold small packets back
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))

@@ -7,6 +7,7 @@ the first can make a short text huge, the last would lose constraints silently.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,6 +24,10 @@ MAX_DEPTH = 100
 _FAST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = {f"{_STANDARD}{name}" for name in ("str", "null", "bool", "int", "float", "timestamp", "value", "seq", "map")}
+
+
+_PAIR = r"\\u[dD][89abAB]..\\u[dD][c-fC-F].."
+_SURROGATES = re.compile(rf"{_PAIR}|(\\(?:u|U0000)[dD][89a-fA-F]..)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,19 @@ def read_text(text: str) -> object:
     """The plain value of a JSON or YAML text.
 
     Raises:
-        InvalidConstraints: It is neither, or it repeats a key, or uses an alias.
+        InvalidConstraints: It is neither, or it repeats a key, or uses an alias, or a text in it is none.
     """
+    value = _read(text)
+    escapes = list(_SURROGATES.finditer(text))
+    if escapes and _has_half_character(value):
+        first = next((escape for escape in escapes if escape[1]), escapes[0])
+        line = text.count("\n", 0, first.start()) + 1
+        message = f"{first[0]} is half a character, a lone surrogate; write the whole character"
+        raise InvalidConstraints((Problem(where="", line=line, message=message),))
+    return value
+
+
+def _read(text: str) -> object:
     if not text.strip():
         raise InvalidConstraints((Problem(where="", message="the document is empty; list at least one constraint"),))
     try:
@@ -65,6 +81,19 @@ def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
     root = _composed(text)
     nodes = [reduce(_child, path, root) for path in paths]
     return [None if node is None else node.start_mark.line + 1 for node in nodes]
+
+
+def _has_half_character(value: object) -> bool:
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            waiting += [*found, *found.values()]
+        elif isinstance(found, list):
+            waiting += found
+        elif isinstance(found, str) and any("\ud800" <= char <= "\udfff" for char in found):
+            return True
+    return False
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -61,7 +61,7 @@ from service.errors import (
 )
 from service.event_schemas import DIALECT, EventSchema
 from service.inspection import PatternInspection, SetInspection, set_document
-from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, check_idempotency_key
+from service.intake import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
 from service.joining import Derived
 from service.keyring import ANYBODY, Caller, KeyRing, is_token
 from service.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
@@ -176,6 +176,7 @@ __all__ = [
     "UnknownTrace",
     "UnknownWebhook",
     "UnknownWorkflow",
+    "Unreadable",
     "Volume",
     "WebhookDraft",
     "WebhookHealth",

@@ -10,6 +10,23 @@ settings.register_profile("forestall", deadline=None, suppress_health_check=[Hea
 settings.load_profile("forestall")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the API is fuzzed: see tests/api/test_openapi.py."""
+    parser.addoption("--openapi-examples", type=int, default=25, help="examples at random per operation of the API")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same examples in each run."""
+    settings.register_profile(
+        "openapi",
+        max_examples=config.getoption("--openapi-examples"),
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """One kernel, one compiled signature, whatever the tests passed in."""
     if exitstatus == pytest.ExitCode.OK and surplus_signatures():

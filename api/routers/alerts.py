@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, status
 
-from api.bodies import require_json, require_json_if_any
 from api.filters import PatternFilter, StreamFilter
 from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
@@ -64,7 +63,7 @@ def get_alert(alert_id: str, services: Served) -> AlertDetail:
     return AlertDetail.with_marks(alerts.get(alert_id), mark, alerts.marks.notes(alert_id))
 
 
-@router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert", dependencies=[Depends(require_json_if_any)])
+@router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert")
 def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement = _BY_NOBODY) -> AcknowledgementModel:
     """Say that an alert was seen. Said again it changes nothing: the answer is who said it first, and when."""
     mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by)
@@ -75,7 +74,6 @@ def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement 
     "/{alert_id}/notes",
     status_code=status.HTTP_201_CREATED,
     summary="Write a note on an alert",
-    dependencies=[Depends(require_json)],
 )
 def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
     """Add a text to an alert; the notes on it, oldest first, are part of the alert when it is looked up."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, status
+from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.bodies import require_json
 from api.filters import StreamFilter
 from api.idempotency import IdempotentRoute, once
+from api.locations import LOCATION, give_location
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
 
@@ -19,15 +19,18 @@ router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=Idempote
     "",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Ask for a backtest",
-    dependencies=[Depends(require_json), Depends(once)],
+    dependencies=[Depends(once)],
+    responses={202: {"headers": LOCATION}},
 )
-def ask_for_backtest(backtest: NewBacktest, services: Served) -> BacktestModel:
+def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
     """Find out what a pattern would have found in the past, and how that differs from another version of it.
 
     Backtests are run one after the other. The stream's constraints are those of now. The retained log is read as it is
     when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.
     """
-    return BacktestModel.from_domain(services.backtests.ask(backtest.to_domain()))
+    asked = services.backtests.ask(backtest.to_domain())
+    give_location(response, "backtests", asked.id)
+    return BacktestModel.from_domain(asked)
 
 
 @router.get("", summary="List the backtests")

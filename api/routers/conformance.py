@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
-from api.bodies import require_json
 from api.schemas.conformance import ConformanceList, ConformanceRequest
 from api.services import Served
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
 
 
-@router.post(
-    "/{name}/conformance", summary="Check transactions against a workflow", dependencies=[Depends(require_json)]
-)
+@router.post("/{name}/conformance", summary="Check transactions against a workflow")
 def check_conformance(
     name: str,
     request: ConformanceRequest,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response, status
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
 from api.filters import StreamFilter
+from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
     EXAMPLE,
@@ -38,7 +39,10 @@ _BODY: dict[str, Any] = {
     status_code=status.HTTP_201_CREATED,
     summary="Upload the constraint set of a stream",
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": ConstraintsModel, "description": "The stream has this set already."}},
+    responses={
+        201: {"headers": LOCATION},
+        200: {"model": ConstraintsModel, "description": "The stream has this set already."},
+    },
 )
 def upload_constraints(
     body: RawBody,
@@ -58,6 +62,7 @@ def upload_constraints(
     report = services.registration.upload_constraints(stream, body, preconditions)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
+    give_location(response, "constraints", report.record.stream)
     give_tag(response, report.record)
     return ConstraintsModel.from_domain(report)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
-from api.bodies import require_json
 from api.schemas.dry_runs import DryRunModel, NewDryRun
 from api.services import Served
 from nfa import parse_pattern
@@ -12,7 +11,7 @@ from nfa import parse_pattern
 router = APIRouter(prefix="/patterns", tags=["patterns"])
 
 
-@router.post("/dry-run", summary="Try a pattern", dependencies=[Depends(require_json)])
+@router.post("/dry-run", summary="Try a pattern")
 def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
     """Match a pattern over the newest events of a stream, with the constraints of now; nothing is registered or kept.
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response, status
 
-from api.bodies import MediaType, RawBody, parse_json, require_json
+from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
+from api.form import parse_document
 from api.preconditions import Preconditions, give_tag
 from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
 from api.services import Served
@@ -28,7 +29,7 @@ def list_event_types(stream: str, services: Served) -> EventTypeList:
     return EventTypeList(schemas=SchemaSwitch.from_use(types.use(stream)).schemas, items=items)
 
 
-@router.put("", summary="Check events, or not", dependencies=[Depends(require_json)])
+@router.put("", summary="Check events, or not")
 def switch_checks(stream: str, wanted: SchemaSwitch, services: Served) -> SchemaSwitch:
     """Say whether the events of a stream are checked against the schemas of their types, from the next request on.
 
@@ -61,7 +62,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
     """
     if media_type not in _KINDS:
         raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
-    schema = parse_json(body)
+    schema = parse_document(body)
     EventSchema(schema)
     return dict(schema)
 

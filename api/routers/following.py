@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, status
+from fastapi import APIRouter, status
 
-from api.bodies import require_json
-from api.schemas.following import FollowingModel, FollowRequest
+from api.schemas.following import FollowedWorkflow, FollowRequest
 from api.services import Served
 
 router = APIRouter(prefix="/streams", tags=["workflows"])
 
 
-@router.put("/{stream}/workflow", summary="Let a stream follow a workflow", dependencies=[Depends(require_json)])
-def follow_workflow(stream: str, request: FollowRequest, services: Served) -> FollowingModel:
+@router.put("/{stream}/workflow", summary="Let a stream follow a workflow")
+def follow_workflow(stream: str, request: FollowRequest, services: Served) -> FollowedWorkflow:
     """Transactions that begin later follow the workflow, beside the constraints that are written by hand.
 
     Later versions of the workflow are followed as they come. ``exact`` is refused where the workflow has no automaton
     within the limits.
     """
-    return FollowingModel.from_domain(services.workflows.follow(stream, request.workflow, request.mode))
+    return FollowedWorkflow.from_domain(services.workflows.follow(stream, request.workflow, request.mode))
 
 
 @router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
-def get_followed_workflow(stream: str, services: Served) -> FollowingModel:
+def get_followed_workflow(stream: str, services: Served) -> FollowedWorkflow:
     """The workflow, how it is followed, and the constraint set that comes of it."""
-    return FollowingModel.from_domain(services.workflows.following(stream))
+    return FollowedWorkflow.from_domain(services.workflows.following(stream))
 
 
 @router.delete(

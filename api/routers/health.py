@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.errors import NotReady
-from api.problems import Problem
+from api.problems import READY_RESPONSES
 from api.schemas.health import Health, Ready
 from api.services import Served
 from service import missing_parts
@@ -22,7 +22,7 @@ def get_health() -> Health:
 @router.get(
     "/ready",
     summary="Is the service ready?",
-    responses={503: {"model": Problem, "description": "Something is missing; 'missing' says what."}},
+    responses=READY_RESPONSES,
 )
 def get_ready(services: Served) -> Ready:
     """Ready when Redis answers and the pipeline has given a sign of life lately."""

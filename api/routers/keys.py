@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, status
+from fastapi import APIRouter, Response, status
 
-from api.bodies import require_json
+from api.locations import LOCATION, give_location
 from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
 from api.services import Served
 
@@ -13,14 +13,16 @@ router = APIRouter(prefix="/keys", tags=["keys"])
 _AT_ONCE = KeyRotation()
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, summary="Make an API key", dependencies=[Depends(require_json)])
-def create_key(key: NewKey, services: Served) -> CreatedKey:
+@router.post("", status_code=status.HTTP_201_CREATED, summary="Make an API key", responses={201: {"headers": LOCATION}})
+def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Make an API key. Its token is told in this answer only.
 
     A service that demands no key yet demands one from then on, so the first one has the scope ``admin``. A key that is
     restricted to streams says the stream in everything that it asks.
     """
-    return CreatedKey.told(*services.keys.create(key.to_domain()))
+    made, token = services.keys.create(key.to_domain())
+    give_location(response, "keys", made.id)
+    return CreatedKey.told(made, token)
 
 
 @router.get("", summary="List the API keys")

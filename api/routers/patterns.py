@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.bodies import require_json
 from api.filters import StreamFilter
 from api.idempotency import IdempotentRoute, once
+from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
 from api.schemas.endings import EndingSummary
 from api.schemas.patterns import (
@@ -30,8 +30,11 @@ router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=Idempotent
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Register a pattern",
-    dependencies=[Depends(require_json), Depends(once)],
-    responses={200: {"model": CheckedPattern, "description": "It is registered in the same words already."}},
+    dependencies=[Depends(once)],
+    responses={
+        201: {"headers": LOCATION},
+        200: {"model": CheckedPattern, "description": "It is registered in the same words already."},
+    },
 )
 def register_pattern(
     pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
@@ -48,6 +51,7 @@ def register_pattern(
     """
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    give_location(response, "patterns", report.pattern.name)
     give_tag(response, report.pattern)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK

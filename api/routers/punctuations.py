@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, status
+from fastapi import APIRouter, status
 
-from api.bodies import require_json
 from api.schemas.punctuations import PunctuationModel
 from api.services import Served
 
@@ -15,7 +14,6 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     "/{stream}/punctuations",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Say what does not come any more",
-    dependencies=[Depends(require_json)],
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
     """Promise that no event with an earlier time, or none of a transaction, comes from this place of the log on.

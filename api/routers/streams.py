@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Response, status
+from fastapi import APIRouter, Response, status
 
-from api.bodies import require_json
 from api.callers import Calling
+from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamList, StreamModel
 from api.services import Served
@@ -17,8 +17,10 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Declare a stream",
-    dependencies=[Depends(require_json)],
-    responses={200: {"model": StreamModel, "description": "It was declared in the same words before."}},
+    responses={
+        201: {"headers": LOCATION},
+        200: {"model": StreamModel, "description": "It was declared in the same words before."},
+    },
 )
 def declare_stream(
     stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
@@ -27,6 +29,7 @@ def declare_stream(
     declaration = stream.to_domain()
     if not services.registration.declare_stream(declaration, preconditions):
         response.status_code = status.HTTP_200_OK
+    give_location(response, "streams", declaration.name)
     give_tag(response, declaration)
     return StreamModel.from_domain(declaration)
 

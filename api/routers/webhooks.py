@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, status
+from fastapi import APIRouter, Query, Response, status
 
-from api.bodies import require_json
 from api.filters import OlderThan
+from api.locations import LOCATION, give_location
 from api.schemas.webhooks import (
     AttemptList,
     CreatedWebhook,
@@ -28,9 +28,9 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"])
 
 
 @router.post(
-    "", status_code=status.HTTP_201_CREATED, summary="Register a webhook", dependencies=[Depends(require_json)]
+    "", status_code=status.HTTP_201_CREATED, summary="Register a webhook", responses={201: {"headers": LOCATION}}
 )
-def register_webhook(webhook: NewWebhook, services: Served) -> CreatedWebhook:
+def register_webhook(webhook: NewWebhook, services: Served, response: Response) -> CreatedWebhook:
     """Send what is found from now on to an address, signed as Standard Webhooks has it.
 
     A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
@@ -38,7 +38,9 @@ def register_webhook(webhook: NewWebhook, services: Served) -> CreatedWebhook:
     With a ``template``, bodies have its form instead. Delivery is at-least-once and in no promised order; the header
     ``webhook-id`` is the id of what is sent, so a receiver can tell repetitions. The secret is told this once.
     """
-    return CreatedWebhook.of(services.webhooks.register(webhook.to_domain()))
+    registered = services.webhooks.register(webhook.to_domain())
+    give_location(response, "webhooks", registered.id)
+    return CreatedWebhook.of(registered)
 
 
 @router.get("", summary="List the webhooks")
@@ -54,7 +56,7 @@ def get_webhook(webhook_id: str, services: Served) -> WebhookDetail:
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
 
 
-@router.patch("/{webhook_id}", summary="Change a webhook", dependencies=[Depends(require_json)])
+@router.patch("/{webhook_id}", summary="Change a webhook")
 def change_webhook(webhook_id: str, changes: WebhookChanges, services: Served) -> WebhookDetail:
     """Change what is sent there and where it goes; what is left out stays.
 
@@ -71,7 +73,7 @@ def delete_webhook(webhook_id: str, services: Served) -> None:
     services.stores.webhooks.delete(webhook_id)
 
 
-@router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret", dependencies=[Depends(require_json)])
+@router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret")
 def rotate_secret(webhook_id: str, rotation: Rotation, services: Served) -> CreatedWebhook:
     """Sign with another secret from now on, which is told in this answer only.
 
@@ -122,7 +124,6 @@ def redeliver(webhook_id: str, delivery_id: str, services: Served) -> Redelivery
     "/{webhook_id}/redeliver",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send again what was given up",
-    dependencies=[Depends(require_json)],
 )
 def redeliver_given_up(webhook_id: str, wanted: RedeliveryRequest, services: Served) -> RedeliveryResult:
     """Queue anew what was given up since a time; while ``remaining`` is not 0, the same call queues more."""

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.bodies import MediaType, RawBody, parse_json
+from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType, WrongShape
+from api.form import parse_document
 from api.preconditions import Preconditions
 from api.schemas.workflows import (
     BPMN_EXAMPLE,
@@ -144,7 +145,11 @@ def get_workflow_version(name: str, version: int, services: Served, response: Re
     "/{name}/versions/{version}/source",
     summary="Get the model of a version",
     response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in (_XML[0], _YAML[0], _JSON)}}},
+    responses={
+        200: {
+            "content": {_JSON: {"schema": {}}, **{kind: {"schema": {"type": "string"}} for kind in (_XML[0], _YAML[0])}}
+        }
+    },
 )
 def get_workflow_source(name: str, version: int, services: Served) -> Response:
     """The model, byte by byte as it was uploaded."""
@@ -216,7 +221,7 @@ def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> 
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if media_type != _JSON:
         raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_XML[0]}, {_YAML[0]} or {_JSON}")
-    document = parse_json(body)
+    document = parse_document(body)
     if not isinstance(document, dict) or "content" not in document:
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if beside := sorted(options.model_fields_set - {"content"}):

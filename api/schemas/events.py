@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
+import orjson
 from pydantic import Field
 
 from api.wire import WireModel
@@ -23,6 +25,8 @@ _PLAIN: dict[str, Any] = {
     "time": "2026-01-01T09:45:00Z",
     "data": {"transaction_id": "t7"},
 }
+_CALLED: dict[str, Any] = {**_PLAIN, "id": "e3", "type": "CallCustomer", "time": "2026-01-01T09:50:00Z"}
+_LINES = "".join(orjson.dumps(one).decode() + "\n" for one in (_PLAIN, _CALLED))
 _OBJECT = {"type": "object"}
 _OBJECTS = {"type": "array", "items": _OBJECT}
 
@@ -32,14 +36,33 @@ BODY: dict[str, Any] = {
         "application/cloudevents+json": {"schema": _OBJECT, "example": _CLOUDEVENT},
         "application/cloudevents-batch+json": {"schema": _OBJECTS, "example": [_CLOUDEVENT]},
         "application/json": {"schema": {"oneOf": [_OBJECT, _OBJECTS]}, "example": [_PLAIN]},
+        "application/x-ndjson": {"schema": {"type": "string"}, "example": _LINES},
     },
 }
+HEADERS: list[dict[str, Any]] = [
+    {
+        "name": f"ce-{name}",
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": {"type": "string"},
+    }
+    for name, description in (
+        ("specversion", "`1.0` says that this is a CloudEvent in binary mode, whose `data` is the body."),
+        ("id", "Binary mode: the event's `id`."),
+        ("source", "Binary mode: its `source`."),
+        ("type", "Binary mode: its `type`."),
+        ("time", "Binary mode: its `time`, RFC 3339."),
+        ("subject", "Binary mode: its `subject`; other attributes are sent in the same way."),
+    )
+]
 
 
 class RejectedModel(WireModel):
     """An event that was not taken."""
 
     index: int = Field(description="Its place in the request, from 0.")
+    line: int | None = Field(None, description="NDJSON only: its line, from 1.")
     code: str
     detail: str
 
@@ -54,7 +77,15 @@ class IntakeModel(WireModel):
     duplicate: bool = Field(description="The batch had been taken before under this Idempotency-Key.")
 
     @classmethod
-    def from_domain(cls, report: IntakeReport) -> Self:
-        """The wire form of a report."""
-        rejected = [RejectedModel(index=one.index, code=one.code, detail=one.detail) for one in report.rejected]
+    def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
+        """The wire form of a report on events, of which those from lines have numbers."""
+        rejected = [
+            RejectedModel(
+                index=one.index,
+                code=one.code,
+                detail=one.detail,
+                **({} if lines is None else {"line": lines[one.index]}),
+            )
+            for one in report.rejected
+        ]
         return cls(accepted=report.accepted, rejected=rejected, duplicate=report.is_duplicate)

@@ -25,7 +25,7 @@ class FollowRequest(WireModel):
     )
 
 
-class FollowingModel(WireModel):
+class FollowedWorkflow(WireModel):
     """The workflow that a stream follows, and the constraint set that comes of it."""
 
     workflow: str

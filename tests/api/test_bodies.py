@@ -89,4 +89,6 @@ def test_a_json_value_is_read():
 def test_what_is_not_json_is_refused_with_its_place():
     with pytest.raises(MalformedBody, match="line 2, column 3") as caught:
         parse_json(b'{"a":\n  ]')
-    assert caught.value.details == {"line": 2, "column": 3}
+    details = caught.value.details
+    assert (details["line"], details["column"]) == (2, 3)
+    assert details["reason"]

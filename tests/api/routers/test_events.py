@@ -183,3 +183,75 @@ def test_a_large_body_is_a_413_while_it_streams(orders, check_problem):
     chunks = (b" " * 10_000 for _ in range(30))
     answer = orders.post("/v1/events?stream=orders", content=chunks, headers={"content-type": "application/json"})
     check_problem(answer, 413, "body-too-large")
+
+
+BINARY = {f"ce-{name}": str(value) for name, value in CLOUD.items() if name != "data"}
+
+
+def test_a_cloudevent_may_come_in_binary_mode(orders, stores):
+    headers = BINARY | {"ce-type": "caf%C3%A9%20%22A%22", "ce-source": '"/shop"', "ce-traceparent": "00-1-2-01"}
+    answer = send(orders, {"id": "k", "n": 1}, "application/json; charset=utf-8", **headers)
+    assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "rejected": [], "duplicate": False})
+    (entry,) = [entry for shard in range(3) for entry in stores.log.read_range(shard) if entry.kind == "events"]
+    (event,) = EventBatch.from_bytes(entry.body).to_events()
+    assert (event.id, event.type, event.key, event.data) == ("e1", 'café "A"', "k", {"id": "k", "n": 1})
+
+
+def test_structured_mode_wins_over_header_fields(orders, stores):
+    assert send(orders, CLOUD, "application/cloudevents+json", **BINARY | {"ce-id": "other"}).json()["accepted"] == 1
+    assert logged(stores) == ["e1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "body", "kind", "status", "code"),
+    [
+        ({}, b"{", "application/json", 400, "malformed-body"),
+        ({}, b"<a/>", "application/xml", 415, "unsupported-media-type"),
+        ({}, b"{}", "", 415, "unsupported-media-type"),
+        ({"ce-data": "x"}, b"{}", "application/json", 400, "event-form"),
+        ({"ce-a_b": "x"}, b"{}", "application/json", 400, "event-form"),
+        ({"ce-id": "%ff"}, b"{}", "application/json", 400, "event-form"),
+        ({"ce-id": b"\xff"}, b"{}", "application/json", 400, "event-form"),
+    ],
+)
+def test_what_is_no_binary_mode_is_refused(orders, check_problem, changes, body, kind, status, code):
+    check_problem(send(orders, body, kind, **BINARY | changes), status, code)
+
+
+@pytest.mark.parametrize(("missing", "body"), [("ce-id", {"id": "k"}), ("ce-time", {"id": "k"}), (None, b"")])
+def test_a_bad_event_in_binary_mode_is_told(orders, missing, body):
+    answer = send(orders, body, **{name: value for name, value in BINARY.items() if name != missing})
+    assert (answer.status_code, answer.json()["accepted"], len(answer.json()["rejected"])) == (202, 0, 1)
+
+
+def lines(*values):
+    return b"\n".join(value if isinstance(value, bytes) else orjson.dumps(value) for value in values)
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/ndjson", "application/jsonl"])
+def test_events_may_come_as_lines(orders, stores, kind):
+    answer = send(orders, lines(PLAIN, b"\r", {**CLOUD, "id": "e2"}, b""), kind)
+    assert (answer.status_code, answer.json()) == (202, {"accepted": 2, "rejected": [], "duplicate": False})
+    assert sorted(logged(stores)) == ["e1", "e2"]
+
+
+def test_bad_lines_are_told_with_their_numbers_and_the_others_are_taken(orders, stores):
+    bad = [b'{"id": ', b'{"id":"\\ud800"}', b"\xff", b"7", {**PLAIN, "time": None}, b'{"id": %d}' % 10**30, b"{} {}"]
+    sent = lines(PLAIN, b"", *bad, {**PLAIN, "id": "e2"})
+    first = send(orders, sent, "application/x-ndjson", **{"Idempotency-Key": "b1"})
+    assert first.status_code == 202
+    rejected = first.json()["rejected"]
+    assert [(one["index"], one["line"]) for one in rejected] == [(n + 1, n + 3) for n in range(len(bad))]
+    assert rejected[0]["detail"].startswith("column ")
+    assert all(one["detail"] for one in rejected)
+    assert sorted(logged(stores)) == ["e1", "e2"]
+    letters = orders.get("/v1/dead-letters").json()["items"]
+    assert sorted(letter["index"] for letter in letters) == [n + 1 for n in range(len(bad))]
+    again = send(orders, sent, "application/x-ndjson", **{"Idempotency-Key": "b1"})
+    assert again.json() == {**first.json(), "duplicate": True}
+    assert sorted(logged(stores)) == ["e1", "e2"]
+
+
+def test_too_many_lines_are_refused_whole(orders, check_problem, stores):
+    check_problem(send(orders, lines(*[PLAIN] * 51), "application/x-ndjson"), 413, "batch-too-large")
+    assert logged(stores) == []

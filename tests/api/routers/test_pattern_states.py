@@ -165,7 +165,7 @@ def test_what_cannot_be_tried_is_refused(orders, check_problem):
     half = orders.post(
         "/v1/patterns/dry-run", content='{"name": "\\ud800"}', headers={"content-type": "application/json"}
     )
-    check_problem(half, 422, "wrong-shape")
+    check_problem(half, 400, "malformed-body")
     refused(422, "wrong-shape", stream="orders", text=TEXT, events=100_001)
     orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"])
     refused(409, "unsatisfiable-pattern", stream="orders", text=TEXT)

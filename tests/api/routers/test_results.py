@@ -138,7 +138,7 @@ def test_wrong_marks_are_refused(found, check_problem):
     check_problem(found.post(f"{path}/notes", json={"text": ""}), 422, "wrong-shape")
     check_problem(found.post(f"{path}/notes", json={"text": "x" * 4_001}), 422, "wrong-shape")
     check_problem(found.post(f"{path}/acknowledge", json={"who": "ann"}), 422, "wrong-shape")
-    check_problem(found.post(f"{path}/acknowledge", content="by: ann"), 422, "wrong-shape")
+    check_problem(found.post(f"{path}/acknowledge", content="by: ann"), 415, "unsupported-media-type")
     check_problem(found.post("/v1/alerts/nothing/acknowledge"), 404, "unknown-alert")
     check_problem(found.post("/v1/alerts/nothing/notes", json={"text": "x"}), 404, "unknown-alert")
 

@@ -1,0 +1,75 @@
+"""The description of the API (OpenAPI): what holds for all of it, beside what each operation says of itself."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from api.problems import Problem
+
+TITLE = "Forestall"
+DESCRIPTION = """Complex event processing that knows the workflow behind the events.
+
+Send events (`POST /v1/events`), say what to look for (`POST /v1/patterns`), and be told what was found: by webhooks, by
+server-sent events (`GET /v1/alerts/live`) or by asking (`GET /v1/alerts`).
+
+Errors are problem documents (RFC 9457) whose `code` is stable. A query parameter that an operation does not have is
+refused, as an unknown member of a body is. HEAD is answered wherever GET is; OPTIONS, and the answer 405, tell the
+methods of a path in `Allow`."""
+SERVERS: list[dict[str, Any]] = [{"url": "/", "description": "The service that this description comes from."}]
+TAGS: list[dict[str, Any]] = [
+    {"name": name, "description": description}
+    for name, description in (
+        ("streams", "Streams of events: their correlation key, the schemas of their types, and what ends in them."),
+        ("workflows", "Models of processes, what follows from them, and the streams that follow them."),
+        ("constraints", "What holds in every transaction of a stream."),
+        ("patterns", "What to look for, from draft to retirement."),
+        ("schemas", "JSON Schemas of the documents that are taken."),
+        ("events", "The way of events into the log."),
+        ("traces", "Single transactions: what was seen, what stands, what may come."),
+        ("alerts", "What was found."),
+        ("corrections", "Early alerts that were taken back."),
+        ("timeouts", "Partial matches that WITHIN ended."),
+        ("endings", "Partial matches that could no longer become matches, and why."),
+        ("deviations", "Transactions that leave the constraints of their stream."),
+        ("dead-letters", "Events that could not be taken, and sending them again."),
+        ("webhooks", "Where to send what is found, and how that fares."),
+        ("pipeline", "How the matching fares."),
+        ("backtests", "What a pattern would have found in the past."),
+        ("keys", "API keys with scopes."),
+        ("audit", "Who changed what."),
+        ("health", "Signs of life, open to everybody."),
+    )
+]
+
+
+class DescribedApi(FastAPI):
+    """An application whose description has the form of problems, which no operation returns as a model."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            document = super().openapi()
+            _show_answers(document)
+            form = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+            document.setdefault("components", {}).setdefault("schemas", {})[Problem.__name__] = form
+        return self.openapi_schema or {}
+
+
+def _show_answers(document: dict[str, Any]) -> None:
+    """Give the answers in JSON their examples, which a running service has given."""
+    examples = orjson.loads(files("api").joinpath("answers.json").read_bytes())
+    for verbs in document["paths"].values():
+        for operation in verbs.values():
+            for status, answer in operation["responses"].items():
+                content = answer.get("content", {}).get("application/json")
+                if status.startswith("2") and content is not None and operation["operationId"] in examples:
+                    content["example"] = examples[operation["operationId"]]
+
+
+def operation_id(route: APIRoute) -> str:
+    """The id of an operation: the name of its function, which is nobody else's."""
+    return route.name

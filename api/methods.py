@@ -1,0 +1,51 @@
+"""Methods that every path has (RFC 9110): HEAD where there is a GET, OPTIONS everywhere."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+
+
+class _HeadSent(OSError):
+    """What a streamed answer meets in place of a client; an endless one ends by it."""
+
+
+class HeadAsGet:
+    """Middleware that answers HEAD as GET, with the same header fields and no content.
+
+    Args:
+        app: What knows GET only.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            elif message["type"] == "http.response.body" and message.get("more_body", False):
+                raise _HeadSent
+
+        with suppress(ClientDisconnect, _HeadSent):
+            await self._app({**scope, "method": "GET"}, receive, send_head)
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes at a path; the framework's own answer names those of the first one only."""
+    found = {
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    }
+    return sorted(found | {"HEAD", "OPTIONS"} if "GET" in found else found | {"OPTIONS"})

@@ -1,0 +1,113 @@
+"""The description of the API: what people and tools find in it beside the operations themselves."""
+
+from collections import Counter
+
+import jsonschema_rs
+import pytest
+
+from api import create_app
+from service.testing import settings_for
+
+READING = ("get", "head")
+
+
+@pytest.fixture(scope="module")
+def document():
+    return create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+
+
+def operations(document):
+    return [(verb, path, one) for path, verbs in document["paths"].items() for verb, one in verbs.items()]
+
+
+def test_ids_are_names_and_nobody_elses(document):
+    ids = [one["operationId"] for *_, one in operations(document)]
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+    assert all(name.isidentifier() and "v1" not in name for name in ids)
+
+
+def test_every_tag_is_described_and_used(document):
+    used = {tag for *_, one in operations(document) for tag in one["tags"]}
+    described = {tag["name"]: tag["description"] for tag in document["tags"]}
+    assert used == set(described)
+    assert all(text.endswith(".") for text in described.values())
+
+
+def test_it_says_where_and_with_which_key(document):
+    assert [server["url"] for server in document["servers"]] == ["/"]
+    schemes = document["components"]["securitySchemes"]
+    assert sorted((scheme["type"], scheme.get("scheme"), scheme.get("name")) for scheme in schemes.values()) == [
+        ("apiKey", None, "X-API-Key"),
+        ("http", "bearer", None),
+    ]
+    for verb, path, one in operations(document):
+        if path in ("/v1/health", "/v1/ready"):
+            assert "security" not in one
+        else:
+            assert {name for choice in one["security"] for name in choice} == set(schemes), (verb, path)
+
+
+def test_every_problem_is_a_problem_document_with_an_example(document):
+    assert "default" not in {status for *_, one in operations(document) for status in one["responses"]}
+    for verb, path, one in operations(document):
+        for status, answer in one["responses"].items():
+            if status >= "4":
+                content = answer["content"]["application/problem+json"]
+                assert set(answer["content"]) == {"application/problem+json"}, (verb, path, status)
+                assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
+                assert str(content["example"]["status"]) == status
+    assert document["components"]["schemas"]["Problem"]["required"] == ["type", "title", "status", "detail", "code"]
+
+
+def test_problems_are_those_that_an_operation_can_have(document):
+    for verb, path, one in operations(document):
+        if path in ("/v1/health", "/v1/ready"):
+            continue
+        statuses = set(one["responses"])
+        assert statuses >= {"401", "403", "422", "429", "503"}, (verb, path)
+        assert ("507" in statuses) == (verb not in READING), (verb, path)
+        assert ("415" in statuses) == ("requestBody" in one), (verb, path)
+        conditional = any(parameter["name"] == "if-match" for parameter in one.get("parameters", []))
+        assert ("412" in statuses) == conditional, (verb, path)
+
+
+def test_what_asks_for_another_try_or_a_key_says_how(document):
+    named = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry-After", "507": "Retry-After"}
+    for *_, one in operations(document):
+        for status, header in named.items():
+            if status in one["responses"]:
+                assert one["responses"][status]["headers"][header]["required"]
+
+
+def test_what_is_created_has_an_address(document):
+    without = {
+        (verb, path)
+        for verb, path, one in operations(document)
+        if "201" in one["responses"] and "Location" not in one["responses"]["201"].get("headers", {})
+    }
+    assert without == {  # what is PUT is where it was put, and notes are part of their alert
+        ("put", "/v1/workflows/{name}"),
+        ("put", "/v1/streams/{stream}/event-types/{event_type}"),
+        ("post", "/v1/alerts/{alert_id}/notes"),
+    }
+
+
+def test_bodies_and_main_answers_have_examples(document):
+    schemas = document["components"]["schemas"]
+    lacking = []
+    for verb, path, one in operations(document):
+        for status, answer in one["responses"].items():
+            content = answer.get("content", {}).get("application/json", {}) if status < "3" else {}
+            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            if name and not schemas[name].get("examples") and "example" not in content:
+                lacking.append((verb, path, name))
+    assert lacking == []
+
+
+def test_examples_of_answers_are_of_the_described_form(document):
+    for verb, path, one in operations(document):
+        for status, answer in one["responses"].items():
+            content = answer.get("content", {}).get("application/json", {})
+            if status < "3" and "example" in content:
+                form = {**content["schema"], "components": document["components"]}
+                assert jsonschema_rs.is_valid(form, content["example"]), (verb, path, status)
