@@ -19,6 +19,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -145,7 +146,8 @@ class _Query:
         machines = children_of(self._process.pid)
         workers = [pid for jvm in machines for daemon in children_of(jvm) for pid in (daemon, *children_of(daemon))]
         for pid in (self._process.pid, *machines, *workers):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # Java starts others for a moment
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def through(self, batch: EventBatch) -> tuple[float, dict[str, float]]:
