@@ -122,7 +122,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
         with filled_log(folder, batches, shards=wanted.shards) as log:
-            session = build_session(SessionOptions(data_folder=folder, master="local[2]", shares_kernels=True))
+            session = build_session(SessionOptions(data_folder=folder, master=wanted.master, shares_kernels=True))
             session.conf.set("spark.sql.shuffle.partitions", "2")
             warm_up(session)
             try:
@@ -197,6 +197,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--request", type=int, default=500, help="events of a request")
     parser.add_argument("--entries", type=int, default=8, help="of a shard in a micro-batch")
     parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--master", default="local[2]", help="where Spark runs")
     parser.add_argument("--rounds", type=int, default=2)
     return parser.parse_args()
 
