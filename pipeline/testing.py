@@ -1,13 +1,17 @@
-"""Builders of logs for tests: steps of a stream become the entries of its shards."""
+"""Logs for tests: steps of a stream become the entries of its shards, and are matched without Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import orjson
 
+from pipeline.held_shards import HeldOptions, HeldShards
+from pipeline.job import JobOptions
 from pipeline.rows import OutputRow
+from pipeline.sources.event_log import EventLogReader, log_ends
+from pipeline.sources.log_reading import connect, read_entries
 from streams import (
     KINDS,
     ControlRecord,
@@ -85,3 +89,23 @@ def _bodies(step: Step, shards: int, path: tuple[str, ...]) -> dict[int, tuple[R
     batch = EventBatch.from_events(step)
     parts = (batch.keyed_by(path) if path else batch).split_by_shard(shards)
     return {shard: (RecordKind.EVENTS, part.to_bytes()) for shard, part in parts.items()}
+
+
+def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], None]) -> None:
+    """What the job does, without Spark: from its checkpoint to the log's end; the checkpoint is a file of offsets."""
+    reader, held = EventLogReader(options.log), HeldShards(HeldOptions(log=options.log, handover=options.handover))
+    checkpoint = options.checkpoint / "offsets"
+    begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
+    reader._check_beginnings(begin)
+    end = log_ends(options.log)
+    server = connect(options.log)
+    for shard, after in begin.items():
+        reached = after
+        for page in read_entries(server, int(shard), after, end[shard]):
+            sink(held.advance(int(shard), reached, page), 0)
+            reached = page[-1].position
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_bytes(orjson.dumps(end))
+    reader.commit(end)
+    reader.stop()
+    server.close()

@@ -6,12 +6,8 @@ import sys
 import orjson
 import pytest
 
-from pipeline import HeldOptions, run_inline
-from pipeline.held_shards import HeldShards
-from pipeline.sources.event_log import EventLogReader, log_ends
-from pipeline.sources.log_reading import connect as connect_log
-from pipeline.sources.log_reading import read_entries
-from pipeline.testing import event, log_of
+from pipeline import run_inline
+from pipeline.testing import event, log_of, match_log
 from service import AlertSink, build_stores
 from service.backup import back_up, look_into, restore
 from service.backup_file import frames, writing
@@ -72,23 +68,7 @@ def post(stores, batch):
 
 def match_all(settings, stores):
     """What the pipeline does, without Spark: from its checkpoint to the log's end."""
-    options = job_options(settings, stores.log.layout.read(), stores.url, tasks=1)
-    reader, held = EventLogReader(options.log), HeldShards(HeldOptions(log=options.log, handover=options.handover))
-    checkpoint = options.checkpoint / "offsets"
-    begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
-    end = log_ends(options.log)
-    server = connect_log(options.log)
-    sink = AlertSink(stores, HandClock())
-    for shard, after in begin.items():
-        reached = after
-        for page in read_entries(server, int(shard), after, end[shard]):
-            sink(held.advance(int(shard), reached, page), 0)
-            reached = page[-1].position
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.write_bytes(orjson.dumps(end))
-    reader.commit(end)
-    reader.stop()
-    server.close()
+    match_log(job_options(settings, stores.log.layout.read(), stores.url, tasks=1), AlertSink(stores, HandClock()))
 
 
 def alerts(stores):

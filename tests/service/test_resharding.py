@@ -1,13 +1,11 @@
 """A log that is divided into more shards: nothing is lost, nothing comes twice, and it may fail anywhere."""
 
-import orjson
 import pytest
 
 from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError, run_inline
 from pipeline.held_shards import HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
-from pipeline.sources.log_reading import connect, read_entries
-from pipeline.testing import event, log_of
+from pipeline.testing import event, log_of, match_log
 from service import AlertSink, LogResharding, build_stores, pipeline_process
 from service.announcing import Announcing
 from service.cluster import job_options
@@ -72,24 +70,7 @@ def stores(client, server_url, settings):
 
 def match_all(settings, stores, layout):
     """What the pipeline does, without Spark: from its checkpoint to the log's end."""
-    options = job_options(settings, layout, stores.url, tasks=1)
-    reader, held = EventLogReader(options.log), HeldShards(HeldOptions(log=options.log, handover=options.handover))
-    checkpoint = options.checkpoint / "offsets"
-    begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
-    reader._check_beginnings(begin)
-    end = log_ends(options.log)
-    server = connect(options.log)
-    sink = AlertSink(stores, HandClock())
-    for shard, after in begin.items():
-        reached = after
-        for page in read_entries(server, int(shard), after, end[shard]):
-            sink(held.advance(int(shard), reached, page), 0)
-            reached = page[-1].position
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.write_bytes(orjson.dumps(end))
-    reader.commit(end)
-    reader.stop()
-    server.close()
+    match_log(job_options(settings, layout, stores.url, tasks=1), AlertSink(stores, HandClock()))
 
 
 @pytest.fixture(autouse=True)
