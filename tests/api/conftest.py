@@ -11,6 +11,7 @@ from service import build_stores
 from service.testing import HandClock, empty_client, private_server, settings_for
 
 KEY = "a-key-for-tests"
+PATIENCE_S = 300.0  # the first request that matches compiles the kernels
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,7 @@ def stores(server_url, settings):
 @pytest.fixture
 def stranger(api_url, stores, clock):
     """A client without the key."""
-    with httpx.Client(base_url=api_url) as client:
+    with httpx.Client(base_url=api_url, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -82,7 +83,7 @@ def holder(http, api_url):
             answer = http.post("/v1/keys", json=wanted)
             assert answer.status_code == 201, answer.text
             headers = {"Authorization": f"Bearer {answer.json()['token']}"}
-            return stack.enter_context(httpx.Client(base_url=api_url, headers=headers))
+            return stack.enter_context(httpx.Client(base_url=api_url, headers=headers, timeout=PATIENCE_S))
 
         yield made
 

@@ -16,7 +16,7 @@ from service.settings import Settings
 
 MODULES = ["api", "service.deliverer", "service.pipeline_process"]
 NOBODY = "redis://127.0.0.1:1/0"
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 
 def run_module(module, folder, **variables):
@@ -136,7 +136,7 @@ def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path, server_ur
             _, logged = process.communicate(timeout=PATIENCE_S)  # until Java's process, too, has let go of it
         finally:
             process.kill()
-    assert process.returncode == 0
+    assert process.returncode == 0, logged.decode()
     lines = [orjson.loads(line) for line in logged.splitlines() if line.startswith(b"{")]
     events = [line["event"] for line in lines]
     assert "process-stopped" in events
