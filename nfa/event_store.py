@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from streams import EventBatch
 
 _SLACK = 1_024  # forgotten rows that are not worth a compaction
+_MOST_PARTS = 16
 
 FIELDS = ("id", "key", "type", "data")
 
@@ -22,7 +24,7 @@ class StoredEvents:
     Attributes:
         sequences: int64, ascending.
         times_us: int64.
-        columns: id, key, type (strings) and data (JSON as bytes; empty where nobody reads it).
+        columns: id, key, type (strings) and data (JSON as bytes); type and data are empty where nobody reads them.
     """
 
     sequences: NDArray[np.int64]
@@ -48,16 +50,19 @@ def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
     """Some rows of a batch, ascending."""
-    places = pa.array(rows)
-    columns = batch.columns
-    arrays = [
-        columns.column("id").take(places),
-        columns.column("key").take(places),
-        columns.column("type").take(places).cast(pa.string()),
-        columns.column("data").take(places) if keeps_data else pa.array([b""] * len(rows), pa.binary()),
-    ]
+    places, columns = pa.array(rows), batch.columns
+    arrays = [columns.column("id").take(places), columns.column("key").take(places)]
+    if keeps_data:
+        arrays += [columns.column("type").take(places).cast(pa.string()), columns.column("data").take(places)]
+    else:
+        arrays += [_empty(len(rows), pa.string()), _empty(len(rows), pa.binary())]
     kept = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
     return StoredEvents(sequences=rows + first_sequence, times_us=batch.time_us[rows], columns=kept)
+
+
+def _empty(rows: int, kind: pa.DataType) -> pa.Array:
+    offsets = pa.py_buffer(bytes(4 * (rows + 1)))
+    return pa.Array.from_buffers(kind, rows, [None, offsets, pa.py_buffer(b"")])
 
 
 def no_events() -> StoredEvents:
@@ -82,14 +87,21 @@ class EventStore:
         return sum(len(part) for part in self._parts)
 
     @property
+    def parts(self) -> tuple[StoredEvents, ...]:
+        """All rows, some after the others; what is added later does not show in them."""
+        return tuple(self._parts)
+
+    @property
     def events(self) -> StoredEvents:
-        """All rows."""
+        """All rows in one piece."""
         if len(self._parts) > 1:
             self._parts = [joined(self._parts)]
         return self._parts[0]
 
     def append(self, events: StoredEvents) -> None:
         """Add rows; their sequence numbers are above all present ones."""
+        if len(self._parts) == _MOST_PARTS:
+            self._parts = [self.events]
         if len(events):
             self._parts.append(events)
 
@@ -99,11 +111,27 @@ class EventStore:
 
     def compact(self, held: NDArray[np.int64]) -> None:
         """Drop every row that is not among ``held`` (ascending, all present)."""
-        self._parts = [self.events.take(self.events.find(held))]
+        self._parts = [taken(self._parts, held)]
 
 
-def joined(parts: list[StoredEvents]) -> StoredEvents:
+def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
+    """Some rows of several parts, each above those before it.
+
+    Args:
+        parts: Where they are.
+        sequences: Their sequence numbers, ascending, all present.
+    """
+    filled = [part for part in parts if len(part)]
+    borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
+    chosen = np.split(sequences, borders)
+    found = [part.take(part.find(some)) for part, some in zip(filled, chosen, strict=False) if len(some)]
+    return joined(found) if found else no_events()
+
+
+def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
     """Rows one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
     batches = table.to_batches()
     return StoredEvents(

@@ -72,6 +72,18 @@ class MatchTable:
         )
 
 
+NO_MATCHES = MatchTable(
+    patterns=np.zeros(0, np.int32),
+    rows=np.zeros(0, np.int64),
+    detected_us=np.zeros(0, np.int64),
+    ends=np.zeros(0, np.int64),
+    how=np.zeros(0, np.int8),
+    traces=np.zeros(0, np.int32),
+    aliases=np.zeros(0, np.int32),
+    sequences=np.zeros(0, np.int64),
+)
+
+
 def of_findings(found: Findings, visits: Visits, times_us: NDArray[np.int64]) -> MatchTable:
     """Matches of the shared-node engine: each is detected with the event that completes it."""
     rows = found.match_row.astype(np.int64)

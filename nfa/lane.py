@@ -9,10 +9,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.event_classes import classes_of, monitors_named
+from nfa.arena import distinct, writable
+from nfa.event_classes import classes_of
 from nfa.event_store import EventStore, events_of_batch
 from nfa.finer_keys import FinerTraces
-from nfa.found import MatchTable, joined, of_findings, of_runs, without_repeats
+from nfa.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
+from nfa.guard_findings import NOTHING_FOUND, guard_findings
 from nfa.guard_tables import GuardLayout, GuardTables, Interned
 from nfa.guards import TRACE_END, Guard
 from nfa.idle_traces import EndedTraces, IdleTraces
@@ -66,15 +68,6 @@ _COUNTS = (
 )
 
 
-class _Room:
-    """Arrays for the columns of a batch."""
-
-    def __init__(self, rows: int) -> None:
-        self.types = np.zeros(rows, np.int32)
-        self.keys = np.zeros(rows, np.uint64)
-        self.times = np.zeros(rows, np.int64)
-
-
 class Lane:
     """Runs patterns over batches whose rows carry the lane's key.
 
@@ -100,7 +93,7 @@ class Lane:
         self.finer = FinerTraces()
         self.sequence = 0
         self.counts = dict.fromkeys(_COUNTS, 0)
-        self._room = _Room(0)
+        self._types = np.zeros(0, np.int32)
         self._layout = lay_out((), frozenset(), options.end_events)
         self._compiled: dict[RegisteredPattern, CompiledPattern] = {}
         self._keeps_data = False
@@ -326,22 +319,21 @@ class Lane:
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of bound events, ascending."""
-        return np.unique(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
+        return distinct(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The batch as kernels take it: writable arrays, in room that is kept: fresh memory costs more than that."""
+        """The batch as kernels take it; the room for types is kept, as fresh memory costs more than filling it."""
         codes, other = self._layout.codes, len(self._layout.types)
         known = {**codes, TRACE_END: other}
         lookup = np.array([known.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
-        if rows > len(self._room.types):
-            self._room = _Room(rows)
-        types, keys, times = self._room.types[:rows], self._room.keys[:rows], self._room.times[:rows]
+        if rows > len(self._types):
+            self._types = np.zeros(rows, np.int32)
+        types = self._types[:rows]
         types[:] = lookup[batch.type_codes]
-        keys[:] = batch.key_hashes
-        times[:] = batch.time_us
         passed = self._layout.predicates.evaluate(batch)
         classes = classes_of(types, passed, self._layout, self.guards)
+        keys, times = writable(batch.key_hashes), writable(batch.time_us)
         return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed)
 
     def _run(self, batch: EventBatch, visits: Visits, columns: Columns) -> list[RunOutput]:
@@ -375,38 +367,24 @@ class Lane:
         matches = joined([of_findings(found, visits, times), *(self._table_of(run.matches) for run in runs)])
         run_endings, run_lost, timeouts = self._of_runs(runs)
         endings = np.concatenate([found.endings, run_endings])
-        endings[:, 4] -= self._layout.state_range[endings[:, 1]]
-        endings = endings[np.argsort(endings[:, 0], kind="stable")]
-        ending_visits = visits.places_of(endings[:, 0])
-        broken = visits.deviations()
-        before, after, states = monitors_named(self.guards, visits, ending_visits, broken)
-        endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
-        event_columns = visits.columns_of(np.concatenate([ending_visits, broken]))
-        columns = np.unique(event_columns).tolist()
+        guarded = guard_findings(self.guards, self.table, visits, endings, self._layout.state_range)
         dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
         is_deviating, is_lost = self._of_deviating(matches, visits, times)
         return LaneOutput(
             patterns=self.patterns,
             batch=batch,
             first_sequence=self.sequence,
-            stored=self.events.events,
+            stored=self.events.parts,
             matches=matches,
             is_deviating=is_deviating,
             is_lost=is_lost,
             corrections=self._corrections(runs),
             timeouts=timeouts,
-            ending_rows=np.column_stack([endings, event_columns[: len(endings)]]).astype(np.int64),
-            deviation_rows=np.column_stack(
-                [
-                    visits.rows[broken],
-                    before[len(endings) :],
-                    event_columns[len(endings) :],
-                    self.table.released[visits.traces[broken]],
-                ]
-            ).astype(np.int64),
+            ending_rows=guarded.ending_rows,
+            deviation_rows=guarded.deviation_rows,
             lost_rows=np.concatenate([dropped, run_lost]),
-            monitors=states,
-            classes={column: self.guards.event_class(column) for column in columns} if self.guards.guards else {},
+            monitors=guarded.monitors,
+            classes=guarded.classes,
             guards=self.guards.guards,
         )
 
@@ -449,6 +427,8 @@ class Lane:
         return is_deviating, is_lost
 
     def _corrections(self, runs: Sequence[RunOutput]) -> MatchTable:
+        if not runs:
+            return NO_MATCHES
         found = joined([self._table_of(run.corrections) for run in runs])
         self.counts["corrections"] += len(found)
         return found
@@ -461,14 +441,14 @@ class Lane:
             patterns=self.patterns,
             batch=EventBatch.from_events([]),
             first_sequence=self.sequence,
-            stored=self.events.events,
+            stored=self.events.parts,
             matches=matches,
             is_deviating=is_deviating,
             is_lost=is_lost,
             corrections=self._corrections([run]),
             timeouts=timeouts,
             ending_rows=np.zeros((len(endings), 6), np.int64),
-            deviation_rows=np.zeros((0, 4), np.int64),
+            deviation_rows=NOTHING_FOUND.deviation_rows,
             lost_rows=lost,
             monitors={},
             classes={},
@@ -477,6 +457,8 @@ class Lane:
 
     def _of_runs(self, runs: Sequence[RunOutput]) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
         """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
+        if not runs:
+            return np.zeros((0, 5), np.int64), np.zeros((0, 4), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
         endings[:, 4] = self.runs.columns_of(endings[:, 4])
         lost = np.concatenate([np.zeros((0, 4), np.int64), *(run.lost for run in runs)])
@@ -501,8 +483,10 @@ class Lane:
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
         """Keep the events that some step may have bound; now and then forget those that nothing binds."""
         if len(types) > _MANY_ROWS:
-            held = self.held_sequences()
-            rows = held[np.searchsorted(held, first) :] - first
+            is_held = np.zeros(len(types), np.bool_)
+            for held in (self.shared.held_sequences(), self.runs.held_sequences()):
+                is_held[held[held >= first] - first] = True
+            rows = np.flatnonzero(is_held)
         else:
             rows = np.flatnonzero(self._is_named[types])
         self.events.append(events_of_batch(batch, rows, first, keeps_data=self._keeps_data))

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nfa.arena import distinct
 from nfa.automata.query import PatternState
 from nfa.bound_events import BoundEvents
 from nfa.conditions.projection import project
-from nfa.event_store import StoredEvents, events_of_batch, joined
+from nfa.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.found import DECIDED_BY, DecidedBy, MatchTable
 from nfa.guard_tables import Interned
 from nfa.guards import EventClass, Guard, MonitorState
@@ -248,7 +249,7 @@ class LaneOutput:
         patterns: By pattern number.
         batch: The batch; empty where time passed.
         first_sequence: Sequence number of its first row.
-        stored: The bound events that came before the batch.
+        stored: The bound events that came before the batch, some after the others.
         matches: Complete matches.
         is_deviating: Which of them are of traces that broke a constraint.
         is_lost: Which of them eviction would have lost.
@@ -266,7 +267,7 @@ class LaneOutput:
     patterns: Sequence[RegisteredPattern]
     batch: EventBatch
     first_sequence: int
-    stored: StoredEvents
+    stored: Sequence[StoredEvents]
     matches: MatchTable
     is_deviating: NDArray[np.bool_]
     is_lost: NDArray[np.bool_]
@@ -384,9 +385,9 @@ class LaneOutput:
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
     def _events_of(self, table: MatchTable) -> StoredEvents:
-        needed = np.unique(table.sequences)
+        needed = distinct(table.sequences)
         border = int(np.searchsorted(needed, self.first_sequence))
-        old = self.stored.take(self.stored.find(needed[:border]))
+        old = taken(self.stored, needed[:border])
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
         return joined([old, new])

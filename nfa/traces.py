@@ -17,6 +17,7 @@ from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Columns, TraceSt
 
 _LEAST_SLOTS = 256
 _LEAST_SWEEP = 4_096
+_MANY_ROWS = 1_024  # from here on a table of places is faster than searching
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 Item = TypeVar("Item", bound=np.generic)
@@ -79,7 +80,12 @@ class Visits:
         """Places of visited rows among the visits."""
         if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
             return rows.astype(np.intp)
-        return np.searchsorted(self.rows, rows)
+        if len(rows) < _MANY_ROWS:
+            return np.searchsorted(self.rows, rows)
+        place_of = np.empty(int(self.rows[-1]) + 1, np.intp)
+        place_of[self.rows] = np.arange(len(self.rows))
+        found: NDArray[np.intp] = place_of[rows]
+        return found
 
     def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
         """Columns of the guard's tables for the events of some visits."""
