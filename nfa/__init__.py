@@ -8,7 +8,9 @@ that dooms it, by tables that a guard supplies; nothing here knows what a constr
 
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
+from nfa.bound_events import MatchColumns
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
+from nfa.found import DECIDED_BY
 from nfa.guards import (
     OTHER,
     BitGoal,
@@ -65,6 +67,7 @@ from nfa.syntax import (
 )
 
 __all__ = [
+    "DECIDED_BY",
     "MATCH_LIMIT",
     "OTHER",
     "Absence",
@@ -95,6 +98,7 @@ __all__ = [
     "Like",
     "Literal",
     "Match",
+    "MatchColumns",
     "MatchOutput",
     "Matcher",
     "MatcherStats",

@@ -25,7 +25,7 @@ def power_above(count: int, least: int) -> int:
 
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
-    """The values in ascending order, each once. Faster than ``numpy.unique`` where few are equal, as it does not hash."""
+    """The values in ascending order, each once. ``numpy.unique`` hashes, which is slower where few are equal."""
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = ordered[1:] != ordered[:-1]
@@ -34,7 +34,7 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """The same memory as an array that numba takes for writable, as kernels are compiled for those; nobody may write."""
+    """The same memory as an array that kernels, compiled for writable ones, take; nobody may write to it."""
     if array.flags.writeable:
         return array
     return np.asarray(_Shown(array))

@@ -7,12 +7,91 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
 from nfa.event_store import StoredEvents
 from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
 from streams import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchColumns:
+    """Matches as columns, for who writes down many of them: the bound events of one stand between two ``ends``.
+
+    Attributes:
+        patterns: By pattern number.
+        pattern: int32 pattern number of each match.
+        key: Strings: the correlation key of the trace of each.
+        start_us: int64 time of the earliest event of each.
+        end_us: int64 time of the latest.
+        detected_us: int64 time at which its last condition was decided.
+        how: int8 what decided it: a key of ``found.DECIDED_BY``.
+        is_deviating: Whether the trace had broken a constraint.
+        is_lost: Whether eviction would have lost it.
+        ends: int64 place behind the last event of each.
+        aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
+        ids: Strings: id of each bound event, those of an alias in the order of the log.
+    """
+
+    patterns: Sequence[RegisteredPattern]
+    pattern: NDArray[np.int32]
+    key: pa.Array
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    detected_us: NDArray[np.int64]
+    how: NDArray[np.int8]
+    is_deviating: NDArray[np.bool_]
+    is_lost: NDArray[np.bool_]
+    ends: NDArray[np.int64]
+    aliases: NDArray[np.int32]
+    ids: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundColumns:
+    """What the matches of a table bind, as columns.
+
+    Attributes:
+        rows: Row of each bound event among the events, by match, alias and place in the log.
+        aliases: Its alias.
+        ids: Its id.
+        keys: Of each match: the correlation key of its trace.
+        starts_us: Of each match: the time of its earliest event.
+        ends_us: The time of its latest.
+    """
+
+    rows: NDArray[np.intp]
+    aliases: NDArray[np.int32]
+    ids: pa.Array
+    keys: pa.Array
+    starts_us: NDArray[np.int64]
+    ends_us: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: MatchTable, events: StoredEvents) -> BoundColumns:
+        """What the matches of a table bind.
+
+        Args:
+            table: The matches.
+            events: All that they bind, ascending by sequence number.
+        """
+        rows, firsts = np.searchsorted(events.sequences, table.sequences), table.starts
+        order = _by_alias(table, rows)
+        rows = rows[order]
+        times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
+        return cls(
+            rows=rows,
+            aliases=table.aliases[order],
+            ids=events.columns.column("id").take(pa.array(rows)),
+            keys=events.columns.column("key").take(pa.array(rows[firsts])),
+            starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
+            ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +124,16 @@ class BoundEvents:
             events: All that they bind, ascending by sequence number.
             patterns: By pattern number.
         """
-        rows, sizes = np.searchsorted(events.sequences, table.sequences), table.ends - table.starts
-        order = np.lexsort((rows, table.aliases, np.repeat(np.arange(len(table)), sizes)))
-        rows, times_us, firsts = rows[order], events.times_us[rows[order]], table.starts
-        names = events.columns.select(["id", "key"])
+        bound = BoundColumns.of(table, events)
         return cls(
             patterns=[patterns[number] for number in table.patterns.tolist()],
-            keys=names.column("key").take(pa.array(rows[firsts])).to_pylist(),
-            starts_us=np.minimum.reduceat(times_us, firsts).tolist() if len(table) else [],
-            ends_us=np.maximum.reduceat(times_us, firsts).tolist() if len(table) else [],
+            keys=bound.keys.to_pylist(),
+            starts_us=bound.starts_us.tolist(),
+            ends_us=bound.ends_us.tolist(),
             _borders=[0, *table.ends.tolist()],
-            _aliases=table.aliases[order].tolist(),
-            _ids=names.column("id").take(pa.array(rows)).to_pylist(),
-            _rows=rows.tolist(),
+            _aliases=bound.aliases.tolist(),
+            _ids=bound.ids.to_pylist(),
+            _rows=bound.rows.tolist(),
             _events=events,
         )
 
@@ -89,3 +165,16 @@ class BoundEvents:
             key=event["key"],
             data=attributes_of(event["data"]) if event["data"] else {},
         )
+
+
+def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The bound events by match, alias and row."""
+    sizes = table.ends - table.starts
+    matches = np.repeat(np.arange(len(table)), sizes)
+    is_same = matches[1:] == matches[:-1]
+    rises = (table.aliases[1:] > table.aliases[:-1]) | (
+        (table.aliases[1:] == table.aliases[:-1]) & (rows[1:] > rows[:-1])
+    )
+    if np.all(rises | ~is_same):
+        return np.arange(len(rows))
+    return np.lexsort((rows, table.aliases, matches))

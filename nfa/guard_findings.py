@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def guard_findings(
     endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
     columns = visits.columns_of(np.concatenate([ending_visits, broken]))
     released = table.released[visits.traces[broken]]
-    deviations = [visits.rows[broken], before[len(endings) :], columns[len(endings) :], released]
+    deviations: list[NDArray[Any]] = [visits.rows[broken], before[len(endings) :], columns[len(endings) :], released]
     return GuardFindings(
         ending_rows=np.column_stack([endings, columns[: len(endings)]]).astype(np.int64),
         deviation_rows=np.column_stack(deviations).astype(np.int64),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from importlib.resources import files
 
+_PACKAGES = ("streams", "nfa")  # those that have kernels
+
 
 def kernel_digest() -> str:
     """Sixteen hexadecimal digits over the sources of all kernels.
@@ -12,8 +14,9 @@ def kernel_digest() -> str:
     A folder of compiled kernels that outlives an upgrade has it in its name.
     """
     digest = blake2b(digest_size=8)
-    folder = files("nfa").joinpath("kernels")
-    for source in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if source.name.endswith(".py"):
-            digest.update(source.read_bytes())
+    for package in _PACKAGES:
+        folder = files(package).joinpath("kernels")
+        for source in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if source.name.endswith(".py"):
+                digest.update(source.read_bytes())
     return digest.hexdigest()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nfa.arena import distinct
 from nfa.automata.query import PatternState
-from nfa.bound_events import BoundEvents
+from nfa.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.conditions.projection import project
 from nfa.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.found import DECIDED_BY, DecidedBy, MatchTable
@@ -301,6 +301,24 @@ class LaneOutput:
                 returns=project(returns, bound.events(number)) if returns else {},
             )
 
+    def columns_of_matches(self) -> MatchColumns:
+        """The matches as columns, without what RETURN makes of them."""
+        table, bound = self.matches, BoundColumns.of(self.matches, self._events_of(self.matches))
+        return MatchColumns(
+            patterns=self.patterns,
+            pattern=table.patterns,
+            key=bound.keys,
+            start_us=bound.starts_us,
+            end_us=bound.ends_us,
+            detected_us=table.detected_us,
+            how=table.how,
+            is_deviating=self.is_deviating,
+            is_lost=self.is_lost,
+            ends=table.ends,
+            aliases=bound.aliases,
+            ids=bound.ids,
+        )
+
     def values_of_corrections(self) -> Iterator[Correction]:
         """The corrections as values."""
         bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
@@ -422,6 +440,10 @@ class MatchOutput:
     def matches(self) -> list[Match]:
         """The matches as values."""
         return [match for lane in self.lanes for match in lane.values_of_matches()]
+
+    def match_columns(self) -> list[MatchColumns]:
+        """The matches as columns, by correlation key that patterns use."""
+        return [lane.columns_of_matches() for lane in self.lanes if len(lane.matches)]
 
     def timeouts(self) -> list[Timeout]:
         """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""

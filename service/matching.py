@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import orjson
 
 from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending, within_cap
 from nfa import (
@@ -29,9 +30,10 @@ from nfa import (
     build_query,
     match_order,
 )
+from service.match_text import matches_text
 from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Late, ReorderBuffer, Ties, format_time
 
-BATCH_ROWS = 20_000
+BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
 
 Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
@@ -108,12 +110,12 @@ class DeviatingTrace:
     reason: DeviationReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MatchReport:
     """Everything that was found in some events.
 
     Attributes:
-        matches: Sorted by end, start, bindings.
+        outputs: What the matcher said, batch after batch, where matches are asked for.
         timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
         ended: In the order of the events; one per pattern and trace.
         deviations: Traces that broke a constraint, in the order of the events.
@@ -125,7 +127,7 @@ class MatchReport:
         late: Number of late events; None where no event is ever late.
     """
 
-    matches: tuple[Match, ...]
+    outputs: tuple[MatchOutput, ...] = field(repr=False)
     timeouts: tuple[Timeout, ...]
     ended: tuple[EndedPair, ...]
     deviations: tuple[DeviatingTrace, ...]
@@ -136,13 +138,29 @@ class MatchReport:
     workflow: WorkflowUse | None = None
     late: int | None = None
 
+    @cached_property
+    def matches(self) -> tuple[Match, ...]:
+        """Sorted by end, start, bindings."""
+        return tuple(sorted((match for output in self.outputs for match in output.matches()), key=match_order))
+
+    def to_json(self) -> bytes:
+        """``to_document`` as JSON."""
+        text = matches_text([columns for output in self.outputs for columns in output.match_columns()])
+        if text is None:
+            return orjson.dumps(self.to_document())
+        return b'{"matches":[' + text + b"]," + orjson.dumps(self._rest()).removeprefix(b"{")
+
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
+        matches = [
+            match_document(match) | ({"returns": dict(match.returns)} if match.pattern in self.with_returns else {})
+            for match in self.matches
+        ]
+        return {"matches": matches, **self._rest()}
+
+    def _rest(self) -> dict[str, Any]:
+        """The document without its matches."""
         return {
-            "matches": [
-                match_document(match) | ({"returns": dict(match.returns)} if match.pattern in self.with_returns else {})
-                for match in self.matches
-            ],
             "timeouts": [timeout_document(timeout) for timeout in self.timeouts],
             "ended": [
                 {
@@ -233,7 +251,7 @@ def shown_time(time_us: int) -> str:
 
 def match_events(
     patterns: Sequence[Pattern],
-    events: Sequence[Event],
+    events: Sequence[Event] | EventBatch,
     constraint_set: ConstraintSet | None = None,
     options: MatchOptions | None = None,
     progress: Callable[[int], None] | None = None,
@@ -242,7 +260,7 @@ def match_events(
 
     Args:
         patterns: With distinct names and their texts.
-        events: In the order in which they are to be seen.
+        events: In the order in which they are to be seen; as one batch, if there are many.
         constraint_set: What the traces keep to, and how that is used; its end events end a trace.
         options: See ``MatchOptions``.
         progress: Told the number of events done after each batch.
@@ -263,18 +281,19 @@ def match_events(
         matcher.set_guard(_GUARD_VERSION, Monitor(used, ties=chosen.ties))
     found = _Found(frozenset(chosen.sections))
     order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
-    starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(events), BATCH_ROWS), len(events)]
+    whole = events if isinstance(events, EventBatch) else EventBatch.from_events(list(events))
+    starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(whole), BATCH_ROWS), len(whole)]
     for start, end in pairwise(starts):
         if start == chosen.first:
             _add(matcher, patterns)
-        batch = EventBatch.from_events(events[start:end])
+        batch = whole.slice(start, end - start)
         if order is None:
             found.take(matcher.process(batch))
         else:
             order.take(batch)
         if progress:
             progress(end)
-    if chosen.first >= len(events):
+    if chosen.first >= len(whole):
         _add(matcher, patterns)
     _close(matcher, found, order, chosen)
     report = found.report(matcher, used, chosen.ties)
@@ -345,7 +364,7 @@ class _Found:
     """What batch after batch gives."""
 
     sections: frozenset[Section]
-    matches: list[Match] = field(default_factory=list)
+    outputs: list[MatchOutput] = field(default_factory=list)
     timeouts: list[Timeout] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
@@ -355,7 +374,7 @@ class _Found:
     def take(self, output: MatchOutput) -> None:
         """Add the findings of one batch, or of the end."""
         if "matches" in self.sections:
-            self.matches += output.matches()
+            self.outputs.append(output)
         if "timeouts" in self.sections:
             self.timeouts += output.timeouts()
         if "ended" in self.sections:
@@ -371,7 +390,7 @@ class _Found:
         """All of it, sorted and explained."""
         patterns = matcher.patterns.values()
         return MatchReport(
-            matches=tuple(sorted(self.matches, key=match_order)),
+            outputs=tuple(self.outputs),
             timeouts=tuple(sorted(self.timeouts, key=_timeout_order)),
             ended=_explained(self.endings, matcher, constraint_set, ties) if constraint_set else (),
             deviations=_deviating(self.deviations, constraint_set, ties) if constraint_set else (),

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.borrowing import borrowed
 from nfa.kernels.run_arena import close_pair, free_run
 from nfa.kernels.run_tables import (
     ACTIVE,
@@ -31,6 +30,7 @@ from nfa.kernels.run_tables import (
     RunState,
 )
 from nfa.kernels.run_waits import decide, is_decided
+from streams.kernels.borrowing import borrowed
 
 
 @njit(cache=True, nogil=True)

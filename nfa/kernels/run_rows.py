@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.borrowing import borrowed
 from nfa.kernels.run_arena import close_pair, find_pair, open_pair, place_event, release_event, release_node
 from nfa.kernels.run_dues import forget, note_told
 from nfa.kernels.run_guards import fail_trace, kill, reopen
@@ -62,6 +61,7 @@ from nfa.kernels.run_tables import (
 from nfa.kernels.run_waits import deadline, hand_out
 from nfa.kernels.runs import begin_runs, is_startable, note_leads, process_pair, take_fresh
 from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
+from streams.kernels.borrowing import borrowed
 
 
 @njit(cache=True, nogil=True)

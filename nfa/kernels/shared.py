@@ -18,7 +18,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.borrowing import borrowed
 from nfa.kernels.shared_pairs import close_pair, close_trace, find_pair, open_pair, release, sweep, trim_pair
 from nfa.kernels.shared_paths import complete
 from nfa.kernels.shared_tables import (
@@ -64,6 +63,7 @@ from nfa.kernels.shared_tables import (
     Visited,
 )
 from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
+from streams.kernels.borrowing import borrowed
 
 
 @njit(cache=True, nogil=True, inline="always")

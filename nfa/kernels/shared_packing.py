@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.borrowing import borrowed
 from nfa.kernels.shared_tables import (
     ALIAS_MASK,
     BAD_EVENT,
@@ -43,6 +42,7 @@ from nfa.kernels.shared_tables import (
     Program,
     SharedState,
 )
+from streams.kernels.borrowing import borrowed
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.borrowing import borrowed
 from nfa.kernels.shared_tables import (
     ALIAS_MASK,
     BEFORE,
@@ -25,6 +24,7 @@ from nfa.kernels.shared_tables import (
     Output,
     SharedState,
 )
+from streams.kernels.borrowing import borrowed
 
 
 @njit(cache=True, nogil=True)

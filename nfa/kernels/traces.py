@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from nfa.kernels.bit_tables import BitLinks, BitNotes, BitProgram, BitTraces, advance_trace
-from nfa.kernels.borrowing import borrowed
+from streams.kernels.borrowing import borrowed
 
 Int: TypeAlias = int | np.int32 | np.int64
 

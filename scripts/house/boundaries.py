@@ -126,7 +126,8 @@ def inner_imports(source: Source) -> Iterator[Violation]:
             continue
         for module in modules:
             top, _, inner = module.partition(".")
-            if top in PACKAGES and top != source.package and inner and not _is_front(module):
+            is_shared_kernel = source.is_kernel and inner.startswith("kernels.")
+            if top in PACKAGES and top != source.package and inner and not _is_front(module) and not is_shared_kernel:
                 yield Violation(source.path, node.lineno, f"import from {top}, not from its inner module {module}")
 
 

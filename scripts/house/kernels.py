@@ -18,7 +18,6 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
     """Kernels import numpy, numba and one another only."""
     if not source.is_kernel:
         return
-    own = f"{source.package}.kernels"
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -28,7 +27,7 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
             continue
         for module in modules:
             top = module.partition(".")[0]
-            if top in _ALLOWED | _ALLOWED_FOR_TYPES or module.startswith(own):
+            if top in _ALLOWED | _ALLOWED_FOR_TYPES or _is_kernel(module):
                 continue
             yield Violation(source.path, node.lineno, f"a kernel imports numpy, numba and kernels only, not {module}")
 
@@ -45,10 +44,10 @@ def kernel_flags(source: Source) -> Iterator[Violation]:
 
 
 def cached_callees(source: Source) -> Iterator[Violation]:
-    """What a cached kernel calls stands in its package's ``kernels`` folder.
+    """What a cached kernel calls stands in a ``kernels`` folder.
 
     numba does not notice that a callee in another file has changed. So whoever keeps compiled kernels names their
-    folder by a digest of all kernels (``nfa.kernel_digest``), which can only cover one folder.
+    folder by a digest of all kernels (``nfa.kernel_digest``).
     """
     for function in source.functions():
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
@@ -57,11 +56,15 @@ def cached_callees(source: Source) -> Iterator[Violation]:
             target = source.resolve(call.func)
             first = target.partition(".")[0]
             is_imported = first in {name.partition(".")[0] for name in source.names.values()}
-            is_kernel = target.startswith(f"{source.package}.kernels.")
-            if is_imported and first not in _COMPILED_NAMESPACES and not is_kernel:
+            if is_imported and first not in _COMPILED_NAMESPACES and not _is_kernel(target):
                 yield Violation(
                     source.path, call.lineno, f"{function.name} is cached but calls {target} of another folder"
                 )
+
+
+def _is_kernel(name: str) -> bool:
+    """Whether a dotted name is of a package's ``kernels`` folder."""
+    return name.split(".")[1:2] == ["kernels"]
 
 
 def _is_compiler(source: Source, decorator: ast.expr) -> bool:

@@ -24,8 +24,8 @@ from rich.progress import (
 from constraints import ParsedConstraints, parse_constraints
 from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json
 from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
-from streams import Event
-from streams.readers import ReaderOptions, read_events
+from streams import Event, EventBatch
+from streams.readers import ReaderOptions, read_batch, read_events
 
 told = Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -108,6 +108,12 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
     """The events of a file, with a bar."""
     with progress_bar(f"reading {path.name}") as (progress, task):
         return read_events(path, options, lambda share: progress.update(task, completed=share))
+
+
+def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
+    """The events of a file as columns, with a bar."""
+    with progress_bar(f"reading {path.name}") as (progress, task):
+        return read_batch(path, options, lambda share: progress.update(task, completed=share))
 
 
 def key_paths(key: str | None) -> tuple[tuple[str, ...], ...]:

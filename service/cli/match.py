@@ -20,7 +20,7 @@ from service.cli.inputs import (
     key_paths,
     progress_bar,
     read_constraint_file,
-    read_event_file,
+    read_event_batch,
     read_pattern_files,
     require_key,
     told,
@@ -38,7 +38,7 @@ from service.matching import (
     shown_time,
 )
 from service.stores import FollowMode
-from streams import Event, Late, StreamDeclaration, Ties, format_time
+from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
 from streams.readers import ReaderOptions
 
 
@@ -140,17 +140,17 @@ def match(
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    read = read_event_file(events, reading_of(key, times, timing, lifecycle=lifecycle))
+    read = read_event_batch(events, reading_of(key, times, timing, lifecycle=lifecycle))
     report = _matched(patterns, read, constraint_set, options, use)
     if is_json:
-        typer.echo(orjson.dumps(report.to_document()).decode())
+        typer.echo(report.to_json())
     else:
         _print(report, sections)
 
 
 def _matched(
     patterns: Sequence[Pattern],
-    events: Sequence[Event],
+    events: EventBatch,
     constraint_set: ConstraintSet | None,
     options: MatchOptions,
     use: WorkflowUse | None,

@@ -21,7 +21,7 @@ from streams.readers.assembling import Assembly
 from streams.readers.options import ReaderOptions
 
 _FORM = '{"id":...,"type":...,"time":...,"key":...,"data":{...}}'
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
@@ -33,17 +33,22 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
     declaration = StreamDeclaration(name="file", key=options.key or "key")
     assembly = Assembly(path, options)
     for number, line in enumerate(stream, start=1):
-        text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).strip()
+        text = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()
         if not text:
             continue
         try:
-            assembly.take(number, _read_line(text, declaration, assembly))
+            assembly.take(number, read_line(text, declaration, assembly))
         except EventRejected as error:
             assembly.refuse(number, error)
     return assembly.finish()
 
 
-def _read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
+def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
+    """The event of a line; ``assembly`` gives the time where file order counts.
+
+    Raises:
+        EventRejected: It is none.
+    """
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:

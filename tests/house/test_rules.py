@@ -16,7 +16,7 @@ BREAKS = [
     ("function-size", KERNEL, "def f():\n" + "    g()\n" * 80),
     ("kernel-imports", KERNEL, "import pyarrow"),
     ("kernel-imports", KERNEL, "from nfa.automata.query import Query"),
-    ("kernel-imports", KERNEL, "from streams.kernels.other import step"),
+    ("kernel-imports", KERNEL, "from streams.batch import step"),
     ("kernel-flags", KERNEL, "import numba\n@numba.njit(parallel=True)\ndef f(): ..."),
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath=True)\ndef f(): ..."),
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath={'nnan', 'arcp'})\ndef f(): ..."),

@@ -1,0 +1,1 @@
+"""Kernels: free functions over bytes."""

@@ -1,0 +1,489 @@
+"""The kernel that reads event objects from JSON lines: where each member stands, times as numbers, nothing copied.
+
+It knows all of JSON's grammar and accepts only what needs no second look. A line that is unusual in any way (an escape
+in a name, a large number, a member that comes twice) is told as such and read by somebody else, who may well take it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streams.kernels.borrowing import borrowed
+
+Int: TypeAlias = int | np.int64
+
+# What a line is.
+BLANK = 0
+EVENT = 1
+UNUSUAL = 2
+
+# Members by number, and the columns of ``Lines.spans``; the time is a number in ``Lines.times``.
+ID, TYPE, KEY, DATA, TIME, OTHER = 0, 1, 2, 3, 4, 5
+N_SPANS = 4
+CODE_BYTES = 8  # names differ in them, but for that of the key
+CODE_BITS, BYTE_BITS = np.uint64(64), np.uint64(8)
+
+NOWHERE = -1  # in place of a place: what is looked for is not there, or unusual
+DEEPEST = 64  # containers inside one another
+NO_NUMBER = -1 << 40
+_MOST_DIGITS = 18  # of an integer that certainly fits into 64 bits
+
+QUOTE, BACKSLASH, COLON, COMMA = np.uint8(34), np.uint8(92), np.uint8(58), np.uint8(44)
+OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = np.uint8(123), np.uint8(125), np.uint8(91), np.uint8(93)
+SPACE, TAB, RETURN, NEWLINE = np.uint8(32), np.uint8(9), np.uint8(13), np.uint8(10)
+ZERO, NINE, MINUS, PLUS, POINT = np.uint8(48), np.uint8(57), np.uint8(45), np.uint8(43), np.uint8(46)
+LETTER_T, LETTER_Z = np.uint8(84), np.uint8(90)
+
+# Letters that stand for one character behind a backslash; u does not.
+IS_ESCAPE = np.isin(np.arange(256), np.frombuffer(b'"\\/bfnrt', np.uint8))
+
+_DAY_US = 86_400_000_000
+
+
+class Wanted(NamedTuple):
+    """Which members are read."""
+
+    codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
+    key: NDArray[np.uint8]  # name of the key
+    members: int  # a bit for each that must be there
+    is_key_inside: bool  # the key is a member of the data
+    reads_time: bool
+
+
+class Lines(NamedTuple):
+    """What was read, by line."""
+
+    kinds: NDArray[np.uint8]
+    spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte and the one behind the last
+    times: NDArray[np.int64]  # us
+    starts: NDArray[np.int64]  # first byte of the line
+
+
+@njit(cache=True, nogil=True, inline="always")
+def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
+    """The next byte that is no white space within a line."""
+    while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_digit(byte: np.uint8) -> bool:
+    """Whether a byte is 0 to 9."""
+    return bool(ZERO <= byte <= NINE)
+
+
+@njit(cache=True, nogil=True)
+def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
+    """The closing quote of a string whose opening one is before ``at``; -1 if it has an escape, or no end."""
+    while text[at] != QUOTE:
+        if text[at] == BACKSLASH or text[at] < SPACE:
+            return -1
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def any_string(text: NDArray[np.uint8], at: Int) -> Int:
+    """As ``plain_string``, but escapes of one letter are fine."""
+    while text[at] != QUOTE:
+        if text[at] < SPACE:
+            return -1
+        if text[at] == BACKSLASH:
+            at += 1
+            if not IS_ESCAPE[text[at]]:
+                return -1
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
+    """Behind a number, and whether it is an integer; -1 for what is none, is large, or has an exponent."""
+    if text[at] == MINUS:
+        at += 1
+    first = at
+    while is_digit(text[at]):
+        at += 1
+    if at == first or at - first > _MOST_DIGITS or (text[first] == ZERO and at - first > 1):
+        return -1, False
+    if text[at] == 101 or text[at] == 69:
+        return -1, False
+    if text[at] != POINT:
+        return at, True
+    first = at + 1
+    at = first
+    while is_digit(text[at]):
+        at += 1
+    if at == first or text[at] == 101 or text[at] == 69:
+        return -1, False
+    return at, False
+
+
+@njit(cache=True, nogil=True)
+def literal(text: NDArray[np.uint8], at: Int) -> Int:
+    """Behind true, false or null; -1 for anything else."""
+    if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
+        return at + 4
+    if text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
+        return at + 4
+    if text[at] == 102 and text[at + 1] == 97 and text[at + 2] == 108 and text[at + 3] == 115 and text[at + 4] == 101:
+        return at + 5
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def scalar(text: NDArray[np.uint8], at: Int) -> Int:
+    """Behind a value that is no container; -1 if it is none, or unusual."""
+    byte = text[at]
+    if byte == QUOTE:
+        end = any_string(text, at + 1)
+        return end + 1 if end >= 0 else -1
+    if byte == MINUS or is_digit(byte):
+        end, _ = number(text, at)
+        return end
+    return literal(text, at)
+
+
+@njit(cache=True, nogil=True)
+def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
+    """The value of a member whose name begins at ``at``.
+
+    Returns:
+        (place, end, code): where the value begins, -1 if there is no name or an unusual one; where the name ends; the
+        name's first eight bytes as a number.
+    """
+    if text[at] != QUOTE:
+        return NOWHERE, at, np.uint64(0)
+    at += 1
+    code, shift = np.uint64(0), np.uint64(0)
+    while text[at] != QUOTE:
+        byte = text[at]
+        if byte == BACKSLASH or byte < SPACE:
+            return NOWHERE, at, code
+        if shift < CODE_BITS:
+            code |= np.uint64(byte) << shift
+            shift += BYTE_BITS
+        at += 1
+    end = at
+    at = skip_space(text, at + 1)
+    if text[at] != COLON:
+        return NOWHERE, end, code
+    return skip_space(text, at + 1), end, code
+
+
+@njit(cache=True, nogil=True)
+def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
+    """The first value in a container that begins at ``at``, and whether there is one.
+
+    Returns:
+        (place, is_empty): the place behind the container where it is empty; -1 if it is unusual.
+    """
+    is_object = text[at] == OPEN
+    at = skip_space(text, at + 1)
+    if text[at] == (CLOSE if is_object else CLOSE_LIST):
+        return at + 1, True
+    if is_object:
+        at, _, _ = member_name(text, at)
+    return at, False
+
+
+@njit(cache=True, nogil=True)
+def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
+    """Behind a value, leave the containers that end here.
+
+    Returns:
+        (place, depth): the next value and how many containers it is in, or the place behind the last; place -1 if
+        something else stands there.
+    """
+    while depth > 0:
+        at = skip_space(text, at)
+        is_object = inside[depth - 1]
+        if text[at] == COMMA:
+            at = skip_space(text, at + 1)
+            if is_object:
+                at, _, _ = member_name(text, at)
+            return at, depth
+        if text[at] != (CLOSE if is_object else CLOSE_LIST):
+            return -1, depth
+        depth -= 1
+        at += 1
+    return at, depth
+
+
+@njit(cache=True, nogil=True)
+def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
+    """Behind a value; -1 if it is none, or unusual.
+
+    Args:
+        text: Ends with a line feed.
+        at: Its first byte.
+        inside: Room for ``DEEPEST``: whether each open container is an object.
+    """
+    depth: Int = np.int64(0)
+    while at >= 0:
+        if text[at] != OPEN and text[at] != OPEN_LIST:
+            at = scalar(text, at)
+        elif depth == DEEPEST:
+            return -1
+        else:
+            inside[depth] = text[at] == OPEN
+            at, is_empty = first_inside(text, at)
+            if not is_empty:
+                depth += 1
+                continue
+        if at >= 0:
+            at, depth = close_containers(text, at, inside, depth)
+        if depth == 0:
+            return at
+    return at
+
+
+@njit(cache=True, nogil=True)
+def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint8]) -> bool:
+    """Whether a piece of the text is a name."""
+    if end - first != name.shape[0]:
+        return False
+    equal = True
+    for place in range(end - first):
+        equal &= bool(text[first + place] == name[place])
+    return equal
+
+
+@njit(cache=True, nogil=True)
+def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
+    """Behind a text that is not empty, or an integer; -1 for anything else. Then where its characters are."""
+    if text[at] == QUOTE:
+        end = plain_string(text, at + 1)
+        return (end + 1 if end > at + 1 else NOWHERE), at + 1, end
+    if not is_digit(text[at]):
+        return NOWHERE, at, at
+    end, is_integer = number(text, at)
+    return (end if is_integer else NOWHERE), at, end
+
+
+@njit(cache=True, nogil=True)
+def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
+    """Behind the attributes; -1 if they are no object, or unusual. Then where their key is, if it is inside."""
+    if text[at] != OPEN:
+        return NOWHERE, 0, 0
+    if not wanted.is_key_inside:
+        return value(text, at, inside), 0, 0
+    n_found, first, last, key, key_code = 0, at, at, wanted.key, wanted.codes[KEY]
+    at = skip_space(text, at + 1)
+    while text[at] == QUOTE:
+        name = at + 1
+        at, end, code = member_name(text, at)
+        if at >= 0 and code == key_code and is_same(text, name, end, key):
+            n_found += 1
+            at, first, last = name_value(text, at)
+        elif at >= 0:
+            at = value(text, at, inside)
+        if at < 0:
+            return NOWHERE, first, last
+        at = skip_space(text, at)
+        if text[at] == CLOSE:
+            return (at + 1 if n_found == 1 else NOWHERE), first, last
+        if text[at] != COMMA:
+            break
+        at = skip_space(text, at + 1)
+    return NOWHERE, first, last
+
+
+@njit(cache=True, nogil=True)
+def pair(text: NDArray[np.uint8], at: Int) -> Int:
+    """The number that two digits write; far below 0 if they are none."""
+    if not (is_digit(text[at]) and is_digit(text[at + 1])):
+        return NO_NUMBER
+    return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
+
+
+@njit(cache=True, nogil=True)
+def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
+    """The number that the digits up to a place write."""
+    found = np.int64(0)
+    for place in range(at, end):
+        found = 10 * found + np.int64(text[place] - ZERO)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def days_before(year: Int, month: Int, day: Int) -> Int:
+    """Days since 1970-01-01 of a day of the Gregorian calendar; -1 << 60 if there is no such day."""
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = 31 - ((month == 4) + (month == 6) + (month == 9) + (month == 11))
+    if month == 2:
+        days = 29 if is_leap else 28
+    if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= days):
+        return -1 << 60
+    shifted = year - (month <= 2)
+    era = shifted // 400
+    of_era = shifted - 400 * era
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+@njit(cache=True, nogil=True)
+def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
+    """Microseconds of an RFC 3339 text between two places; False for what is none, and for what is rare in them."""
+    if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
+        return False, 0
+    if text[at + 13] != COLON or text[at + 16] != COLON:
+        return False, 0
+    day = days_before(100 * pair(text, at) + pair(text, at + 2), pair(text, at + 5), pair(text, at + 8))
+    hour, minute, second = pair(text, at + 11), pair(text, at + 14), pair(text, at + 17)
+    if day == -1 << 60 or not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+        return False, 0
+    found = day * _DAY_US + (hour * 3_600 + minute * 60 + second) * 1_000_000
+    at += 19
+    if text[at] == POINT:
+        at += 1
+        scale = 100_000
+        while is_digit(text[at]) and scale > 0:
+            found += scale * np.int64(text[at] - ZERO)
+            scale //= 10
+            at += 1
+        if scale == 100_000:
+            return False, 0
+    if text[at] == LETTER_Z:
+        return at + 1 == end, found
+    if end - at != 6 or not (text[at] == PLUS or text[at] == MINUS) or text[at + 3] != COLON:
+        return False, 0
+    hour, minute = pair(text, at + 1), pair(text, at + 4)
+    if not (0 <= hour < 24 and 0 <= minute < 60):
+        return False, 0
+    offset = (hour * 60 + minute) * 60_000_000
+    return True, found + offset if text[at] == MINUS else found - offset
+
+
+@njit(cache=True, nogil=True)
+def time_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int]:
+    """Behind a time, and what it is in us; -1 if it is none, or unusual."""
+    if text[at] == QUOTE:
+        end = plain_string(text, at + 1)
+        if end < 0:
+            return NOWHERE, 0
+        is_time, found = written_time(text, at + 1, end)
+        return (end + 1 if is_time else NOWHERE), found
+    is_negative = text[at] == MINUS
+    if not (is_negative or is_digit(text[at])):
+        return NOWHERE, 0
+    end, is_integer = number(text, at)
+    if not is_integer:
+        return NOWHERE, 0
+    size = digits(text, at + is_negative, end)
+    return end, -size if is_negative else size
+
+
+@njit(cache=True, nogil=True)
+def member_value(
+    text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
+) -> Int:
+    """Behind the value of a member, which is kept; -1 if it is not what the member must be, or unusual."""
+    spans = line.spans
+    if member == TIME and wanted.reads_time:
+        at, line.times[row] = time_value(text, at)
+    elif member == DATA:
+        spans[row, DATA, 0] = at
+        at, first, end = data_value(text, at, wanted, inside)
+        spans[row, DATA, 1] = at
+        if wanted.is_key_inside:
+            spans[row, KEY, 0], spans[row, KEY, 1] = first, end
+    elif member >= TIME:
+        at = value(text, at, inside)
+    elif member == TYPE and text[at] != QUOTE:
+        at = NOWHERE
+    else:
+        at, spans[row, member, 0], spans[row, member, 1] = name_value(text, at)
+    return at
+
+
+@njit(cache=True, nogil=True)
+def event_object(
+    text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, inside: NDArray[np.bool_]
+) -> Int:
+    """Behind an event object whose first member is at ``at``; -1 if it is none, or unusual."""
+    wanted, line = borrowed(wanted), borrowed(line)
+    codes, key = wanted.codes, wanted.key
+    seen = 0
+    line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
+    while True:
+        name = at + 1
+        at, end, code = member_name(text, at)
+        if at < 0:
+            return NOWHERE
+        member = 0
+        while member < OTHER and code != codes[member]:
+            member += 1
+        is_short = end - name <= CODE_BYTES
+        if member == KEY:
+            is_short = not wanted.is_key_inside and is_same(text, name, end, key)
+        if not is_short:
+            member = OTHER
+        if member != OTHER and seen & (1 << member):
+            return NOWHERE
+        seen |= 1 << member
+        at = member_value(text, at, wanted, line, row, member, inside)
+        if at < 0:
+            return NOWHERE
+        at = skip_space(text, at)
+        if text[at] != COMMA:
+            break
+        at = skip_space(text, at + 1)
+    if text[at] != CLOSE or (seen & wanted.members) != wanted.members:
+        return NOWHERE
+    return at + 1
+
+
+@njit(cache=True, nogil=True)
+def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines) -> Int:
+    """Read every line.
+
+    Args:
+        text: UTF-8, ends with a line feed.
+        wanted: Which members.
+        line: Filled; room for every line.
+
+    Returns:
+        The number of lines.
+    """
+    inside = np.zeros(DEEPEST, np.bool_)
+    at: Int = np.int64(0)
+    row: Int = np.int64(0)
+    while at < text.shape[0]:
+        line.starts[row] = at
+        begin = skip_space(text, at)
+        end = begin
+        if text[begin] == NEWLINE:
+            line.kinds[row] = BLANK
+        else:
+            end = NOWHERE
+            if text[begin] == OPEN:
+                end = event_object(text, skip_space(text, begin + 1), wanted, line, row, inside)
+            if end >= 0:
+                end = skip_space(text, end)
+            if end >= 0 and text[end] == NEWLINE:
+                line.kinds[row] = EVENT
+            else:
+                line.kinds[row] = UNUSUAL
+                end = begin
+                while text[end] != NEWLINE:
+                    end += 1
+        at = end + 1
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def copy_spans(
+    text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
+) -> None:
+    """Put pieces of a text one after the other; ``offsets`` says where each begins."""
+    for row in range(spans.shape[0]):
+        first, target = spans[row, 0], offsets[row]
+        for place in range(spans[row, 1] - first):
+            room[target + place] = text[first + place]

@@ -1,0 +1,204 @@
+"""JSON lines read by columns: a kernel finds the members of every line, and nothing is made of each line by itself.
+
+The result is what ``jsonl`` makes of the same file. Lines that are unusual in any way go through it; if something is
+wrong with one of them, or an id comes twice, it reads the whole file again, as it knows what to say.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.batch import SCHEMA, EventBatch
+from streams.declaration import StreamDeclaration
+from streams.errors import EventRejected
+from streams.event import Event
+from streams.hashing import key_hash
+from streams.kernels import json_lines as kernel
+from streams.readers.assembling import Assembly
+from streams.readers.jsonl import BYTE_ORDER_MARK, read_line
+from streams.readers.options import ReaderOptions
+from streams.timestamps import EARLIEST_US, LATEST_US
+
+_CHUNK_BYTES = 128 * 1024**2
+_MOST_UNUSUAL = 10_000  # lines; reading a file of more of them by columns would only take longer
+_MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
+
+
+def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> EventBatch | None:
+    """The events of a JSON lines file by time, ties in file order.
+
+    Returns:
+        None where the file is better read line by line: something is wrong with it, or too much of it is unusual.
+
+    Raises:
+        EventFileError: The bytes cannot be read.
+    """
+    wanted = _wanted(options)
+    if wanted is None:
+        return None
+    reading = _Reading(path, options, wanted)
+    for chunk in _whole_lines(stream):
+        if not reading.take(chunk):
+            return None
+    return reading.finish()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read of a file so far."""
+
+    path: Path
+    options: ReaderOptions
+    wanted: kernel.Wanted
+    parts: list[EventBatch] = field(default_factory=list)
+    places: list[NDArray[np.int64]] = field(default_factory=list)  # number of the line, by row of each part
+    odd: dict[int, Event] = field(default_factory=dict)
+    lines: int = 0
+
+    def take(self, chunk: bytes) -> bool:
+        """Read some whole lines; False where that is not for columns."""
+        try:
+            chunk.decode()
+        except UnicodeDecodeError:
+            return False
+        text = np.frombuffer(bytearray(chunk), np.uint8)
+        lines = _room_for(int(np.count_nonzero(text == kernel.NEWLINE)))
+        kernel.read_lines(text, self.wanted, lines)
+        if self.options.times == "event":
+            is_far = (lines.times < EARLIEST_US) | (lines.times > LATEST_US)
+            lines.kinds[is_far & (lines.kinds == kernel.EVENT)] = kernel.UNUSUAL
+        odd = np.flatnonzero(lines.kinds == kernel.UNUSUAL)
+        if len(self.odd) + len(odd) > _MOST_UNUSUAL or not self._take_odd(chunk, lines, odd):
+            return False
+        rows = np.flatnonzero(lines.kinds == kernel.EVENT)
+        if len(rows):
+            self.parts.append(_batch(text, lines, rows))
+            self.places.append(rows + self.lines)
+        self.lines += len(lines.kinds)
+        return True
+
+    def finish(self) -> EventBatch | None:
+        """All of it in its order; None where an id comes twice."""
+        parts, places = self.parts, [*self.places, np.array(list(self.odd), np.int64)]
+        if self.odd:
+            parts = [*parts, EventBatch.from_events(list(self.odd.values()))]
+        if not parts:
+            return EventBatch.from_events([])
+        batch = EventBatch.joined(parts)
+        if len(pc.unique(batch.columns.column("id"))) < len(batch):
+            return None
+        order = np.concatenate(places)
+        if self.odd:
+            batch = batch.take(np.argsort(order))
+        if self.options.times == "file":
+            return _in_file_order(batch)
+        times_us = batch.time_us
+        if self.options.keeps_order or np.all(times_us[1:] >= times_us[:-1]):
+            return batch
+        return batch.take(np.argsort(times_us, kind="stable"))
+
+    def _take_odd(self, chunk: bytes, lines: kernel.Lines, odd: NDArray[np.intp]) -> bool:
+        """Read lines one by one; False where one is to be refused."""
+        declaration = StreamDeclaration(name="file", key=self.options.key or "key")
+        ends = [*lines.starts[1:].tolist(), len(chunk)]
+        for row in odd.tolist():
+            number = self.lines + row
+            text = chunk[int(lines.starts[row]) : ends[row]]
+            text = (text.removeprefix(BYTE_ORDER_MARK) if number == 0 else text).strip()
+            if not text:
+                continue
+            try:
+                self.odd[number] = read_line(text, declaration, Assembly(self.path, self.options))
+            except EventRejected:
+                return False
+        return True
+
+
+def _wanted(options: ReaderOptions) -> kernel.Wanted | None:
+    """What the kernel looks for; None where the key is at a place that it does not know."""
+    first, *inside = (options.key or "key").split(".")
+    is_inside = first == "data" and len(inside) == 1
+    key = (inside[0] if is_inside else first).encode()
+    if not key or (not is_inside and (inside or key in _MEMBERS.values())):
+        return None
+    reads_time = options.times == "event"
+    members = [kernel.ID, kernel.TYPE, kernel.DATA if is_inside else kernel.KEY] + [kernel.TIME] * reads_time
+    codes = [_code((_MEMBERS | {kernel.KEY: key})[place]) for place in range(kernel.OTHER)]
+    return kernel.Wanted(
+        codes=np.array(codes, np.uint64),
+        key=np.frombuffer(bytearray(key), np.uint8),
+        members=sum(1 << member for member in members),
+        is_key_inside=is_inside,
+        reads_time=reads_time,
+    )
+
+
+def _code(name: bytes) -> int:
+    return int.from_bytes(name[: kernel.CODE_BYTES], "little")
+
+
+def _whole_lines(stream: io.BufferedReader) -> Iterator[bytes]:
+    """The file in chunks, each of which ends with a line feed."""
+    rest = b""
+    while block := stream.read(_CHUNK_BYTES):
+        border = block.rfind(b"\n") + 1
+        if border:
+            yield rest + block[:border]
+            rest = block[border:]
+        else:
+            rest += block
+    if rest:
+        yield rest + b"\n"
+
+
+def _room_for(lines: int) -> kernel.Lines:
+    return kernel.Lines(
+        kinds=np.zeros(lines, np.uint8),
+        spans=np.zeros((lines, kernel.N_SPANS, 2), np.int64),
+        times=np.zeros(lines, np.int64),
+        starts=np.zeros(lines, np.int64),
+    )
+
+
+def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp]) -> EventBatch:
+    """The columns of some lines."""
+    spans = lines.spans[rows] if len(rows) < len(lines.kinds) else lines.spans
+    keys = _pieces(text, spans[:, kernel.KEY], pa.string())
+    distinct = keys.dictionary_encode()
+    hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
+    data = _pieces(text, spans[:, kernel.DATA], pa.binary())
+    if not np.all(spans[:, kernel.DATA, 1]):
+        data = pc.if_else(pc.equal(pc.binary_length(data), 0), pa.scalar(b"{}"), data)
+    arrays = [
+        _pieces(text, spans[:, kernel.ID], pa.string()),
+        _pieces(text, spans[:, kernel.TYPE], pa.string()).dictionary_encode(),
+        pa.array(lines.times[rows]).cast(pa.timestamp("us", tz="UTC")),
+        keys,
+        pa.array(hashes[distinct.indices.to_numpy()]),
+        data,
+    ]
+    return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+
+def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    """Pieces of a text as an array."""
+    offsets = np.zeros(len(spans) + 1, np.int32)
+    np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
+    room = np.empty(int(offsets[-1]), np.uint8)
+    kernel.copy_spans(text, np.ascontiguousarray(spans), offsets, room)
+    return pa.Array.from_buffers(kind, len(spans), [None, pa.py_buffer(offsets), pa.py_buffer(room)])
+
+
+def _in_file_order(batch: EventBatch) -> EventBatch:
+    """The events with their places as times."""
+    times = pa.array(np.arange(len(batch), dtype=np.int64)).cast(pa.timestamp("us", tz="UTC"))
+    arrays = [times if name == "time" else batch.columns.column(name) for name in SCHEMA.names]
+    return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))

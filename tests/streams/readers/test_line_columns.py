@@ -1,0 +1,147 @@
+"""Reading JSON lines by columns gives what reading them one by one gives, or nothing at all."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from streams import EventFileError
+from streams.event import Event
+from streams.plain import render_plain
+from streams.readers import ReaderOptions
+from streams.readers.jsonl import read_jsonl
+from streams.readers.line_columns import read_line_columns
+from streams.testing import event_lists
+
+PATH = Path("events.jsonl")
+PLAIN = ReaderOptions()
+OPTIONS = [
+    PLAIN,
+    ReaderOptions(key="data.customer"),
+    ReaderOptions(key="data.customer_number"),
+    ReaderOptions(key="customer_number"),
+    ReaderOptions(key="customer"),
+    ReaderOptions(times="file"),
+    ReaderOptions(keeps_order=True),
+    ReaderOptions(key="id"),
+    ReaderOptions(key="data.a.b"),
+]
+GOOD = [
+    b'{"id":"e1","type":"A","time":"1970-01-01T00:00:02.5+01:00","key":"k1","data":{"customer":7,"price":-1.50}}',
+    b' {"data": {"a": [1, {"b": null}, "\\n"], "customer": "c"}, "key":"\xc3\xa9", "id":17,\t"time":9, "type":"B" }\r',
+    b'{"customer":"top","customer_number":"n1","data":{"customer":1,"customer_number":5},"key":0,"id":1,"type":"B","time":1}',
+    b'{"id":"e3","type":"C","time":-5,"key":9,"note":[true,false,[]],"customer":"c","extra":{}}',
+    b'{"id":"e4","type":"C","time":"2024-02-29T23:59:59Z","key":"k","data":{"customer":"","customer_no":1}}',
+]
+MEMBERS = [
+    b'"id":"e9"',
+    b'"id":12',
+    b'"id":-3',
+    b'"id":012',
+    b'"id":""',
+    b'"id":null',
+    b'"id":"\\u0041"',
+    b'"id":"\\ud800"',
+    b'"type":"A"',
+    b'"type":5',
+    b'"type":"a\\"b"',
+    b'"time":0',
+    b'"time":253402300800000000',
+    b'"time":1e3',
+    b'"time":12345678901234567890',
+    b'"time":"2023-02-29T00:00:00Z"',
+    b'"time":"2026-01-31t10:30:00Z"',
+    b'"time":"2026-01-31T10:30:00.1234567Z"',
+    b'"time":"2016-12-31T23:59:60Z"',
+    b'"time":"2026-01-31T10:30:00"',
+    b'"time":"9999-12-31T23:59:59.999999-00:01"',
+    b'"time":"0001-01-01T00:00:00+01:00"',
+    b'"time":"2026-01-31T10:30:00-23:59"',
+    b'"time":"2026-01-31T10:30:00.Z"',
+    b'"key":"k"',
+    b'"key":1.5',
+    b'"\\u006bey":"k"',
+    b'"customer":"c"',
+    b'"data":{}',
+    b'"data":null',
+    b'"data":[]',
+    b'"data":{"customer":"c","customer":"d"}',
+    b'"data":{"customer":1,}',
+    b'"data":{"customer":1 "b":2}',
+    b'"data":{"customer":[1,[2,{"x":-0}],01]}',
+    b'"data":{"customer":18446744073709551616}',
+    b'"data":{"x":"\\u00e9\x00"}',
+    b'"data":{"x":1.,"customer":1}',
+    b'"data":{"x":tru,"customer":1}',
+    b'"data":{"x":"\xff","customer":1}',
+    b'"data":' + b'{"a":' * 70 + b"1" + b"}" * 70,
+    b'"other":Infinity',
+]
+SIGNS = st.sampled_from(
+    [b"", b" ", b",", b":", b'"', b"\\", b"{", b"}", b"[", b"]", b"0", b"-", b".", b"e", b"\n", b"\x0b"]
+)
+
+
+def by_lines(content: bytes, options: ReaderOptions) -> list[Event] | None:
+    try:
+        return read_jsonl(io.BufferedReader(io.BytesIO(content)), PATH, options)
+    except EventFileError:
+        return None
+
+
+def by_columns(content: bytes, options: ReaderOptions) -> list[Event] | None:
+    batch = read_line_columns(io.BufferedReader(io.BytesIO(content)), PATH, options)
+    return None if batch is None else batch.to_events()
+
+
+@st.composite
+def lines(draw):
+    """A line, mostly nearly right."""
+    line = draw(st.sampled_from(GOOD))
+    if draw(st.booleans()):
+        members = draw(st.lists(st.sampled_from(MEMBERS), min_size=3, max_size=6))
+        line = b"{" + b",".join(members) + b"}"
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(line)))
+        line = line[:place] + draw(SIGNS) + line[place + draw(st.integers(0, 1)) :]
+    return line
+
+
+@given(st.lists(lines(), max_size=4), st.sampled_from(OPTIONS))
+@example([GOOD[0], GOOD[0]], PLAIN)
+@example([b"\xef\xbb\xbf" + GOOD[0], b"", GOOD[1]], PLAIN)
+@settings(max_examples=600)
+def test_columns_are_the_lines_or_nothing(content, options):
+    text = b"\n".join(content)
+    wanted, found = by_lines(text, options), by_columns(text, options)
+    assert found is None or found == wanted
+
+
+@given(event_lists())
+def test_what_is_written_is_read_by_columns(events):
+    text = b"\n".join(orjson.dumps(render_plain(event)) for event in events)
+    assert by_columns(text, PLAIN) == sorted(events, key=lambda event: event.time_us)
+
+
+@pytest.mark.parametrize("options", OPTIONS[:7])
+def test_good_lines_are_read_by_columns(options):
+    text = b"\n".join(GOOD[:1])
+    assert by_columns(text, options) == by_lines(text, options)
+
+
+def test_a_line_longer_than_a_chunk_and_many_chunks(monkeypatch):
+    monkeypatch.setattr("streams.readers.line_columns._CHUNK_BYTES", 16)
+    text = b"\n".join(b'{"id":"e%d","type":"A","time":%d,"key":"k"}' % (n, 50 - n) for n in range(50))
+    assert by_columns(text, PLAIN) == by_lines(text, PLAIN)
+
+
+def test_files_of_many_odd_lines_are_left_to_the_other_reader(monkeypatch):
+    monkeypatch.setattr("streams.readers.line_columns._MOST_UNUSUAL", 1)
+    odd = [b'{"id":"%d\\n","type":"A","time":0,"key":"k"}' % n for n in range(2)]
+    assert by_columns(odd[0], PLAIN) == by_lines(odd[0], PLAIN) != []
+    assert by_columns(b"\n".join(odd), PLAIN) is None
