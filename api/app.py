@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from types import ModuleType
 from typing import Any
 
@@ -48,7 +48,8 @@ from api.routers import (
     workflows,
 )
 from api.services import Services
-from service import Settings, load_settings, open_stores
+from api.telemetry import telemetry_of
+from service import Settings, load_settings, open_spans, open_stores
 from service.stores import Scope
 from streams import Clock, SystemClock
 
@@ -92,16 +93,23 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
 
     Raises:
         SettingsInvalid: The environment is wrong.
+        TracerMissing: Spans are wanted, and OpenTelemetry is not installed.
     """
     settings = settings or load_settings()
     clock = clock or SystemClock()
+    spans = open_spans(settings.tracing, "api")
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
-        with open_stores(settings) as stores:
-            yield {"services": Services.of(stores, settings, clock)}
+        with ExitStack() as ends:
+            if spans is not None:
+                ends.callback(spans.close)
+            stores = ends.enter_context(open_stores(settings))
+            context = {} if spans is None else {"context": spans.current}
+            yield {"services": Services.of(stores, settings, clock, **context)}
 
     app = DescribedApi(
+        telemetry=telemetry_of(None if spans is None else spans.provider),
         title=TITLE,
         description=DESCRIPTION,
         version="1",

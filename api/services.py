@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Self
 
@@ -47,10 +48,12 @@ class Services:
     clock: Clock
 
     @classmethod
-    def of(cls, stores: Stores, settings: Settings, clock: Clock) -> Self:
-        """The services on some stores."""
+    def of(
+        cls, stores: Stores, settings: Settings, clock: Clock, context: Callable[[], str | None] = lambda: None
+    ) -> Self:
+        """The services on some stores; ``context`` gives the ``traceparent`` of the request that is being answered."""
         registration = Registration(stores, settings, clock)
-        intake = Intake(stores.log, stores.registry, settings.limits, clock)
+        intake = Intake(stores.log, stores.registry, settings.limits, clock, context)
         ring = KeyRing(stores.keys, settings, clock)
         return cls(
             settings=settings,

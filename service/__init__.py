@@ -78,6 +78,7 @@ from service.runtime import Stores, build_stores, open_stores
 from service.settings import Limits, RateSettings, Settings, WebhookSettings, is_loopback, load_settings
 from service.sink import AlertSink
 from service.traces import NextType, PatternInTrace, TraceReport, Traces
+from service.tracing import open_spans
 from service.webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
 from service.webhooks import Reply
 from service.workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
@@ -196,6 +197,7 @@ __all__ = [
     "is_token",
     "load_settings",
     "missing_parts",
+    "open_spans",
     "open_stores",
     "pipeline_overview",
     "render_metrics",

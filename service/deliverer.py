@@ -12,6 +12,8 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -23,8 +25,12 @@ from service.settings import Settings, WebhookSettings
 from service.stores import Delivery, Outcome, RegisteredWebhook
 from service.targets import Resolver, resolve
 from service.templates import BodyTooLong
+from service.tracing import spans_of
 from service.webhooks import Reply, message_of, send
 from streams import Clock, SystemClock, format_time
+
+if TYPE_CHECKING:
+    from service.spans import OpenSpan, Spans
 
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
@@ -40,6 +46,7 @@ class Deliverer:
         clock: Tells what is due.
         jitter: Chooses the pauses.
         resolver: Finds the addresses of hosts.
+        spans: For attempts to deliver what is traced; None: nothing is.
     """
 
     def __init__(
@@ -49,12 +56,14 @@ class Deliverer:
         clock: Clock,
         jitter: random.Random,
         resolver: Resolver = resolve,
+        spans: Spans | None = None,
     ) -> None:
         self._stores = stores
         self._resolver = resolver
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
+        self._spans = spans
         self._log = structlog.get_logger(__name__)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -128,7 +137,7 @@ class Deliverer:
             webhook, body = await asyncio.to_thread(self._look_up, delivery)
         except NotFound:
             return Outcome(verdict="dropped", at_us=self._clock.now_us())
-        reply = await self._send(outbound, webhook, delivery, body)
+        reply = await self._send_traced(outbound, webhook, delivery, body)
         if reply.error is not None:
             await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
         return self._outcome(delivery, reply)
@@ -138,11 +147,37 @@ class Deliverer:
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
-    async def _send(self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes) -> Reply:
+    async def _send_traced(
+        self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
+    ) -> Reply:
+        """Send, in a span of its own where what is sent is traced."""
+        if self._spans is None or delivery.traceparent is None:
+            return await self._send(outbound, webhook, delivery, body, None)
+        span = _begun(self._spans, delivery, delivery.traceparent, webhook)
+        try:
+            reply = await self._send(outbound, webhook, delivery, body, span.traceparent)
+            if reply.status is not None:
+                span.note({"http.response.status_code": reply.status})
+            if reply.error is not None:
+                span.fail(reply.error)
+        finally:
+            span.end()
+        return reply
+
+    async def _send(
+        self,
+        outbound: Outbound,
+        webhook: RegisteredWebhook,
+        delivery: Delivery,
+        body: bytes,
+        traceparent: str | None,
+    ) -> Reply:
         try:
             message = message_of(webhook, delivery.alert, body, self._clock.now_us())
         except BodyTooLong as error:
             return Reply(None, str(error))
+        if traceparent is not None:
+            message = replace(message, traceparent=traceparent)
         return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
@@ -182,6 +217,18 @@ class Deliverer:
         return replace(ended, verdict="retry", next_us=next_us)
 
 
+def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
+    """The span of an attempt. Of the address it tells the host only, as the rest is a secret with some receivers."""
+    attributes: dict[str, str | int | bool] = {
+        "forestall.webhook.id": webhook.id,
+        "forestall.alert.id": delivery.alert,
+        "forestall.attempt": delivery.attempts + 1,
+        "http.request.method": "POST",
+        "server.address": urlsplit(webhook.url).hostname or "",
+    }
+    return spans.begin(f"webhook {webhook.id}", parent, attributes, kind="client")
+
+
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
     """The pause after so many failed attempts: exponential, with full jitter."""
     longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
@@ -194,17 +241,17 @@ def main() -> int:
 
 
 def _run(settings: Settings) -> None:
-    with open_stores(settings) as stores:
-        asyncio.run(_serve(stores, settings.webhooks))
+    with spans_of(settings.tracing, "deliverer") as spans, open_stores(settings) as stores:
+        asyncio.run(_serve(stores, settings.webhooks, spans))
 
 
-async def _serve(stores: Stores, settings: WebhookSettings) -> None:
+async def _serve(stores: Stores, settings: WebhookSettings, spans: Spans | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     structlog.get_logger(__name__).info("deliverer-started")
-    await Deliverer(stores, settings, SystemClock(), random.Random()).run(stop)
+    await Deliverer(stores, settings, SystemClock(), random.Random(), spans=spans).run(stop)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ ServiceError                     service.errors
 ├── EmbeddedServerFailed         the private server does not come up
 ├── DataFolderUnusable           cannot be written, or is in use
 ├── PortInUse                    somebody else listens where the API is to listen
+├── TracerMissing                spans are wanted, and OpenTelemetry is not installed
 ├── StoreUnavailable             Redis does not answer; try again
 │   └── StoreFull                Redis has no memory left
 ├── LogResharding                the log is being divided into more shards; try again later
@@ -118,6 +119,13 @@ class PortInUse(ServiceError):
 
     code: ClassVar[str] = "port-in-use"
     fault: ClassVar[Fault] = "caller"
+
+
+class TracerMissing(ServiceError):
+    """Spans are wanted, and the packages of the extra ``otel`` are not installed."""
+
+    code: ClassVar[str] = "tracer-missing"
+    fault: ClassVar[Fault] = "external"
 
 
 class StoreUnavailable(ServiceError):

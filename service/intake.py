@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
@@ -122,13 +122,22 @@ class Intake:
         registry: Knows the streams.
         limits: How much one request may hold.
         clock: Tells when.
+        context: Gives the ``traceparent`` of the request that is being answered; None: it is not traced.
     """
 
-    def __init__(self, log: EventLog, registry: Registry, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        registry: Registry,
+        limits: Limits,
+        clock: Clock,
+        context: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._log = log
         self._registry = registry
         self._limits = limits
         self._clock = clock
+        self._context = context
         self._schemas: dict[str, _Schemas] = {}
 
     def ingest(
@@ -145,8 +154,7 @@ class Intake:
         Args:
             stream: A declared stream.
             objects: Decoded JSON, one per event, in their order.
-            shape: ``cloudevents``, or ``any``: an object with ``specversion`` is a CloudEvent, another is read by the
-                stream's mapping.
+            shape: ``cloudevents``, or ``any``: those with ``specversion`` are, others are read by the stream's mapping.
             idempotency_key: The client's name for this batch; the same batch is taken once.
             part: The batch is the next one of a feed, whose objects may be ``Unreadable``.
 
@@ -174,6 +182,7 @@ class Intake:
                 idempotency_key=idempotency_key,
                 keys={name: declaration.attribute_of(name) for name in declaration.keys},
                 step=None if part is None else part.step,
+                context=self._context(),
             )
         )
         if receipt.fingerprint != fingerprint:

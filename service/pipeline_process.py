@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,7 +25,11 @@ from service.settings import Settings
 from service.sink import AlertSink
 from service.stores import server_facts
 from service.timekeeper import Timekeeper
+from service.tracing import spans_of
 from streams import SystemClock
+
+if TYPE_CHECKING:
+    from service.spans import Spans
 
 
 def main() -> int:
@@ -33,11 +38,11 @@ def main() -> int:
 
 
 def _run(settings: Settings) -> None:
-    with open_stores(settings) as stores:
-        _match(settings, stores)
+    with spans_of(settings.tracing, "pipeline") as spans, open_stores(settings) as stores:
+        _match(settings, stores, spans)
 
 
-def _match(settings: Settings, stores: Stores) -> None:
+def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> None:
     clock = SystemClock()
     stores.heartbeat.clear()
     warn_of_risks(stores)
@@ -58,7 +63,7 @@ def _match(settings: Settings, stores: Stores) -> None:
         query = start_query(
             session,
             options,
-            AlertSink(stores, clock),
+            AlertSink(stores, clock, spans),
             lambda: stores.heartbeat.beat(clock.now_us()),
             lambda progress: _keep(stores, progress),
         )

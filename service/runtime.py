@@ -20,6 +20,7 @@ from service.stores import (
     BacklogStore,
     BacktestStore,
     Client,
+    ContextLimits,
     CorrectionStore,
     DeadLetterStore,
     DeliveryLog,
@@ -34,6 +35,7 @@ from service.stores import (
     PipelineStatus,
     QueueRules,
     Registry,
+    RequestContextStore,
     StreamTimesStore,
     TimeoutStore,
     WebhookStore,
@@ -72,6 +74,7 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    request_contexts: RequestContextStore
     keys: KeyStore
     audit: AuditLog
 
@@ -79,11 +82,14 @@ class Stores:
 def build_stores(client: Client, url: str, settings: Settings) -> Stores:
     """The stores behind a client of ``url``; sends no command."""
     kept = settings.limits.recent_kept
+    tracing = settings.tracing
+    contexts = ContextLimits(life_s=tracing.remember_s, most=tracing.remember_events)
     bounds = LogLimits(
         answer_life_s=settings.limits.idempotency_life_s,
         dead_letters_kept=kept,
         max_backlog_events=settings.limits.max_backlog_events,
         max_log_bytes=settings.limits.max_log_bytes,
+        contexts=contexts,
     )
     log = EventLog(client, settings.shards, bounds)
     return Stores(
@@ -109,6 +115,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
+        request_contexts=RequestContextStore(client, contexts),
         keys=KeyStore(client),
         audit=AuditLog(client, kept=kept),
     )

@@ -194,6 +194,42 @@ class SparkSettings(BaseModel):
         return conf
 
 
+class TracingSettings(BaseModel):
+    """Spans for OpenTelemetry, from the request that brings an event to the alert and its webhooks.
+
+    Attributes:
+        endpoint: Where spans go, by OTLP over HTTP, as in ``http://127.0.0.1:4318``; the path is ``/v1/traces`` unless
+            another one is given. None: there are none. Needs the extra ``otel``.
+        sample_ratio: So large a part of the requests is traced, of those whose ``traceparent`` does not say whether.
+        remember_s: So long, and at most twice as long, it is remembered which traced request brought an event; an
+            alert whose last event is older has no span.
+        remember_events: So many events of a stream are remembered in that time; 200 bytes of Redis each.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoint: str | None = None
+    sample_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 1.0
+    remember_s: Annotated[int, Field(ge=1, le=7 * 86_400)] = 3600
+    remember_events: Count = 100_000
+
+    @field_validator("endpoint")
+    @classmethod
+    def _takes_spans(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            _ = parts.port  # may not be a number
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(
+                f"{url!r} is not where a collector takes spans; write http://HOST:4318 or https://HOST/PATH"
+            )
+        return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else url
+
+
 class Settings(BaseSettings):
     """All settings.
 
@@ -210,6 +246,7 @@ class Settings(BaseSettings):
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
         batch: See ``BatchLimits``.
+        tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
         trigger_interval_s: How often the pipeline begins a micro-batch, if the one before is done and there is news.
         feed_interval_s: How often a feed looks for news.
@@ -242,6 +279,7 @@ class Settings(BaseSettings):
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
     batch: BatchLimits = BatchLimits()
+    tracing: TracingSettings = TracingSettings()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from service.alert_spans import AlertSpans
 from service.runtime import Stores
-from service.stores import USUAL_SEVERITY, Severity
+from service.stores import USUAL_SEVERITY, RegisteredWebhook, Severity
 from streams import Clock
 
 if TYPE_CHECKING:
     from pipeline import OutputRow  # brings Spark, which the API does without
+    from service.spans import Spans
 
 _DELIVERED = {"alert", "correction", "deviation"}
 _GRADED = {"alert", "correction"}
@@ -26,11 +28,13 @@ class AlertSink:
     Args:
         stores: Where they go.
         clock: Tells when new deliveries are due: now.
+        spans: For alerts whose last event a traced request brought; None: nothing is traced.
     """
 
-    def __init__(self, stores: Stores, clock: Clock) -> None:
+    def __init__(self, stores: Stores, clock: Clock, spans: Spans | None = None) -> None:
         self._stores = stores
         self._clock = clock
+        self._spans = None if spans is None else AlertSpans(spans, stores.request_contexts)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         """Write the rows of micro-batch ``epoch_id``, or a part of them.
@@ -53,7 +57,7 @@ class AlertSink:
         webhooks = self._stores.webhooks.all() if by_kind.keys() & _DELIVERED else []
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
-            self._stores.alerts.append(alerts, webhooks, now_us, epoch_id)
+            self._write_alerts(alerts, webhooks, now_us, epoch_id)
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
@@ -65,6 +69,16 @@ class AlertSink:
             self._stores.endings.count(counted, epoch_id)
         for kind, listed in by_kind.items():
             recent[kind].append(listed, epoch_id, webhooks, now_us)
+
+    def _write_alerts(
+        self, alerts: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
+    ) -> None:
+        """Write alerts; their spans end when they are in the log, and are never told where they do not get there."""
+        spans = {} if self._spans is None else self._spans.begin(alerts)
+        parents = {alert: span.traceparent for alert, span in spans.items()}
+        self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents)
+        for span in spans.values():
+            span.end()
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Rows whose bodies say how grave they are, by what their patterns say now; the log does not know it."""

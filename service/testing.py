@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import orjson
@@ -68,3 +70,51 @@ def empty_client(url: str) -> Iterator[Client]:
 def settings_for(url: str, **changes: object) -> Settings:
     """Settings for one test: those given, and three shards."""
     return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})
+
+
+@dataclass(slots=True)
+class HttpReceiver:
+    """A server on this machine that takes whatever is posted.
+
+    Attributes:
+        url: Where it listens, without a path.
+        received: Path, headers by names in small letters, and body of what came.
+        statuses: What it answers with, one after the other; then 200.
+    """
+
+    url: str = ""
+    received: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """Of all that came, in its order."""
+        return [body for _, _, body in self.received]
+
+
+@contextmanager
+def receiving() -> Iterator[HttpReceiver]:
+    """Receive on a free port of loopback while the block runs."""
+    receiver = HttpReceiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            receiver.received.append((self.path, headers, body))
+            self.send_response(receiver.statuses.pop(0) if receiver.statuses else 200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        receiver.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()
+            thread.join()

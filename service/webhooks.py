@@ -40,6 +40,7 @@ class Message:
         body: What is sent, as JSON.
         sent_us: When, microseconds UTC.
         headers: Of the webhook's own.
+        traceparent: Of the span of the attempt, if it is traced; wins over a header of the webhook's own.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Message:
     body: bytes
     sent_us: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,10 @@ def signed_headers(message: Message) -> dict[str, str]:
     """The headers of a message, its signatures included: one for each secret, separated by blanks."""
     moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
     body = message.body.decode()
+    traced = {} if message.traceparent is None else {"traceparent": message.traceparent}
     return {
-        **message.headers,
+        **{name: value for name, value in message.headers.items() if name.lower() not in traced},
+        **traced,
         "content-type": "application/json",
         "webhook-id": message.id,
         "webhook-timestamp": str(message.sent_us // 1_000_000),

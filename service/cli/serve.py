@@ -24,6 +24,7 @@ from service.logs import configure_logs
 from service.settings import PREFIX, Settings, load_settings
 from service.stores import KeyStore, connect, server_facts
 from service.supervisor import Supervisor, describe_death
+from service.tracing import require_tracer
 from streams import SystemClock
 
 _TOLD_EVERY_S = 15.0
@@ -66,6 +67,7 @@ def serve(
     """Run the whole service until it is interrupted."""
     check_java()
     settings = load_settings()
+    require_tracer(settings.tracing)
     number = port or settings.api_port
     _require_free(settings.api_host, number)
     address = f"http://{settings.api_host}:{number}"

@@ -19,10 +19,12 @@ from service.errors import (
     SettingsInvalid,
     StoreNewer,
     StoreUnavailable,
+    TracerMissing,
 )
 from service.migrations import MIGRATIONS, Migration, pending
-from service.settings import Settings, load_settings
+from service.settings import Settings, TracingSettings, load_settings
 from service.stores import Client, connect, server_facts
+from service.tracing import require_tracer
 from streams import Clock, ForestallError
 
 
@@ -48,9 +50,23 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
             yield problem("settings", str(fault), "set it right, or leave it out; docs/settings.md lists all settings")
         return
     yield ok("settings", "all can be used")
+    yield from look_at_tracing(settings.tracing)
     yield from look_at_folder(settings.data_dir)
     yield from look_at_redis(settings, clock)
     yield from look_at_port(settings)
+
+
+def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
+    """Whether there can be spans, where they are wanted; whether a collector takes them is not looked at."""
+    if settings.endpoint is None:
+        return
+    try:
+        require_tracer(settings)
+    except TracerMissing as error:
+        found, _, advice = error.message.partition(": ")
+        yield problem("tracing", found, advice)
+    else:
+        yield ok("tracing", f"spans go to {settings.endpoint}")
 
 
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:

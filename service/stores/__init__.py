@@ -40,6 +40,7 @@ from service.stores.registered import (
     RegisteredPattern,
 )
 from service.stores.registry import PatternDraft, Registry
+from service.stores.request_contexts import ContextLimits, RequestContext, RequestContextStore
 from service.stores.server_facts import ServerFacts, server_facts, server_time_us
 from service.stores.severities import SEVERITIES, USUAL_SEVERITY, Severity
 from service.stores.store_format import FIRST_FORMAT, StoreFormat
@@ -84,6 +85,7 @@ __all__ = [
     "Client",
     "Condition",
     "ConstraintsDraft",
+    "ContextLimits",
     "CorrectionStore",
     "DeadLetter",
     "DeadLetterStore",
@@ -127,6 +129,8 @@ __all__ = [
     "Registry",
     "ReplayOutcome",
     "ReportRow",
+    "RequestContext",
+    "RequestContextStore",
     "RetiringSecret",
     "Row",
     "SchemaUse",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -163,7 +164,14 @@ class AlertStore:
         self._append = register(client, _APPEND)
         self.marks = AlertMarks(client, BODIES_KEY)
 
-    def append(self, rows: Sequence[Row], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch: int = 0) -> int:
+    def append(
+        self,
+        rows: Sequence[Row],
+        webhooks: Sequence[RegisteredWebhook],
+        now_us: int,
+        epoch: int = 0,
+        traceparents: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
         """Write alerts that are not there yet, each with one delivery per webhook that wants it.
 
         Args:
@@ -171,6 +179,7 @@ class AlertStore:
             webhooks: Those registered now.
             now_us: When the first attempt of the deliveries is due.
             epoch: Number of the micro-batch.
+            traceparents: Of the spans of alerts, by their ids; deliveries take them along.
 
         Returns:
             How many were new.
@@ -180,7 +189,9 @@ class AlertStore:
         bounds: list[str | bytes | int] = [f"epoch:{epoch}", self._kept, _TRIMMED_AT_ONCE, INDEX_KEY, NOTES_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
-            chunk = [_packed(row, webhooks, now_us) for row in rows[start : start + _CHUNK_ALERTS]]
+            chunk = [
+                _packed(row, webhooks, now_us, traceparents.get(row.id)) for row in rows[start : start + _CHUNK_ALERTS]
+            ]
             added += int(self._append(keys, [now_us, orjson.dumps(chunk), *bounds]))
         return added
 
@@ -271,12 +282,14 @@ class AlertStore:
                     yield after, alert if mark is None else {**alert, "acknowledged": asdict(mark)}
 
 
-def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int) -> Mapping[str, Any]:
+def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int, traceparent: str | None) -> Mapping[str, Any]:
     alert = orjson.loads(row.body)
     pattern = alert["pattern"]
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
     severity = alert.get("severity", USUAL_SEVERITY)
-    item = Deliverable(kind="alert", id=row.id, stream=row.stream, pattern=pattern, severity=severity)
+    item = Deliverable(
+        kind="alert", id=row.id, stream=row.stream, pattern=pattern, severity=severity, traceparent=traceparent
+    )
     deliveries = deliveries_of(item, webhooks, now_us)
     body = (_HEAD + row.body + _TAIL).decode()
     counter = orjson.dumps([row.stream, pattern]).decode()

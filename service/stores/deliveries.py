@@ -34,6 +34,7 @@ class Delivery:
         queued_us: When it was written.
         lease_us: Until when it is the claimer's.
         body: What is delivered, as JSON; None for an alert, which the alert log holds.
+        traceparent: Of the alert's span, if it is traced.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Delivery:
     queued_us: int
     lease_us: int
     body: str | None = None
+    traceparent: str | None = None
 
     def record(self, attempts: int) -> bytes:
         """As it is stored after so many failed attempts."""
@@ -53,7 +55,7 @@ class Delivery:
             kind=self.kind,
             attempts=attempts,
             queued_us=self.queued_us,
-            **_carried(self.body),
+            **_carried(body=self.body, traceparent=self.traceparent),
         )
 
 
@@ -89,6 +91,7 @@ class Deliverable:
         pattern: Of which pattern; None for a deviation.
         severity: Of that pattern.
         body: As ``Delivery.body``.
+        traceparent: As ``Delivery.traceparent``.
     """
 
     kind: DeliveredKind
@@ -97,6 +100,7 @@ class Deliverable:
     pattern: str | None
     severity: Severity = USUAL_SEVERITY
     body: str | None = None
+    traceparent: str | None = None
 
 
 def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
@@ -110,7 +114,7 @@ def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_
                 kind=item.kind,
                 attempts=0,
                 queued_us=now_us,
-                **_carried(item.body),
+                **_carried(body=item.body, traceparent=item.traceparent),
             ).decode(),
         }
         for webhook in webhooks
@@ -127,7 +131,8 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
     fields = decode(record, f"the delivery {delivery_id}")
     kind = fields.get("kind") or _kind_of(fields.get("body"))
     known = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}
-    return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, body=fields.get("body"), **known)
+    known |= {name: fields.get(name) for name in ("body", "traceparent")}
+    return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **known)
 
 
 def _kind_of(body: str | None) -> Any:
@@ -135,5 +140,5 @@ def _kind_of(body: str | None) -> Any:
     return "alert" if body is None else orjson.loads(body).get("type", "correction")
 
 
-def _carried(body: str | None) -> Mapping[str, str]:
-    return {} if body is None else {"body": body}
+def _carried(**members: str | None) -> Mapping[str, str]:
+    return {name: value for name, value in members.items() if value is not None}

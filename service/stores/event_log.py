@@ -13,6 +13,7 @@ from service.stores.dead_letters import DeadLetter, DeadLetterStore
 from service.stores.feeds import FeedStep
 from service.stores.layout import FITTING, LayoutStore
 from service.stores.records import decode, encode
+from service.stores.request_contexts import CONTEXTS_KEY, REMEMBERING, ContextLimits, events_of
 from service.stores.routes import ROUTES_KEY, as_text, from_text
 from service.stores.stream_times import STREAM_TIMES_KEY, TIMING
 from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
@@ -22,17 +23,19 @@ _AUTO_KEY_MS = 60_000
 _ATTEMPTS = 10
 
 # KEYS: the key of the answer (for a feed, of its mark), dead letters, their counters, counters of what was appended and
-# of what is matched, the routes in use, the times of streams, the layout, then the shard of each part.
+# of what is matched, the routes in use, the times of streams, the layout, where contexts of requests are remembered,
+# then the shard of each part.
 # ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, where a feed's mark must be or '',
 # most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', the
-# number of shards that the parts are for, two arguments per dead letter (record, counter), then of each part the body,
-# the number of its events and its route.
+# number of shards that the parts are for, what is to be remembered of the request's context or '', two arguments per
+# dead letter (record, counter), then of each part the body, the number of its events and its route.
 # Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used;
 # or what ``misfit`` says.
 _APPEND_EVENTS = (
     COUNTING
     + TIMING
     + FITTING
+    + REMEMBERING
     + """
 local earlier = redis.call('GET', KEYS[1])
 if ARGV[6] ~= '' then
@@ -44,29 +47,30 @@ local unfit = misfit(KEYS[8], ARGV[11])
 if unfit then return unfit end
 local routes = redis.call('HGET', KEYS[6], ARGV[3]) or ''
 if routes ~= ARGV[9] then return {false, {}, {'routes', routes}} end
-local first = 12 + 2 * tonumber(ARGV[4])
+local first = 13 + 2 * tonumber(ARGV[4])
 local events, bytes = 0, 0
-for i = 9, #KEYS do
-  local at = first + 3 * (i - 9)
+for i = 10, #KEYS do
+  local at = first + 3 * (i - 10)
   events, bytes = events + tonumber(ARGV[at + 1]), bytes + #ARGV[at]
 end
 local full = events > 0 and limited(KEYS[4], KEYS[5], events, bytes, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if full then return {false, {}, full} end
-local at = 12
+local at = 13
 for _ = 1, tonumber(ARGV[4]) do
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'record', ARGV[at])
   redis.call('HINCRBY', KEYS[3], ARGV[at + 1], 1)
   at = at + 2
 end
 local positions = {}
-for i = 9, #KEYS do
+for i = 10, #KEYS do
   local upto = counted(KEYS[4], string.match(KEYS[i], '%d+$'), tonumber(ARGV[at + 1]), #ARGV[at])
   local entry = {'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at], 'upto', upto}
   if ARGV[at + 2] ~= '' then entry[9], entry[10] = 'route', ARGV[at + 2] end
-  positions[i - 8] = redis.call('XADD', KEYS[i], '*', unpack(entry))
+  positions[i - 9] = redis.call('XADD', KEYS[i], '*', unpack(entry))
   at = at + 3
 end
 if ARGV[10] ~= '' then timed(KEYS[7], ARGV[3], ARGV[10]) end
+if ARGV[12] ~= '' then remember(KEYS[9], cjson.decode(ARGV[12]), positions) end
 if ARGV[6] ~= '' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {false, positions}
 """
@@ -82,12 +86,14 @@ class LogLimits:
         dead_letters_kept: About so many dead letters are kept.
         max_backlog_events: So many events may wait to be matched.
         max_log_bytes: So many bytes of them may.
+        contexts: How contexts of requests are remembered.
     """
 
     answer_life_s: int = 86_400
     dead_letters_kept: int = 10_000
     max_backlog_events: int = 5_000_000
     max_log_bytes: int = 4 * 1024**3
+    contexts: ContextLimits = field(default_factory=ContextLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,7 @@ class Submission:
         fingerprint: Tells whether a repetition is the same batch.
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
         step: The step of a feed that this batch is; takes the place of the key and the token.
+        context: The ``traceparent`` of the request, if it is traced.
     """
 
     stream: str
@@ -115,6 +122,7 @@ class Submission:
     idempotency_key: str | None = None
     step: FeedStep | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +142,17 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What a shard gets of a batch by one key."""
+    """What a shard gets of a batch by one key.
+
+    Attributes:
+        seen: What is remembered of its events, where the request is traced.
+    """
 
     shard: int
     route: str
     body: bytes
     events: int
+    seen: Sequence[str] = ()
 
 
 class EventLog:
@@ -224,6 +237,7 @@ class EventLog:
                 ROUTES_KEY,
                 STREAM_TIMES_KEY,
                 LAYOUT_KEY,
+                CONTEXTS_KEY + submission.stream,
                 *(log_key(part.shard) for part in parts),
             ],
             [
@@ -238,10 +252,17 @@ class EventLog:
                 as_text(routes),
                 int(submission.batch.time_us.max()) if len(submission.batch) else b"",
                 shards,
+                self._remembered(submission, parts),
                 *dead_letters,
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
             ],
         )
+
+    def _remembered(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
+        """The context of the request and its events, as the script takes them; empty for most requests."""
+        if submission.context is None or not parts:
+            return b""
+        return self._limits.contexts.packed(submission.context, [(part.shard, part.seen) for part in parts])
 
     def _refusal(self, what: bytes, wanted: int, waiting: int) -> LogFull:
         limits = {b"events": self._limits.max_backlog_events, b"bytes": self._limits.max_log_bytes}
@@ -289,7 +310,13 @@ def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list
         )
     batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
     return [
-        _Part(shard=shard, route=route, body=part.to_bytes(), events=len(part))
+        _Part(
+            shard=shard,
+            route=route,
+            body=part.to_bytes(),
+            events=len(part),
+            seen=() if route or submission.context is None else events_of(part),
+        )
         for route, batch in batches.items()
         for shard, part in batch.split_by_shard(shards).items()
     ]

@@ -19,6 +19,7 @@ PLANTS = {
     "framework in the core": ("workflows/planted.py", "import pydantic", "The core knows no framework"),
     "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),
     "pyspark in service": ("service/planted.py", "import pyspark.sql", "Only pipeline imports pyspark"),
+    "opentelemetry elsewhere": ("service/planted.py", "import opentelemetry.sdk.trace", "OpenTelemetry is an extra"),
     "test tool in a package": ("nfa/planted.py", "import hypothesis", "Test tools are imported by testing modules"),
     "cycle": ("streams/planted.py", "from streams import planted_too", "No cycles"),
 }

@@ -162,3 +162,18 @@ def test_settings_do_not_change():
 )
 def test_loopback(host, expected):
     assert is_loopback(host) is expected
+
+
+def test_a_collector_is_named_by_a_url(monkeypatch):
+    assert load_settings().tracing.endpoint is None
+    for written, meant in {
+        "http://127.0.0.1:4318": "http://127.0.0.1:4318/v1/traces",
+        "https://collector.example/": "https://collector.example/v1/traces",
+        "http://collector/otlp": "http://collector/otlp",
+    }.items():
+        monkeypatch.setenv("FORESTALL_TRACING__ENDPOINT", written)
+        assert load_settings().tracing.endpoint == meant
+    for wrong in ("127.0.0.1:4318", "grpc://127.0.0.1:4317", "http://", "http://x:y"):
+        monkeypatch.setenv("FORESTALL_TRACING__ENDPOINT", wrong)
+        with pytest.raises(SettingsInvalid, match=r"FORESTALL_TRACING__ENDPOINT: .* write http://HOST:4318"):
+            load_settings()

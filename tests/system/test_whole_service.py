@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event as Pause
 
+import httpx
 import orjson
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from constraints import to_document
 from house import ROOT
@@ -25,6 +27,7 @@ from service.receiver import receiver
 from service.settings import Settings
 from service.stores import connect
 from service.temporary import await_ready, running
+from service.testing import receiving
 from workflows import (
     OrderSettings,
     OrderWorkload,
@@ -44,8 +47,15 @@ PATIENCE_S = 240.0
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("service")) as started:
+def collector():
+    with receiving() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory, collector):
+    traced = {"TRACING__ENDPOINT": collector.url, "TRACING__SAMPLE_RATIO": "0"}  # only what says so itself
+    with running(tmp_path_factory.mktemp("service"), more=traced) as started:
         yield started
 
 
@@ -196,6 +206,28 @@ def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:
     (deviation,) = service.client.get("/deviations", stream="followed")["items"]
     assert (deviation["event"], deviation["kind"], deviation["allowed"]) == ("stray", "workflow", ["ReceiveOrder"])
     assert service.client.get("/endings", stream="followed")["items"]
+
+
+def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, collector) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01", "authorization": f"Bearer {service.api_key}"}
+
+    def told() -> set[str]:
+        requests = map(ExportTraceServiceRequest.FromString, collector.bodies)
+        scopes = [scope for one in requests for source in one.resource_spans for scope in source.scope_spans]
+        return {span.name.partition(" ")[0] for scope in scopes for span in scope.spans if span.trace_id.hex() == trace}
+
+    with receiving() as hook:
+        service.client.post("/streams", {"name": "traced"})
+        service.client.post("/patterns", {"stream": "traced", "text": "PATTERN first EVENT A a"})
+        service.client.post("/webhooks", {"url": hook.url, "stream": "traced"})
+        sent = [{"id": "t1", "type": "A", "time": "2026-01-01T09:00:00Z", "key": "k"}]
+        answer = httpx.post(f"{service.url}/v1/events?stream=traced", json=sent, headers=headers)
+        assert answer.json()["accepted"] == 1
+        until(lambda: hook.received, "the webhook")
+        until(lambda: told() == {"POST", "alert", "webhook"}, "the spans")
+    ((_, received, _),) = hook.received
+    assert received["traceparent"].split("-")[1] == trace
 
 
 def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:

@@ -87,6 +87,20 @@ def test_every_fault_of_the_settings_is_a_problem_of_its_own(call, monkeypatch):
     assert [text.partition(":")[0] for text in problems] == ["FORESTALL_SHARDS", "FORESTALL_LOG_LEVEL"]
 
 
+def test_spans_are_wanted_and_can_be_had_or_not(monkeypatch):
+    assert found("tracing") == []
+    monkeypatch.setenv("FORESTALL_TRACING__ENDPOINT", "http://127.0.0.1:4318")
+    (finding,) = found("tracing")
+    assert (finding.verdict, finding.found) == ("ok", "spans go to http://127.0.0.1:4318/v1/traces")
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.delitem(sys.modules, "service.spans")
+    (finding,) = found("tracing")
+    assert (finding.verdict, finding.advice) == (
+        "problem",
+        "install forestall with its extra otel, or leave the setting out",
+    )
+
+
 def test_warnings_count_when_that_is_asked_for(call, monkeypatch, tmp_path):
     with private_server(tmp_path) as url, connect(url) as client:
         client.config_set("appendfsync", "everysec")

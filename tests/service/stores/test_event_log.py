@@ -191,6 +191,17 @@ def test_events_are_appended_once_per_key_in_use(stores):
     assert customers == sorted(event.id for event in posted if event.data)
 
 
+def test_an_event_of_a_traced_request_is_remembered_where_its_correlation_key_is(stores):
+    use(stores, "p", "customer")
+    traced = replace(submission(sold(20), keys=KEYS), context=f"00-{1:032x}-{1:016x}-01")
+    receipt = stores.log.append_events(traced)
+    found = stores.request_contexts.find("orders", [f"e{n}" for n in range(20)])
+    assert {event: one.shard for event, one in found.items()} == {
+        f"e{n}": shard_of(key_hash(f"k{n % 7}"), 3) for n in range(20)
+    }
+    assert {(one.shard, one.position) for one in found.values()} & set(receipt.positions.items()) != set()
+
+
 def test_a_key_that_comes_into_use_meanwhile_is_not_missed(stores):
     stores.log.append_events(submission(sold(4), keys=KEYS, token="a"))
     use(stores, "p", "customer")

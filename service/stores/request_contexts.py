@@ -1,0 +1,121 @@
+"""Which traced request brought which event: remembered for some time, so that an alert continues the request's trace.
+
+It is written by the script that appends the events, and only where the request is traced. What is remembered is in a
+hash for each stream and stretch of time by the clock of Redis; a hash takes so many events, and expires as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import orjson
+
+from service.stores.connection import PREFIX, Client, register
+from streams import EventBatch
+
+CONTEXTS_KEY = PREFIX + "request-contexts:"
+
+_ASKED_AT_ONCE = 1_000
+
+# Remembers the events of parts that were appended at these positions. Of each part: its shard, then id and time of its
+# events in turn.
+REMEMBERING = """
+local function remember(base, told, positions)
+  local at_ms = string.match(positions[1], '^%d+')
+  local key = base .. ':' .. string.format('%d', math.floor(at_ms / told.life_ms))
+  local room = math.max(0, told.most - redis.call('HLEN', key))
+  for i, part in ipairs(told.parts) do
+    local head, tail = told.context .. ' ', ' ' .. part[1] .. ' ' .. positions[i]
+    local last = math.min(#part, 2 * room + 1)
+    for at = 3, last, 2 do part[at] = head .. part[at] .. tail end
+    for at = 2, last, 1000 do redis.call('HSET', key, unpack(part, at, math.min(at + 999, last))) end
+    room = room - math.max(0, last - 1) / 2
+  end
+  redis.call('PEXPIRE', key, 2 * told.life_ms)
+end
+"""
+
+# KEYS: where a stream's contexts are. ARGV: ms that a hash is for, then ids of events.
+_FIND = """
+local now = redis.call('TIME')
+local current = math.floor((now[1] * 1000 + now[2] / 1000) / ARGV[1])
+local newer = redis.call('HMGET', KEYS[1] .. ':' .. string.format('%d', current), unpack(ARGV, 2))
+local older = redis.call('HMGET', KEYS[1] .. ':' .. string.format('%d', current - 1), unpack(ARGV, 2))
+for i = 1, #newer do newer[i] = newer[i] or older[i] end
+return newer
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextLimits:
+    """How contexts of requests are remembered.
+
+    Attributes:
+        life_s: So long at least, and at most twice as long.
+        most: So many events of a stream in that time.
+    """
+
+    life_s: int = 3600
+    most: int = 100_000
+
+    def packed(self, context: str, parts: Sequence[tuple[int, Sequence[str]]]) -> bytes:
+        """What ``remember`` takes: the events of each part, behind its shard."""
+        listed = [[str(shard), *seen] for shard, seen in parts]
+        return orjson.dumps({"context": context, "life_ms": self.life_s * 1000, "most": self.most, "parts": listed})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """The request that brought an event.
+
+    Attributes:
+        traceparent: Of its span.
+        time_us: Time of the event.
+        shard: Where the log has it.
+        position: In which entry of the shard.
+    """
+
+    traceparent: str
+    time_us: int
+    shard: int
+    position: str
+
+    @property
+    def taken_us(self) -> int:
+        """When the log took it, by the clock of Redis, to the millisecond."""
+        return int(self.position.partition("-")[0]) * 1_000
+
+
+class RequestContextStore:
+    """Requests that brought events.
+
+    Args:
+        client: Where they are remembered.
+        limits: How they are remembered by those who write them.
+    """
+
+    def __init__(self, client: Client, limits: ContextLimits) -> None:
+        self._life_ms = limits.life_s * 1_000
+        self._find = register(client, _FIND)
+
+    def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
+        """The requests of some events of a stream, as far as they were traced and are remembered."""
+        found: dict[str, RequestContext] = {}
+        for start in range(0, len(events), _ASKED_AT_ONCE):
+            asked = events[start : start + _ASKED_AT_ONCE]
+            told = cast("list[bytes | None]", self._find([CONTEXTS_KEY + stream], [self._life_ms, *asked]))
+            found |= {event: _read(one) for event, one in zip(asked, told, strict=True) if one is not None}
+        return found
+
+
+def events_of(batch: EventBatch) -> list[str]:
+    """Id and time of each event in turn."""
+    ids, times = batch.columns.column("id").to_pylist(), batch.time_us.tolist()
+    return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
+
+
+def _read(told: bytes) -> RequestContext:
+    traceparent, time_us, shard, position = told.decode().split(" ")
+    return RequestContext(traceparent=traceparent, time_us=int(time_us), shard=int(shard), position=position)
