@@ -57,20 +57,19 @@ def add_pages(app: FastAPI) -> None:
     )
     assets = StaticFiles(packages=[(fastapi_offline.__name__, "static")])
 
-    def show_docs() -> HTMLResponse:
+    async def show_docs(_: Request) -> Response:
         return _guarded(docs)
 
-    def show_redoc() -> HTMLResponse:
+    async def show_redoc(_: Request) -> Response:
         return _guarded(redoc)
 
-    async def give_asset(name: str, request: Request) -> Response:
-        answer = await assets.get_response(name, request.scope)
+    async def give_asset(request: Request) -> Response:
+        answer = await assets.get_response(request.path_params["name"], request.scope)
         answer.headers.update({**_NO_SNIFFING, "Cache-Control": f"public, max-age={_KEPT_S}"})
         return answer
 
-    app.get(DOCS, include_in_schema=False)(show_docs)
-    app.get(REDOC, include_in_schema=False)(show_redoc)
-    app.get(f"{_ASSETS}/{{name}}", include_in_schema=False)(give_asset)
+    for path, endpoint in ((DOCS, show_docs), (REDOC, show_redoc), (f"{_ASSETS}/{{name}}", give_asset)):
+        app.add_route(path, endpoint, include_in_schema=False)
 
 
 def _address(asset: str) -> str:

@@ -249,6 +249,18 @@ def test_a_delivery_is_sent_again(http, created, stores, clock, check_problem):
     check_problem(http.post(unknown), 404, "unknown-delivery")
 
 
+def test_a_delivery_is_looked_up_within_its_webhook(http, created, stores, clock, check_problem):
+    (delivery,) = queue_alerts(stores, 1, clock.now_us())
+    stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=1, status=500))
+    other = http.post("/v1/webhooks", json={"url": URL}).json()["id"]
+    for webhook, taken in ((other, False), (created["id"], True)):
+        answer = http.post(f"/v1/webhooks/{webhook}/deliveries/{delivery.id}/redeliver")
+        if taken:
+            assert answer.json()["queued"] == 1
+        else:
+            check_problem(answer, 404, "unknown-delivery")
+
+
 def test_what_was_given_up_is_sent_again(http, created, stores, clock, check_problem):
     for delivery in queue_alerts(stores, 3, clock.now_us()):
         stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=clock.now_us(), error="x"))
