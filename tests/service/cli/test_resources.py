@@ -148,6 +148,19 @@ def test_endings_are_lists(told):
     assert told("endings", "list") == told("endings", "summary") == []
 
 
+def test_the_status_for_a_restricted_key_is_what_it_may_see(call, server_url, stores):
+    with serving(create_app(settings_for(server_url, api_key="a-key-for-tests"))) as url:
+        mine = ("--url", url, "--api-key", "a-key-for-tests")
+        for stream in ("orders", "payments"):
+            assert call("streams", "add", stream, *mine)[0] == 0
+        assert call("patterns", "add", PATTERN, "--stream", "orders", *mine)[0] == 0
+        _, token, _ = call("keys", "create", "clerk", "--scope", "read", "--stream", "orders", *mine)
+        status, out, err = call("status", "--json", "--url", url, "--api-key", token.strip())
+    assert (status, err) == (1, "")
+    counts = {"active_patterns": 1, "alerts": 0, "deviations": 0, "dead_letters": 0}
+    assert orjson.loads(out)["streams"] == {"orders": counts}
+
+
 def test_event_types_are_put_checked_and_deleted(ask, told, tmp_path):
     told("streams", "add", "orders")
     (tmp_path / "schema.json").write_text('{"required": ["price"]}')
