@@ -1,11 +1,14 @@
-"""For tests: a private server for a test session, settings without surprises, a clock that is set by hand."""
+"""For tests: a private server, settings without surprises, a clock that is set by hand, a receiver of webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Condition, Thread
+from typing import Any
 
 import orjson
 from pydantic import SecretStr
@@ -63,6 +66,84 @@ def empty_client(url: str) -> Iterator[Client]:
     with connect(url) as client:
         client.flushall()
         yield client
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+    """Answer HTTP on loopback while the block runs; yields the URL, without a path.
+
+    Args:
+        handler: What answers; it logs nothing.
+        port: Where; 0 takes a free one.
+    """
+
+    class Silent(handler):  # type: ignore[valid-type,misc]
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Silent) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="answering")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@dataclass(slots=True)
+class HandReceiver:
+    """What came to a receiver of webhooks, and how it answers.
+
+    Attributes:
+        url: Where it is.
+        usual_status: What it answers with.
+        statuses: What it answers with first, one after the other; redirects lead to itself.
+        received: Header fields and body of each request.
+        arrived: Held while one is kept, and told of it.
+    """
+
+    url: str = ""
+    usual_status: int = 200
+    statuses: list[int] = field(default_factory=list)
+    received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    arrived: Condition = field(default_factory=Condition)
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        """Keep a request; returns the status of the answer."""
+        with self.arrived:
+            self.received.append((headers, body))
+            self.arrived.notify_all()
+            return self.statuses.pop(0) if self.statuses else self.usual_status
+
+    def ids(self) -> list[str]:
+        """Ids of what came, in the order in which it came."""
+        return [headers["webhook-id"] for headers, _ in self.received]
+
+    def wait_for(self, count: int, timeout_s: float = 20) -> None:
+        """Wait until so many requests have come."""
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)
+
+
+@contextmanager
+def receiving() -> Iterator[HandReceiver]:
+    """A receiver of webhooks on loopback."""
+    receiver = HandReceiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            status = receiver.take(dict(self.headers), body)
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("location", receiver.url)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with answering(Handler) as url:
+        receiver.url = f"{url}/alerts"
+        yield receiver
 
 
 def settings_for(url: str, **changes: object) -> Settings:

@@ -1,6 +1,4 @@
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import orjson
 import pytest
@@ -12,7 +10,7 @@ from api.schemas.deviations import DeviationModel
 from pipeline import OutputRow, RowKind
 from service import BODY_MEMBERS, AlertSink
 from service.stores import Outcome
-from service.testing import SinkRow
+from service.testing import SinkRow, receiving
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis
@@ -26,37 +24,11 @@ def created(http):
     return http.post("/v1/webhooks", json={"url": URL}).json()
 
 
-class Receiver:
-    """Answers with ``status`` and keeps what it got."""
-
-    def __init__(self):
-        self.status = 204
-        self.received: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.received.append((dict(self.headers), body))
-                self.send_response(receiver.status)
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-
-
 @pytest.fixture
 def receiver():
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
-    thread.join()
+    with receiving() as receiver:
+        receiver.usual_status = 204
+        yield receiver
 
 
 def queue_alerts(stores, count, now_us=0):
@@ -188,7 +160,7 @@ def test_a_test_is_signed_and_tells_what_came_of_it(http, clock, receiver):
     ((headers, body),) = receiver.received
     ping = Webhook(created["secret"]).verify(body, headers)
     assert (ping["type"], ping["webhook"], ping["id"]) == ("ping", created["id"], headers["webhook-id"])
-    receiver.status = 503
+    receiver.usual_status = 503
     told = http.post(f"/v1/webhooks/{created['id']}/test").json()
     assert (told["delivered"], told["status"], told["error"]) == (False, 503, "the receiver answered 503")
 
