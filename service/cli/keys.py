@@ -98,5 +98,11 @@ def _tell(key: dict[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(key).decode())
         return
+    if key["token"] is None:
+        told.print(
+            f"API key {key['id']} is there, and the answer with its token was lost: 'forestall keys rotate "
+            f"{key['id']}' gives it another one"
+        )
+        return
     told.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown this once:")
     typer.echo(key["token"])

@@ -173,6 +173,12 @@ def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
+    if found["secret"] is None:
+        told.print(
+            f"webhook {found['id']} is there, and the answer with its secret was lost: 'forestall webhooks rotate "
+            f"{found['id']}' gives it another one"
+        )
+        return
     told.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown this once:")
     typer.echo(found["secret"])
 
