@@ -13,7 +13,7 @@ from nfa import describe_pattern
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
-from service.cli.resources import AtMost, Resource, add_delete, add_list_of_stream, add_show
+from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import ForestallClient
 
 backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
@@ -34,19 +34,16 @@ _BACKTESTS = Resource(
     path="/backtests",
     one="backtest",
     listed="the backtests that are kept, the newest first",
-    columns=("id", "stream", "pattern", "status", "progress", "created_at"),
-    shaped=lambda found: {
-        **found,
-        "pattern": [pattern["name"] for pattern in found["patterns"]],
-        "progress": f"{found['progress']:.0%}",
-    },
+    table=Table(
+        ("id", "stream", "pattern", "status", "progress", "created_at"),
+        lambda found: {
+            **found,
+            "pattern": [pattern["name"] for pattern in found["patterns"]],
+            "progress": f"{found['progress']:.0%}",
+        },
+    ),
 )
-_ALERTS = Resource(
-    path="/alerts",
-    one="alert",
-    listed="the alerts of a backtest, by their end",
-    columns=("pattern", "key", "start", "end", "change"),
-)
+_ALERTS = Table(("pattern", "key", "start", "end", "change"))
 
 add_list_of_stream(backtests, _BACKTESTS)
 add_show(backtests, _BACKTESTS, "how a backtest stands, and what came of it once it is done")
@@ -90,8 +87,8 @@ def alerts(
 ) -> None:
     """List the alerts of a backtest, by their end; those that a comparison has added or lost are marked."""
     with calling(url, api_key) as client:
-        pages = client.pages(f"{_BACKTESTS.path}/{part(backtest)}{_ALERTS.path}", limit=min(limit, _LARGEST_PAGE))
-        _ALERTS.show_items(list(islice(pages, limit)), is_json=is_json)
+        pages = client.pages(f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit=min(limit, _LARGEST_PAGE))
+        _ALERTS.show(list(islice(pages, limit)), is_json=is_json)
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a backtest that waits or runs; remove one that is over, with its alerts.")

@@ -17,7 +17,7 @@ from constraints import Constraint
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_model_file, refusal_as_json
-from service.cli.resources import Resource, add_list_of_stream, add_show
+from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
@@ -71,7 +71,7 @@ _SETS = Resource(
     path="/constraints",
     one="stream",
     listed="the streams of the running service that have a constraint set",
-    columns=("stream", "version", "uploaded_at"),
+    table=Table(("stream", "version", "uploaded_at")),
 )
 
 add_list_of_stream(constraints, _SETS)

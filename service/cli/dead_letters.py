@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part
-from service.cli.resources import AtMost, OfStream, Resource, add_show
+from service.cli.resources import AtMost, OfStream, Resource, Table, add_show
 from service.client import ForestallClient
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
@@ -21,16 +21,12 @@ _LETTERS = Resource(
     path="/dead-letters",
     one="dead letter",
     listed="recent dead letters, the newest first",
-    columns=("id", "received_at", "stream", "code", "reason", "sent_again"),
-    shaped=lambda letter: {**letter, "sent_again": _outcome(letter.get("replay"))},
+    table=Table(
+        ("id", "received_at", "stream", "code", "reason", "sent_again"),
+        lambda letter: {**letter, "sent_again": _outcome(letter.get("replay"))},
+    ),
 )
-_SENT = Resource(
-    path="/dead-letters/replay",
-    one="dead letter",
-    listed="what became of dead letters",
-    columns=("id", "outcome"),
-    shaped=lambda replay: {**replay, "outcome": _outcome(replay)},
-)
+_SENT = Table(("id", "outcome"), lambda replay: {**replay, "outcome": _outcome(replay)})
 
 
 @dead_letters.command("list")
@@ -45,7 +41,7 @@ def list_letters(
     """List recent dead letters, the newest first."""
     with calling(url, api_key) as client:
         pages = client.pages(_LETTERS.path, **given(stream=stream, code=code, limit=min(limit, _LARGEST_PAGE)))
-        _LETTERS.show_items(list(islice(pages, limit)), is_json=is_json)
+        _LETTERS.table.show(list(islice(pages, limit)), is_json=is_json)
 
 
 add_show(dead_letters, _LETTERS, "a dead letter with its event, and what became of it when it was sent again")
@@ -73,7 +69,7 @@ def replay(
         for outcome in outcomes:
             typer.echo(orjson.dumps(outcome).decode())
     else:
-        _SENT.show_items(outcomes, is_json=False)
+        _SENT.show(outcomes, is_json=False)
     raise typer.Exit(0 if all(outcome["accepted"] for outcome in outcomes) else 1)
 
 

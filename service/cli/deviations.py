@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from service.cli.resources import Resource, add_list_of_latest
+from service.cli.resources import Resource, Table, add_list_of_latest
 
 deviations = typer.Typer(
     help="Deviations that the running service has seen: transactions that leave their constraints.",
@@ -15,7 +15,7 @@ _DEVIATIONS = Resource(
     path="/deviations",
     one="deviation",
     listed="recent deviations, the newest first",
-    columns=("time", "stream", "key", "event_type:event", "kind", "reason"),
+    table=Table(("time", "stream", "key", "event_type:event", "kind", "reason")),
 )
 
 add_list_of_latest(deviations, _DEVIATIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
-from service.cli.resources import OfStream, Resource, add_list_of_latest
+from service.cli.resources import OfStream, Resource, Table, add_list_of_latest
 
 endings = typer.Typer(help="Early endings that the running service has seen.", no_args_is_help=True)
 
@@ -13,14 +13,9 @@ _ENDINGS = Resource(
     path="/endings",
     one="ending",
     listed="recent early endings, the newest first",
-    columns=("time", "pattern", "key", "reason"),
+    table=Table(("time", "pattern", "key", "reason")),
 )
-_REASONS = Resource(
-    path="/endings/summary",
-    one="reason",
-    listed="early endings by pattern and reason",
-    columns=("pattern", "count", "form:by", "atom:what went", "why"),
-)
+_REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
 
 add_list_of_latest(endings, _ENDINGS)
 
@@ -29,11 +24,11 @@ add_list_of_latest(endings, _ENDINGS)
 def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Count early endings by pattern and reason."""
     with calling(url, api_key) as client:
-        items = client.get(_REASONS.path, **given(stream=stream))["items"]
+        items = client.get("/endings/summary", **given(stream=stream))["items"]
     if not is_json:
         items = [
             {**reason, "pattern": item["pattern"], "why": reason["constraints"] or f"by the {reason['form']}"}
             for item in items
             for reason in item["reasons"]
         ]
-    _REASONS.show_items(items, is_json=is_json)
+    _REASONS.show(items, is_json=is_json)

@@ -10,16 +10,14 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, printable, show
 from service.cli.inputs import read_json, told
-from service.cli.resources import Resource
+from service.cli.resources import Table
 
 event_types = typer.Typer(help="Schemas of event types, by stream of the running service.", no_args_is_help=True)
 
 Stream = Annotated[str, typer.Argument(help="The stream.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="The event type.")]
 
-_TYPES = Resource(
-    path="/streams", one="type", listed="the types that have schemas", columns=("type", "version", "registered_at")
-)
+_TYPES = Table(("type", "version", "registered_at"))
 
 
 @event_types.command("list")
@@ -27,7 +25,7 @@ def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is
     """List the types of a stream that have schemas, by name."""
     with calling(url, api_key) as client:
         found = client.get(_path(stream))
-    _TYPES.show_items(found["items"], is_json=is_json)
+    _TYPES.show(found["items"], is_json=is_json)
     told.print(printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}"))
 
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part
 from service.cli.inputs import told
-from service.cli.resources import Resource, add_delete, add_list
+from service.cli.resources import Resource, Table, add_delete, add_list
 
 keys = typer.Typer(
     help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
@@ -51,8 +51,7 @@ _KEYS = Resource(
     path="/keys",
     one="API key",
     listed="the API keys, the oldest first",
-    columns=("id", "name", "scopes", "streams", "last_used_at", "state"),
-    shaped=_listed,
+    table=Table(("id", "name", "scopes", "streams", "last_used_at", "state"), _listed),
 )
 
 add_list(keys, _KEYS)

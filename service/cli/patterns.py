@@ -13,7 +13,7 @@ import typer
 from nfa import Pattern, parse_patterns, pattern_to_json
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show
 from service.cli.inputs import read_pattern_files, told
-from service.cli.resources import Resource, add_delete, add_list_of_stream, add_show
+from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.errors import FileUnreadable
 
 patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)
@@ -54,15 +54,10 @@ _PATTERNS = Resource(
     path="/patterns",
     one="pattern",
     listed="the patterns, by name",
-    columns=("name", "stream", "state", "version", "severity", "text"),
+    table=Table(("name", "stream", "state", "version", "severity", "text")),
     detailed=_detail,
 )
-_VERSIONS = Resource(
-    path="/versions",
-    one="version",
-    listed="the versions of a pattern, the oldest first",
-    columns=("version", "current", "constraints", "registered_at", "text"),
-)
+_VERSIONS = Table(("version", "current", "constraints", "registered_at", "text"))
 
 add_list_of_stream(patterns, _PATTERNS)
 add_show(patterns, _PATTERNS, "a pattern, what ends it early under the constraints, and how often that happened")
@@ -153,7 +148,7 @@ def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_jso
 def versions(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """List the versions of a pattern, the oldest first."""
     with calling(url, api_key) as client:
-        _VERSIONS.show_items(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=is_json)
+        _VERSIONS.show(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=is_json)
 
 
 def is_pattern(argument: str) -> bool:

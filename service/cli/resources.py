@@ -1,6 +1,6 @@
 """Commands that are alike for whatever the running service holds: ``list``, ``show``, ``delete``.
 
-What a resource is called, where the API has it and which of its members stand in columns is data. A group of commands
+What a resource is called, where the API has it and how its list is shown is data. A group of commands
 adds those of its resource beside the ones that only it has.
 """
 
@@ -27,6 +27,25 @@ def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a list is shown.
+
+    Attributes:
+        columns: Members of an item that stand in columns, under their names or, behind a colon, under another heading.
+        shaped: What stands there for an item.
+    """
+
+    columns: tuple[str, ...]
+    shaped: Shaping = _as_it_is
+
+    def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
+        """Show some items."""
+        pairs = [column.partition(":") for column in self.columns]
+        columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
+        show_list(items if is_json else map(self.shaped, items), columns, is_json=is_json)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """What the running service holds of one kind.
@@ -35,23 +54,15 @@ class Resource:
         path: Of its list in the API.
         one: What people call one of it.
         listed: What its list is, with its order, in words.
-        columns: Members of an item that stand in columns, under their names or, behind a colon, under another heading.
-        shaped: What stands there for an item.
+        table: How its list is shown.
         detailed: What people are shown of one.
     """
 
     path: str
     one: str
     listed: str
-    columns: tuple[str, ...]
-    shaped: Shaping = _as_it_is
+    table: Table
     detailed: Shaping = _as_it_is
-
-    def show_items(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
-        """Show some of it as a list."""
-        pairs = [column.partition(":") for column in self.columns]
-        columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
-        show_list(items if is_json else map(self.shaped, items), columns, is_json=is_json)
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
@@ -60,7 +71,7 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
         with calling(url, api_key) as client:
-            resource.show_items(client.get(resource.path)["items"], is_json=is_json)
+            resource.table.show(client.get(resource.path)["items"], is_json=is_json)
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
@@ -71,7 +82,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
         stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
     ) -> None:
         with calling(url, api_key) as client:
-            resource.show_items(client.get(resource.path, **given(stream=stream))["items"], is_json=is_json)
+            resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=is_json)
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
@@ -87,7 +98,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
     ) -> None:
         with calling(url, api_key) as client:
             pages = client.pages(resource.path, **given(stream=stream, limit=min(limit, _LARGEST_PAGE)))
-            resource.show_items(list(islice(pages, limit)), is_json=is_json)
+            resource.table.show(list(islice(pages, limit)), is_json=is_json)
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.resources import Resource, add_list, add_show
+from service.cli.resources import Resource, Table, add_list, add_show
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ _STREAMS = Resource(
     path="/streams",
     one="stream",
     listed="the streams, by name",
-    columns=("name", "key", "end_events:ended by", "lateness"),
+    table=Table(("name", "key", "end_events:ended by", "lateness")),
 )
 
 add_list(streams, _STREAMS)

@@ -15,7 +15,7 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
 from service.cli.inputs import read_json, read_text, told
 from service.cli.patterns import Severity
-from service.cli.resources import AtMost, Resource, add_delete, add_list_of_stream, add_show
+from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 
 webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
 
@@ -34,14 +34,9 @@ _WEBHOOKS = Resource(
     path="/webhooks",
     one="webhook",
     listed="the webhooks, the oldest first",
-    columns=("id", "url", "stream", "pattern", "kinds", "enabled", "description"),
+    table=Table(("id", "url", "stream", "pattern", "kinds", "enabled", "description")),
 )
-_ATTEMPTS = Resource(
-    path="/deliveries",
-    one="delivery",
-    listed="the latest attempts to deliver, the newest first",
-    columns=("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"),
-)
+_ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
 
 add_list_of_stream(webhooks, _WEBHOOKS)
 add_show(webhooks, _WEBHOOKS, "a webhook, and how its deliveries fare")
@@ -116,7 +111,7 @@ def deliveries(
     """List the latest attempts to deliver, the newest first."""
     with calling(url, api_key) as client:
         items = list(islice(client.pages(f"/webhooks/{part(webhook)}/deliveries", limit=min(limit, 1_000)), limit))
-    _ATTEMPTS.show_items(items, is_json=is_json)
+    _ATTEMPTS.show(items, is_json=is_json)
 
 
 @webhooks.command()

@@ -14,7 +14,7 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_content
-from service.cli.resources import Resource, add_delete, add_list, add_show
+from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.client import ForestallClient
 from workflows import read_mapping
 
@@ -39,12 +39,12 @@ _WORKFLOWS = Resource(
     path="/workflows",
     one="workflow",
     listed="the workflows, by name",
-    columns=("name", "version", "format", "streams:followed by"),
-    shaped=lambda item: {**item, "streams": [follower["stream"] for follower in item["streams"]]},
+    table=Table(
+        ("name", "version", "format", "streams:followed by"),
+        lambda item: {**item, "streams": [follower["stream"] for follower in item["streams"]]},
+    ),
 )
-_CONSTRAINTS = Resource(
-    path="/constraints", one="constraint", listed="the constraints of a workflow", columns=("constraint", "origin")
-)
+_CONSTRAINTS = Table(("constraint", "origin"))
 
 add_list(workflows, _WORKFLOWS)
 add_show(workflows, _WORKFLOWS, "what a workflow says, how its constraints were found, and who follows it")
@@ -63,7 +63,7 @@ def show_constraints(
     """List the constraints that hold on every complete trace of a workflow."""
     with calling(url, api_key) as client:
         items = client.get(f"/workflows/{part(name)}/constraints", full=str(full).lower())["items"]
-    _CONSTRAINTS.show_items(items, is_json=is_json)
+    _CONSTRAINTS.show(items, is_json=is_json)
 
 
 @workflows.command("put")
