@@ -16,6 +16,7 @@ from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, ope
 from api.door import Door
 from api.errors import add_handlers
 from api.methods import HeadAsGet
+from api.pages import add_pages
 from api.problems import problem_responses
 from api.routers import (
     alerts,
@@ -118,6 +119,8 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
         generate_unique_id_function=operation_id,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
     )
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes)
     app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
@@ -127,6 +130,7 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
         _include(app, resource.router, writing, prefix=VERSION)
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
+    add_pages(app)
     return app
 
 

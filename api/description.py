@@ -46,6 +46,8 @@ TAGS: list[dict[str, Any]] = [
     )
 ]
 
+_UNSAID = "Successful Response"  # what the framework says where nobody else does
+
 
 class DescribedApi(FastAPI):
     """An application whose description has the form of problems, which no operation returns as a model."""
@@ -54,6 +56,7 @@ class DescribedApi(FastAPI):
         if self.openapi_schema is None:
             document = super().openapi()
             _show_answers(document)
+            _describe_outcomes(document)
             form = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
             document.setdefault("components", {}).setdefault("schemas", {})[Problem.__name__] = form
         return self.openapi_schema or {}
@@ -61,13 +64,29 @@ class DescribedApi(FastAPI):
 
 def _show_answers(document: dict[str, Any]) -> None:
     """Give the answers in JSON their examples, which a running service has given."""
-    examples = orjson.loads(files("api").joinpath("answers.json").read_bytes())
+    examples = _table("answers.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
             for status, answer in operation["responses"].items():
                 content = answer.get("content", {}).get("application/json")
                 if status.startswith("2") and content is not None and operation["operationId"] in examples:
                     content["example"] = examples[operation["operationId"]]
+
+
+def _describe_outcomes(document: dict[str, Any]) -> None:
+    """Say of each answer to what was done what it means, where the operation itself does not."""
+    outcomes = _table("outcomes.json")
+    for verbs in document["paths"].values():
+        for operation in verbs.values():
+            for status, answer in operation["responses"].items():
+                if status.startswith("2") and answer["description"] == _UNSAID:
+                    answer["description"] = outcomes[operation["operationId"]]
+
+
+def _table(name: str) -> dict[str, Any]:
+    """What a file of this package says by operation."""
+    found: dict[str, Any] = orjson.loads(files("api").joinpath(name).read_bytes())
+    return found
 
 
 def operation_id(route: APIRoute) -> str:

@@ -18,12 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.callers import Change
 from api.errors import ForeignPage, RateLimited, Unauthorized, problem
+from api.pages import PAGE_PATHS
 from api.services import Services
 from service import ANYBODY, Allowance, Caller, Settings, StoreUnavailable, TokenBuckets, is_loopback, is_token
 from service.stores import AuditEntry
 from streams import ForestallError
 
-OPEN_PATHS = frozenset({"/v1/health", "/v1/ready", "/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"})
+OPEN_PATHS = frozenset({"/v1/health", "/v1/ready", "/openapi.json"}) | PAGE_PATHS
 
 _WRONG_KEYS = 20
 _WRONG_KEYS_PER_S = 1 / 3

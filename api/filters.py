@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Depends, Query
 
 from api.services import Served
+from service import Caller
 from service.stores import AlertFilter
+
+
+class _OfStream(Protocol):
+    """What is of a stream, or of none."""
+
+    @property
+    def stream(self) -> str | None: ...
+
+
+_Item = TypeVar("_Item", bound=_OfStream)
 
 
 def known_stream(
     services: Served,
     stream: Annotated[
-        str | None, Query(description="Only those of this stream. Keys that are restricted to streams have to say one.")
+        str | None,
+        Query(
+            description="Only those of this stream. In lists with pages, keys restricted to streams have to say one."
+        ),
     ] = None,
 ) -> str | None:
     """The stream that a list is filtered by.
@@ -38,6 +53,11 @@ def known_pattern(
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
         services.stores.registry.pattern(pattern)
     return pattern
+
+
+def shown(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
+    """What a list that is not paged shows: what the caller may touch and is of a stream, if one is said."""
+    return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Creation once: a request with an ``Idempotency-Key`` that comes again is answered as it was the first time.
 
 A route takes part with ``route_class=IdempotentRoute`` on its router and ``Depends(once)``, which comes after the
-check of the API key. Answers are kept for each caller apart, and only those that say that something was done.
+check of the API key. Answers are kept for each caller apart, and only those that say that something was done; what
+they tell once, such as a secret, is not kept with them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Annotated, Any
 
+import orjson
 from fastapi import Header, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from api.bodies import RawBody
 from api.errors import KeyInUse, KeyOfAnother
 from api.services import Served, Services
+from api.wire import secrets_of
 from service import StoreUnavailable, check_idempotency_key
 from service.stores import Answer, Asked
 
@@ -82,6 +85,7 @@ class IdempotentRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        secrets = secrets_of(self.response_model)
 
         async def handle_once(request: Request) -> Response:
             response: Response | None = None
@@ -94,13 +98,13 @@ class IdempotentRoute(APIRoute):
                 return Response(answer.body.encode(), answer.status, headers)
             finally:
                 if hasattr(request.state, "asked"):
-                    await run_in_threadpool(_settle, request, response)
+                    await run_in_threadpool(_settle, request, response, secrets)
 
         return handle_once
 
 
-def _settle(request: Request, response: Response | None) -> None:
-    """Keep the answer to a request that is done once; nothing is kept of one that failed."""
+def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
+    """Keep the answer to a request that is done once, without its secrets; nothing is kept of one that failed."""
     asked: Asked = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers
@@ -109,10 +113,15 @@ def _settle(request: Request, response: Response | None) -> None:
             answers.release(asked)
             return
         headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
-        body = bytes(response.body).decode()
+        body = _without(secrets, bytes(response.body)).decode()
         answers.keep(
             asked, Answer(fingerprint=asked.fingerprint, status=response.status_code, body=body, headers=headers)
         )
+
+
+def _without(secrets: frozenset[str], body: bytes) -> bytes:
+    """A body in which secrets are null."""
+    return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 
 def _digest(*parts: str) -> str:

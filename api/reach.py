@@ -3,8 +3,8 @@ in its path, its query or its body, is one of them.
 
 One rule for all operations, known and to come: what a request names is looked up in the tables here, and whatever is
 not in them belongs to no stream, so it wants a key that is not restricted. What is found by its id is answered like
-something that is not there when it is of another stream. Lists are asked for with their stream; only the list of the
-streams itself shows what the key may touch.
+something that is not there when it is of another stream. Lists are asked for with their stream; those that are not
+paged need none and show what the key may touch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints"
 OWNED_PLACES = _STREAMS | _OWNED.keys()
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of what another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
-_SHOWS_OWN = frozenset({("GET", "/streams")})
+_SHOWS_OWN = frozenset(("GET", path) for path in ("/streams", "/patterns", "/constraints", "/webhooks", "/backtests"))
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
@@ -61,14 +61,14 @@ def require_reach(request: Request, services: Services, caller: Caller, body: by
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
-    if resource in _OF_EVERYBODY or (request.method, route.path) in _SHOWS_OWN:
+    if resource in _OF_EVERYBODY:
         return
     named = [
         *_named_in_path(request, services, caller, resource),
         *_named_in_query(request, services, caller, route),
         *_named_in_body(services, caller, route, resource, body),
     ]
-    if not named:
+    if not named and (request.method, route.path) not in _SHOWS_OWN:
         raise Forbidden(
             f"{request.method} {request.url.path} is not about one stream, and the API key {caller.id} is restricted "
             f"to {_listed(caller)}; say the stream (stream=...) where that is possible, or use another key"

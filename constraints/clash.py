@@ -128,7 +128,7 @@ def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list
     others = [
         part
         for part in constraint_set.parts
-        if not isinstance(part, Rule) and not _is_definite(part) and distances.keys() >= set(part.names)
+        if not isinstance(part, Rule) and not _is_definite(part) and all(name in distances for name in part.names)
     ]
     return sorted(
         [*derivation, *others], key=lambda part: (max(distances[name] for name in part.names), isinstance(part, Prior))
@@ -152,7 +152,7 @@ def _derivation(constraint_set: ConstraintSet, known: frozenset[str]) -> tuple[d
         waiting = [part for part in waiting if part.names[-1] not in distances]
         found: dict[str, Part] = {}
         for part in waiting:
-            if distances.keys() >= set(part.names[:-1]):
+            if all(name in distances for name in part.names[:-1]):
                 found.setdefault(part.names[-1], part)
         step = 1 + max(distances.values(), default=0)
         for name in constraint_set.shown_with(found):

@@ -187,7 +187,7 @@ def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
     """``explain_impossible`` by order and occurrence alone, after the names ``seen``, those of the event included."""
-    clash = find_clash(outlook.constraint_set, seen, remainder, settled)
+    clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None
     shown, form = outlook.shown(event), _form(clash)

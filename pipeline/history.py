@@ -8,16 +8,15 @@ the reader's own words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streams import Event, EventBatch, EventFileError, StreamDeclaration, shard_of
-from streams.readers import ReaderOptions, iterate_events
+from streams import EventBatch, EventFileError, StreamDeclaration, shard_of
+from streams.readers import ReaderOptions, iterate_batches
 
 BATCH_ROWS = 4_096
 
@@ -128,10 +127,9 @@ def _read_files(history: History, numbers: Sequence[int], shards: int) -> Iterat
     for number in numbers:
         count = 0
         try:
-            for part in _portions(iterate_events(history.files[number], history.options, history.declaration)):
-                later_us = done if history.options.times == "file" else 0
-                events = [replace(event, time_us=event.time_us + later_us) for event in part] if later_us else part
-                yield _rows_of(events, number, count, shards)
+            path, later_us = history.files[number], done if history.options.times == "file" else 0
+            for part in iterate_batches(path, history.options, history.declaration, rows=BATCH_ROWS):
+                yield _rows_of(part, later_us, number, count, shards)
                 count += len(part)
         except EventFileError as error:
             yield _refusal(error)
@@ -139,18 +137,12 @@ def _read_files(history: History, numbers: Sequence[int], shards: int) -> Iterat
         done += count
 
 
-def _portions(events: Iterator[Event]) -> Iterator[list[Event]]:
-    while part := list(islice(events, BATCH_ROWS)):
-        yield part
-
-
-def _rows_of(events: Sequence[Event], file: int, first_row: int, shards: int) -> pa.RecordBatch:
-    batch = EventBatch.from_events(events)
+def _rows_of(batch: EventBatch, later_us: int, file: int, first_row: int, shards: int) -> pa.RecordBatch:
     columns, hashes, size = batch.columns, batch.key_hashes, len(batch)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(shard_of(hashes, shards).astype(np.int32)),
-            pa.array(batch.time_us),
+            pa.array(batch.time_us + later_us),
             pa.array(np.full(size, file, np.int32)),
             pa.array(np.arange(first_row, first_row + size, dtype=np.int64)),
             pa.array(hashes.view(np.int64)),

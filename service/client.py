@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from types import TracebackType
@@ -19,6 +20,7 @@ from streams import Event, render_cloudevent
 _LONGEST_PAUSE_S = 60
 _RECONNECT_S = 0.5
 _SOURCE = "forestall/replay"
+_IN_USE = "idempotency-key-in-use"
 _BATCH_FORM = "application/cloudevents-batch+json"
 
 
@@ -60,8 +62,8 @@ class ForestallClient:
         return self._retrying(self._call, "GET", path, params=parameters)
 
     def post(self, path: str, body: Any, **parameters: str | int) -> Any:
-        """The JSON answer to a POST of a JSON body."""
-        return self._retrying(self._call, "POST", path, params=parameters, json=body)
+        """The JSON answer to a POST of a JSON body, which creates nothing twice however often it has to be repeated."""
+        return self._retrying(self._call, "POST", path, params=parameters, json=body, headers=_once())
 
     def put(self, path: str, body: Any, **parameters: str | int) -> Any:
         """The JSON answer to a PUT of a JSON body."""
@@ -73,7 +75,7 @@ class ForestallClient:
 
     def upload(self, path: str, content: bytes, media_type: str, **parameters: str | int) -> Any:
         """The JSON answer to a POST of a body of another type."""
-        headers = {"Content-Type": media_type}
+        headers = {"Content-Type": media_type, **_once()}
         return self._retrying(self._call, "POST", path, params=parameters, content=content, headers=headers)
 
     def metrics(self) -> str:
@@ -170,6 +172,8 @@ class ForestallClient:
             )
         if answer.status_code in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE):
             raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
+        if answer.status_code == httpx.codes.CONFLICT and _code(answer) == _IN_USE:
+            raise ServiceUnreachable(f"{self._url} is still at it: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
                 f"{request.method} {request.url.path} was refused ({answer.status_code}): {_detail(answer)}",
@@ -178,10 +182,23 @@ class ForestallClient:
         return answer
 
 
+def _once() -> dict[str, str]:
+    """The header by which the service knows a call that is repeated."""
+    return {"Idempotency-Key": uuid.uuid4().hex}
+
+
 def _retry_after_s(answer: httpx.Response) -> int:
     """Seconds of ``Retry-After``, within bounds; 1 where it is missing or a date."""
     text = answer.headers.get("Retry-After", "")
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else 1
+
+
+def _code(answer: httpx.Response) -> str | None:
+    try:
+        problem = answer.json()
+    except ValueError:
+        return None
+    return problem.get("code") if isinstance(problem, dict) else None
 
 
 def _detail(answer: httpx.Response) -> str:

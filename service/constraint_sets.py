@@ -86,32 +86,38 @@ class ConstraintSets:
 
         return self._changed(declaration, wish, condition)
 
-    def follow(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> ConstraintReport:
+    def follow(
+        self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
+    ) -> ConstraintReport:
         """Let a stream follow a workflow, beside what is written by hand.
 
         Args:
             stream: A declared stream.
             derived: The workflow.
             mode: None keeps the mode of a stream that follows it already.
+            condition: On the set that the stream has.
 
         Raises:
             UnknownStream: The stream is not declared.
             AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton.
             ContradictoryConstraints: What is written by hand cannot be kept in the workflow.
+            PreconditionFailed: The set that the stream has is not what the condition says.
         """
-        return self._changed(self._stores.registry.stream(stream), lambda known: _following(known, derived, mode))
+        declaration = self._stores.registry.stream(stream)
+        return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise what ``follow`` would raise, and change nothing."""
         declaration = self._stores.registry.stream(stream)
         self._draft(declaration, _following(self._known(stream), derived, mode))
 
-    def unfollow(self, stream: str) -> ConstraintReport:
+    def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow no workflow any more; what is written by hand stays.
 
         Raises:
             UnknownStream: The stream is not declared.
             NotFollowing: It follows none.
+            PreconditionFailed: The set that the stream has is not what the condition says.
         """
 
         def wish(known: RegisteredConstraints | None) -> _Wish:
@@ -119,7 +125,7 @@ class ConstraintSets:
                 raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
             return replace(_kept(known), derived=None)
 
-        return self._changed(self._stores.registry.stream(stream), wish)
+        return self._changed(self._stores.registry.stream(stream), wish, condition)
 
     def current(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from service.errors import KeyRefused, KeyUnusable
 from service.keyring import KeyRing, digest_of, token_of
 from service.settings import PREFIX, Settings
-from service.stores import ApiKey, KeyStore, Scope
+from service.stores import ANY, ApiKey, Condition, KeyStore, Scope
 from streams import Clock, StreamDeclaration, format_time
 
 MOST_GRACE_S = 7 * 86_400
@@ -103,22 +103,25 @@ class KeyLibrary:
         """
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
-    def rotate(self, key_id: str, grace_s: int = 0) -> tuple[ApiKey, str]:
+    def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
         """Give a key another secret; returns it and its token. What it may do stays as it is.
 
         Args:
             key_id: Of the key.
             grace_s: So many seconds the secret it had is taken as well, at most ``MOST_GRACE_S``.
+            condition: On the key as it is.
 
         Raises:
             UnknownKey: There is none of that id.
             KeyUnusable: It is revoked or has expired.
+            PreconditionFailed: It is not what the condition says.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
         secret = secrets.token_hex(_SECRET_BYTES)
 
         def rotated(key: ApiKey) -> ApiKey:
+            condition.check_record(key)
             if not key.is_usable(now_us):
                 raise KeyUnusable(
                     f"the API key {key.id} is revoked or has expired; make another one (POST /v1/keys)", key=key.id
@@ -130,14 +133,20 @@ class KeyLibrary:
         self._ring.forget(key_id)
         return key, token_of(key_id, secret)
 
-    def revoke(self, key_id: str) -> None:
+    def revoke(self, key_id: str, condition: Condition = ANY) -> None:
         """Refuse a key from now on; it stays in the list. Nothing happens to one that is revoked already.
 
         Raises:
             UnknownKey: There is none of that id.
+            PreconditionFailed: It is not what the condition says.
         """
         now_us = self._clock.now_us()
-        self._keys.change(key_id, lambda key: key if key.revoked_us is not None else replace(key, revoked_us=now_us))
+
+        def revoked(key: ApiKey) -> ApiKey:
+            condition.check_record(key)
+            return key if key.revoked_us is not None else replace(key, revoked_us=now_us)
+
+        self._keys.change(key_id, revoked)
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:

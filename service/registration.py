@@ -9,6 +9,7 @@ from nfa import Pattern, Query, check_stream, describe_pattern, parse_pattern, p
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
+from service.latest_used import LatestUsed
 from service.reports import (
     ConstraintReport,
     PatternReport,
@@ -27,8 +28,11 @@ from service.stores import (
     RegisteredConstraints,
     RegisteredPattern,
     Severity,
+    tag_of,
 )
 from streams import Clock, Start, StreamDeclaration
+
+_INSPECTIONS_KEPT = 16
 
 
 class Registration:
@@ -47,6 +51,7 @@ class Registration:
         self._stores = stores
         self._settings = settings
         self._clock = clock
+        self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
         self.constraint_sets = ConstraintSets(stores, settings, clock)
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
@@ -192,9 +197,12 @@ class Registration:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
-        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        rules = self._rules_of(declaration, route=record.route, is_guarded=record.is_guarded)
         is_ended = record.is_guarded and has_whole_traces(pattern, declaration) and is_explained(query)
-        found = inspect_pattern(query, constraint_set, is_ended=is_ended)
+        found = self._inspections.get(
+            (record.text, tag_of(declaration), record.route, str(is_ended), "" if rules is None else tag_of(rules)),
+            lambda: inspect_pattern(query, _set_of(rules, declaration, record.route), is_ended=is_ended),
+        )
         warnings = pattern_warnings(pattern, query, found.check, declaration)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
@@ -282,13 +290,24 @@ class Registration:
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
-        if route:
-            return ConstraintSet()
-        if is_guarded:
-            try:
-                record = self._stores.registry.constraints(declaration.name)
-            except UnknownConstraints:
-                pass
-            else:
-                return parse_constraints(record.document).constraint_set
-        return ConstraintSet(end_events=frozenset(declaration.end_events))
+        return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
+
+    def _rules_of(
+        self, declaration: StreamDeclaration, *, route: str, is_guarded: bool
+    ) -> RegisteredConstraints | None:
+        """The constraint set of the stream, if there is one and a pattern may know it."""
+        if route or not is_guarded:
+            return None
+        try:
+            return self._stores.registry.constraints(declaration.name)
+        except UnknownConstraints:
+            return None
+
+
+def _set_of(rules: RegisteredConstraints | None, declaration: StreamDeclaration, route: str) -> ConstraintSet:
+    """What traces keep to, by the constraint set of their stream, if there is one."""
+    if route:
+        return ConstraintSet()
+    if rules is not None:
+        return parse_constraints(rules.document).constraint_set
+    return ConstraintSet(end_events=frozenset(declaration.end_events))

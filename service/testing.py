@@ -1,13 +1,14 @@
-"""For tests: a private server for a test session, settings without surprises, a clock that is set by hand."""
+"""For tests: a private server, settings without surprises, a clock that is set by hand, a receiver of webhooks."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Condition, Thread
+from typing import Any
 
 import orjson
 from pydantic import SecretStr
@@ -15,6 +16,8 @@ from pydantic import SecretStr
 from service.embedded import EmbeddedServer
 from service.settings import Settings
 from service.stores import Client, connect
+
+_WEBHOOK_PATH = "/alerts"
 
 
 @dataclass(slots=True)
@@ -67,54 +70,98 @@ def empty_client(url: str) -> Iterator[Client]:
         yield client
 
 
-def settings_for(url: str, **changes: object) -> Settings:
-    """Settings for one test: those given, and three shards."""
-    return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+    """Answer HTTP on loopback while the block runs; yields the URL, without a path.
+
+    Args:
+        handler: What answers; it logs nothing.
+        port: Where; 0 takes a free one.
+    """
+
+    class Silent(handler):  # type: ignore[valid-type,misc]
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Silent) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="answering")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @dataclass(slots=True)
-class HttpReceiver:
-    """A server on this machine that takes whatever is posted.
+class HandReceiver:
+    """What was posted to a server, and how it answers.
 
     Attributes:
-        url: Where it listens, without a path.
-        received: Path, headers by names in small letters, and body of what came.
-        statuses: What it answers with, one after the other; then 200.
+        url: Where webhooks go.
+        usual_status: What it answers with.
+        statuses: What it answers with first, one after the other; redirects lead to itself.
+        received: Header fields, their names in small letters, and body of each request.
+        paths: Where each was posted to.
+        arrived: Held while one is kept, and told of it.
     """
 
     url: str = ""
-    received: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    usual_status: int = 200
     statuses: list[int] = field(default_factory=list)
+    received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    arrived: Condition = field(default_factory=Condition)
+
+    @property
+    def site(self) -> str:
+        """Where it listens, without a path."""
+        return self.url.removesuffix(_WEBHOOK_PATH)
 
     @property
     def bodies(self) -> list[bytes]:
         """Of all that came, in its order."""
-        return [body for _, _, body in self.received]
+        return [body for _, body in self.received]
+
+    def take(self, path: str, headers: dict[str, str], body: bytes) -> int:
+        """Keep a request; returns the status of the answer."""
+        with self.arrived:
+            self.received.append((headers, body))
+            self.paths.append(path)
+            self.arrived.notify_all()
+            return self.statuses.pop(0) if self.statuses else self.usual_status
+
+    def ids(self) -> list[str]:
+        """Ids of what came, in the order in which it came."""
+        return [headers["webhook-id"] for headers, _ in self.received]
+
+    def wait_for(self, count: int, timeout_s: float = 20) -> None:
+        """Wait until so many requests have come."""
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)
 
 
 @contextmanager
-def receiving() -> Iterator[HttpReceiver]:
-    """Receive on a free port of loopback while the block runs."""
-    receiver = HttpReceiver()
+def receiving() -> Iterator[HandReceiver]:
+    """A receiver of webhooks, or of anything else that is posted, on loopback."""
+    receiver = HandReceiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            receiver.received.append((self.path, headers, body))
-            self.send_response(receiver.statuses.pop(0) if receiver.statuses else 200)
+            status = receiver.take(self.path, headers, body)
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("location", receiver.url)
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
+    with answering(Handler) as url:
+        receiver.url = f"{url}{_WEBHOOK_PATH}"
+        yield receiver
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            server.shutdown()
-            thread.join()
+
+def settings_for(url: str, **changes: object) -> Settings:
+    """Settings for one test: those given, and three shards."""
+    return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})

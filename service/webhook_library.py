@@ -15,8 +15,10 @@ from service.outbound import Outbound
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
+    ANY,
     USUAL_KINDS,
     Circuit,
+    Condition,
     DeliveredKind,
     DeliveryStats,
     RegisteredWebhook,
@@ -151,21 +153,24 @@ class WebhookLibrary:
         self._stores.webhooks.put(webhook)
         return webhook
 
-    def change(self, webhook_id: str, changes: Mapping[str, Any]) -> RegisteredWebhook:
+    def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
         """Change a webhook; enabled again, it goes on with what waits, and its earlier failures are forgotten.
 
         Args:
             webhook_id: Which.
             changes: Values by attribute of ``RegisteredWebhook``.
+            condition: On the webhook as it is.
 
         Raises:
             UnknownWebhook: There is none of that id.
             UnknownStream: The stream is not declared.
             UnknownPatternName: There is no such pattern.
             WebhookRefused: The address, the headers or the template cannot be used.
+            PreconditionFailed: It is not what the condition says.
         """
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
+            condition.check_record(found)
             webhook = replace(found, **changes)
             if webhook.is_enabled:
                 webhook = replace(webhook, disabled_because=None)
@@ -179,18 +184,22 @@ class WebhookLibrary:
             self._stores.deliveries.wake(webhook_id, self._clock.now_us())
         return webhook
 
-    def rotate_secret(self, webhook_id: str, *, secret: str | None, grace_s: int) -> RegisteredWebhook:
+    def rotate_secret(
+        self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
+    ) -> RegisteredWebhook:
         """Give a webhook another secret; for ``grace_s`` seconds, messages are signed with the one before too.
 
         Raises:
             UnknownWebhook: There is none of that id.
             WebhookRefused: The secret cannot be used.
+            PreconditionFailed: The webhook is not what the condition says.
         """
         if secret is not None:
             check_secret(secret)
         fresh, now_us = secret or _fresh_secret(), self._clock.now_us()
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
+            condition.check_record(found)
             if found.secret == fresh:
                 return found
             before = RetiringSecret(secret=found.secret, until_us=now_us + grace_s * _SECOND_US)

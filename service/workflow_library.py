@@ -287,7 +287,7 @@ class WorkflowLibrary:
         _, (found,) = self.conformance(name, [types], version)
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 
-    def follow(self, stream: str, name: str, mode: FollowMode = "auto") -> ConstraintReport:
+    def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow the current version of a workflow, and the later ones as they come.
 
         Raises:
@@ -295,9 +295,10 @@ class WorkflowLibrary:
             UnknownWorkflow: There is no such workflow.
             AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton within the limits.
             ContradictoryConstraints: What is written by hand for the stream cannot be kept in the workflow.
+            PreconditionFailed: The constraint set of the stream is not what the condition says.
         """
         self._stores.registry.stream(stream)
-        return self._constraint_sets.follow(stream, self.derived(name), mode)
+        return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
 
     def following(self, stream: str) -> ConstraintReport:
         """The constraint set of a stream that follows a workflow.
@@ -315,14 +316,15 @@ class WorkflowLibrary:
             raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
         return report
 
-    def unfollow(self, stream: str) -> ConstraintReport:
+    def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow no workflow any more; what is written by hand stays.
 
         Raises:
             UnknownStream: The stream is not declared.
             NotFollowing: It follows none.
+            PreconditionFailed: The constraint set of the stream is not what the condition says.
         """
-        return self._constraint_sets.unfollow(stream)
+        return self._constraint_sets.unfollow(stream, condition)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow that nobody follows.

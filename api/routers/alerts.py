@@ -8,13 +8,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, status
 
 from api.filters import PatternFilter, StreamFilter
+from api.idempotency import IdempotentRoute, once
 from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
 from api.wire import Moment
 from service.stores import Acknowledgement, AlertFilter, Note
 from streams import parse_time
 
-router = APIRouter(prefix="/alerts", tags=["alerts"])
+router = APIRouter(prefix="/alerts", tags=["alerts"], route_class=IdempotentRoute)
 
 _BY_NOBODY = NewAcknowledgement()
 
@@ -74,6 +75,7 @@ def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement 
     "/{alert_id}/notes",
     status_code=status.HTTP_201_CREATED,
     summary="Write a note on an alert",
+    dependencies=[Depends(once)],
 )
 def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
     """Add a text to an alert; the notes on it, oldest first, are part of the alert when it is looked up."""

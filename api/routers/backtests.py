@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.filters import StreamFilter
+from api.callers import Calling
+from api.filters import StreamFilter, shown
 from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
@@ -34,9 +35,9 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
 
 
 @router.get("", summary="List the backtests")
-def list_backtests(services: Served, stream: StreamFilter) -> BacktestList:
-    """Backtests that are kept, the newest first."""
-    found = [backtest for backtest in services.backtests.all() if stream in (None, backtest.stream)]
+def list_backtests(services: Served, caller: Calling, stream: StreamFilter) -> BacktestList:
+    """Backtests that are kept and that the caller may touch, the newest first."""
+    found = shown(services.backtests.all(), caller, stream)
     return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in found])
 
 

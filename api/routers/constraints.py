@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response, status
+from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.bodies import MediaType, RawBody
+from api.callers import Calling
 from api.errors import UnsupportedMediaType
-from api.filters import StreamFilter
+from api.filters import StreamFilter, shown
+from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
@@ -21,7 +23,7 @@ from api.schemas.constraints import (
 )
 from api.services import Served
 
-router = APIRouter(prefix="/constraints", tags=["constraints"])
+router = APIRouter(prefix="/constraints", tags=["constraints"], route_class=IdempotentRoute)
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -38,6 +40,7 @@ _BODY: dict[str, Any] = {
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Upload the constraint set of a stream",
+    dependencies=[Depends(once)],
     openapi_extra={"requestBody": _BODY},
     responses={
         201: {"headers": LOCATION},
@@ -68,9 +71,9 @@ def upload_constraints(
 
 
 @router.get("", summary="List the constraint sets")
-def list_constraints(services: Served, stream: StreamFilter) -> ConstraintsList:
-    """Which streams have a constraint set, and its version."""
-    records = [record for record in services.stores.registry.constraint_sets() if stream in (None, record.stream)]
+def list_constraints(services: Served, caller: Calling, stream: StreamFilter) -> ConstraintsList:
+    """Which streams that the caller may touch have a constraint set, and its version."""
+    records = shown(services.stores.registry.constraint_sets(), caller, stream)
     return ConstraintsList(items=[ConstraintsSummary.from_domain(record) for record in records])
 
 

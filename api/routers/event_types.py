@@ -9,12 +9,13 @@ from fastapi import APIRouter, Depends, Path, Response, status
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
 from api.form import parse_document
+from api.idempotency import IdempotentRoute, once
 from api.preconditions import Preconditions, give_tag
 from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
 from api.services import Served
 from service import EventSchema
 
-router = APIRouter(prefix="/streams/{stream}/event-types", tags=["streams"])
+router = APIRouter(prefix="/streams/{stream}/event-types", tags=["streams"], route_class=IdempotentRoute)
 
 TypeName = Annotated[str, Path(min_length=1, max_length=200, description="The event type.")]
 
@@ -22,21 +23,27 @@ _KINDS = ("application/json", "application/schema+json")
 
 
 @router.get("", summary="List the schemas of a stream")
-def list_event_types(stream: str, services: Served) -> EventTypeList:
+def list_event_types(stream: str, services: Served, response: Response) -> EventTypeList:
     """The types of a stream that have schemas, by name, and whether events are checked against them."""
     types = services.stores.registry.event_types
     items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
-    return EventTypeList(schemas=SchemaSwitch.from_use(types.use(stream)).schemas, items=items)
+    use = types.use(stream)
+    give_tag(response, use)
+    return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, items=items)
 
 
 @router.put("", summary="Check events, or not")
-def switch_checks(stream: str, wanted: SchemaSwitch, services: Served) -> SchemaSwitch:
+def switch_checks(
+    stream: str, wanted: SchemaSwitch, services: Served, response: Response, preconditions: Preconditions
+) -> SchemaSwitch:
     """Say whether the events of a stream are checked against the schemas of their types, from the next request on.
 
     An event that does not keep the schema of its type is not taken: it is told in the answer and becomes a dead letter
     with the code `schema-broken`. A type without a schema may hold anything.
     """
-    use = services.stores.registry.event_types.switch(stream, is_checked=wanted.schemas == "check")
+    types = services.stores.registry.event_types
+    use = types.switch(stream, is_checked=wanted.schemas == "check", condition=preconditions)
+    give_tag(response, use)
     return SchemaSwitch.from_use(use)
 
 
@@ -70,6 +77,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
 @router.put(
     "/{event_type:path}",
     summary="Give a type a schema",
+    dependencies=[Depends(once)],
     openapi_extra={"requestBody": BODY},
     responses={201: {"model": EventTypeModel, "description": "It had none before."}},
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, status
+from fastapi import APIRouter, Response, status
 
+from api.preconditions import Preconditions, give_tag
 from api.schemas.following import FollowedWorkflow, FollowRequest
 from api.services import Served
 
@@ -11,24 +12,30 @@ router = APIRouter(prefix="/streams", tags=["workflows"])
 
 
 @router.put("/{stream}/workflow", summary="Let a stream follow a workflow")
-def follow_workflow(stream: str, request: FollowRequest, services: Served) -> FollowedWorkflow:
+def follow_workflow(
+    stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
+) -> FollowedWorkflow:
     """Transactions that begin later follow the workflow, beside the constraints that are written by hand.
 
     Later versions of the workflow are followed as they come. ``exact`` is refused where the workflow has no automaton
     within the limits.
     """
-    return FollowedWorkflow.from_domain(services.workflows.follow(stream, request.workflow, request.mode))
+    report = services.workflows.follow(stream, request.workflow, request.mode, preconditions)
+    give_tag(response, report.record)
+    return FollowedWorkflow.from_domain(report)
 
 
 @router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
-def get_followed_workflow(stream: str, services: Served) -> FollowedWorkflow:
+def get_followed_workflow(stream: str, services: Served, response: Response) -> FollowedWorkflow:
     """The workflow, how it is followed, and the constraint set that comes of it."""
-    return FollowedWorkflow.from_domain(services.workflows.following(stream))
+    report = services.workflows.following(stream)
+    give_tag(response, report.record)
+    return FollowedWorkflow.from_domain(report)
 
 
 @router.delete(
     "/{stream}/workflow", status_code=status.HTTP_204_NO_CONTENT, summary="Let a stream follow no workflow any more"
 )
-def unfollow_workflow(stream: str, services: Served) -> None:
+def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
     """Transactions that begin later keep only the constraints that are written by hand."""
-    services.workflows.unfollow(stream)
+    services.workflows.unfollow(stream, preconditions)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Depends, Response, status
 
+from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
+from api.preconditions import Preconditions, give_tag
 from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
 from api.services import Served
 
-router = APIRouter(prefix="/keys", tags=["keys"])
+router = APIRouter(prefix="/keys", tags=["keys"], route_class=IdempotentRoute)
 
 _AT_ONCE = KeyRotation()
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, summary="Make an API key", responses={201: {"headers": LOCATION}})
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    summary="Make an API key",
+    dependencies=[Depends(once)],
+    responses={201: {"headers": LOCATION}},
+)
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Make an API key. Its token is told in this answer only.
 
@@ -22,6 +30,7 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """
     made, token = services.keys.create(key.to_domain())
     give_location(response, "keys", made.id)
+    give_tag(response, made)
     return CreatedKey.told(made, token)
 
 
@@ -32,21 +41,27 @@ def list_keys(services: Served) -> KeyList:
 
 
 @router.get("/{key_id}", summary="Look up an API key")
-def get_key(key_id: str, services: Served) -> KeyModel:
+def get_key(key_id: str, services: Served, response: Response) -> KeyModel:
     """An API key, without its secret, which nobody can look up."""
-    return KeyModel.from_domain(services.keys.get(key_id))
+    report = services.keys.get(key_id)
+    give_tag(response, report.key)
+    return KeyModel.from_domain(report)
 
 
 @router.post("/{key_id}/rotate", summary="Give an API key another secret")
-def rotate_key(key_id: str, services: Served, rotation: KeyRotation = _AT_ONCE) -> CreatedKey:
+def rotate_key(
+    key_id: str, services: Served, response: Response, preconditions: Preconditions, rotation: KeyRotation = _AT_ONCE
+) -> CreatedKey:
     """Another secret under the same id, with the same rights; the token is told in this answer only.
 
     With ``grace_s`` the former secret is taken so many seconds more, for clients to be changed one after the other.
     """
-    return CreatedKey.told(*services.keys.rotate(key_id, rotation.grace_s))
+    key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
+    give_tag(response, key)
+    return CreatedKey.told(key, token)
 
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")
-def revoke_key(key_id: str, services: Served) -> None:
+def revoke_key(key_id: str, services: Served, preconditions: Preconditions) -> None:
     """Refuse an API key from now on, for good; it stays in the list. Other processes of the API follow in a second."""
-    services.keys.revoke(key_id)
+    services.keys.revoke(key_id, preconditions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.filters import StreamFilter
+from api.callers import Calling
+from api.filters import StreamFilter, shown
 from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
@@ -59,9 +60,9 @@ def register_pattern(
 
 
 @router.get("", summary="List the patterns")
-def list_patterns(services: Served, stream: StreamFilter) -> PatternList:
-    """All patterns, by name, drafts, paused and retired ones too."""
-    patterns = services.stores.registry.patterns(stream)
+def list_patterns(services: Served, caller: Calling, stream: StreamFilter) -> PatternList:
+    """All patterns that the caller may touch, by name, drafts, paused and retired ones too."""
+    patterns = shown(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Depends, Response, status
 
 from api.callers import Calling
+from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamList, StreamModel
 from api.services import Served
 
-router = APIRouter(prefix="/streams", tags=["streams"])
+router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
 
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
     summary="Declare a stream",
+    dependencies=[Depends(once)],
     responses={
         201: {"headers": LOCATION},
         200: {"model": StreamModel, "description": "It was declared in the same words before."},

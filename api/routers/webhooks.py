@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response, status
+from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.filters import OlderThan
+from api.callers import Calling
+from api.filters import OlderThan, StreamFilter, shown
+from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
+from api.preconditions import Preconditions, give_tag
 from api.schemas.webhooks import (
     AttemptList,
     CreatedWebhook,
@@ -24,11 +27,15 @@ from api.schemas.webhooks import (
 )
 from api.services import Served
 
-router = APIRouter(prefix="/webhooks", tags=["webhooks"])
+router = APIRouter(prefix="/webhooks", tags=["webhooks"], route_class=IdempotentRoute)
 
 
 @router.post(
-    "", status_code=status.HTTP_201_CREATED, summary="Register a webhook", responses={201: {"headers": LOCATION}}
+    "",
+    status_code=status.HTTP_201_CREATED,
+    summary="Register a webhook",
+    dependencies=[Depends(once)],
+    responses={201: {"headers": LOCATION}},
 )
 def register_webhook(webhook: NewWebhook, services: Served, response: Response) -> CreatedWebhook:
     """Send what is found from now on to an address, signed as Standard Webhooks has it.
@@ -40,47 +47,58 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
     """
     registered = services.webhooks.register(webhook.to_domain())
     give_location(response, "webhooks", registered.id)
+    give_tag(response, registered)
     return CreatedWebhook.of(registered)
 
 
 @router.get("", summary="List the webhooks")
-def list_webhooks(services: Served) -> WebhookList:
-    """All webhooks, the oldest first."""
-    return WebhookList(items=[WebhookModel.from_domain(webhook) for webhook in services.stores.webhooks.all()])
+def list_webhooks(services: Served, caller: Calling, stream: StreamFilter) -> WebhookList:
+    """All webhooks that the caller may touch, the oldest first; of a stream, those that are for that stream only."""
+    found = shown(services.stores.webhooks.all(), caller, stream)
+    return WebhookList(items=[WebhookModel.from_domain(webhook) for webhook in found])
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
-def get_webhook(webhook_id: str, services: Served) -> WebhookDetail:
+def get_webhook(webhook_id: str, services: Served, response: Response) -> WebhookDetail:
     """A webhook, and how its deliveries fare."""
     webhook = services.stores.webhooks.get(webhook_id)
+    give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
 
 
 @router.patch("/{webhook_id}", summary="Change a webhook")
-def change_webhook(webhook_id: str, changes: WebhookChanges, services: Served) -> WebhookDetail:
+def change_webhook(
+    webhook_id: str, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
+) -> WebhookDetail:
     """Change what is sent there and where it goes; what is left out stays.
 
     What is queued already is sent to the new address in the new form; filters count for what is found from now on.
     While a webhook is disabled nothing more is queued for it, and what is queued waits until it is enabled again.
     """
-    webhook = services.webhooks.change(webhook_id, changes.to_domain())
+    webhook = services.webhooks.change(webhook_id, changes.to_domain(), preconditions)
+    give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
 
 
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
-def delete_webhook(webhook_id: str, services: Served) -> None:
+def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditions) -> None:
     """Send nothing more there, what is queued included."""
-    services.stores.webhooks.delete(webhook_id)
+    services.stores.webhooks.delete(webhook_id, preconditions)
 
 
 @router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret")
-def rotate_secret(webhook_id: str, rotation: Rotation, services: Served) -> CreatedWebhook:
+def rotate_secret(
+    webhook_id: str, rotation: Rotation, services: Served, response: Response, preconditions: Preconditions
+) -> CreatedWebhook:
     """Sign with another secret from now on, which is told in this answer only.
 
     For ``grace_s`` seconds the secret before signs as well: ``webhook-signature`` holds both signatures, separated by a
     blank, of which receivers need one that they know.
     """
-    webhook = services.webhooks.rotate_secret(webhook_id, secret=rotation.secret, grace_s=rotation.grace_s)
+    webhook = services.webhooks.rotate_secret(
+        webhook_id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
+    )
+    give_tag(response, webhook)
     return CreatedWebhook.of(webhook)
 
 

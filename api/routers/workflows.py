@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType, WrongShape
 from api.form import parse_document
+from api.idempotency import IdempotentRoute, once
 from api.preconditions import Preconditions
 from api.schemas.workflows import (
     BPMN_EXAMPLE,
@@ -31,7 +32,7 @@ from service import Marks, ModelUpload
 from service.stores import RegisteredWorkflow
 from workflows import ModelFormat
 
-router = APIRouter(prefix="/workflows", tags=["workflows"])
+router = APIRouter(prefix="/workflows", tags=["workflows"], route_class=IdempotentRoute)
 
 _JSON = "application/json"
 _XML = ("application/xml", "application/bpmn+xml", "text/xml")
@@ -85,6 +86,7 @@ def read_upload(
     "/{name}",
     status_code=status.HTTP_201_CREATED,
     summary="Upload a workflow",
+    dependencies=[Depends(once)],
     openapi_extra={"requestBody": _BODY},
     responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
 )

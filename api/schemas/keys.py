@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Moment, WireModel
+from api.wire import Moment, Secret, WireModel
 from service import MOST_GRACE_S, KeyDraft, KeyReport
 from service.stores import ApiKey, Scope
 from streams import format_time, parse_time
@@ -74,9 +74,9 @@ class KeyModel(WireModel):
 
 
 class CreatedKey(KeyModel):
-    """A key with its token, which is told this once."""
+    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is told this once."""
 
-    token: str = Field(description="What clients send: 'Authorization: Bearer <token>'.")
+    token: Secret
 
     @classmethod
     def told(cls, key: ApiKey, token: str) -> Self:

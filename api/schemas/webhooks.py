@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import Moment, Older, WireModel
+from api.wire import Moment, Older, Secret, WireModel
 from service import Redelivery, Reply, WebhookDraft, WebhookHealth
 from service.stores import USUAL_KINDS, Attempt, AttemptPage, DeliveredKind, RegisteredWebhook, Severity
 from streams import format_time, parse_time
@@ -139,7 +139,7 @@ class WebhookModel(WireModel):
 class CreatedWebhook(WebhookModel):
     """A webhook with its secret, which is told this once."""
 
-    secret: str
+    secret: Secret
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook) -> Self:

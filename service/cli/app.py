@@ -24,6 +24,7 @@ COMMANDS = (
     "restore",
     "demo",
     "streams",
+    "event-types",
     "workflows",
     "constraints",
     "patterns",
@@ -34,9 +35,12 @@ COMMANDS = (
     "alerts",
     "traces",
     "endings",
+    "deviations",
+    "dead-letters",
     "match",
     "check",
     "backtest",
+    "backtests",
     "generate",
     "discover",
     "conformance",
@@ -58,7 +62,8 @@ def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     """
     app = _bare()
     for name in names:
-        found = getattr(import_module(f"service.cli.{name}"), name)
+        module = name.replace("-", "_")
+        found = getattr(import_module(f"service.cli.{module}"), module)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:

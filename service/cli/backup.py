@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import orjson
 import typer
 from rich.markup import escape
 
@@ -20,6 +21,7 @@ from streams import SystemClock
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; it will hold secrets of webhooks.")],
+    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Write what Redis holds, the checkpoint and the saved states of a stopped service to a file."""
     settings = load_settings()
@@ -30,6 +32,9 @@ def backup(
         progress_bar(f"writing {file.name}") as (progress, task),
     ):
         content = back_up(settings, stores, file, SystemClock(), lambda share: progress.update(task, completed=share))
+    if is_json:
+        result = {"file": str(file), "keys": content.keys, "files": content.files}
+        typer.echo(orjson.dumps(result).decode())
     told.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
         "others, as it holds what came in and the secrets of webhooks"

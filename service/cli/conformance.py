@@ -47,7 +47,8 @@ def conformance(
         with progress_bar(f"compiling {model.name}"):
             compiled = compile_workflow(read)
     past = read_log(log, key=key, times=times, lifecycle=lifecycle)
-    found = check_log(compiled, past.traces.values())
+    with progress_bar(f"comparing {len(past.traces):,} traces"):
+        found = check_log(compiled, past.traces.values())
     if is_json:
         typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
     else:

@@ -14,9 +14,10 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from constraints import Constraint
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_model_file, refusal_as_json
+from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
@@ -42,8 +43,6 @@ constraints = typer.Typer(
     no_args_is_help=True,
 )
 
-_Stream = Annotated[str, typer.Argument(help="The stream.")]
-
 
 @constraints.command()
 def derive(
@@ -68,19 +67,15 @@ def derive(
         _print(compiled, is_full=full)
 
 
-@constraints.command("list")
-def list_constraints(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the streams of the running service that have a constraint set."""
-    with calling(url, api_key) as client:
-        items = client.get("/constraints")["items"]
-    show_list(items, [(name, name) for name in ("stream", "version", "uploaded_at")], is_json=is_json)
+_SETS = Resource(
+    path="/constraints",
+    one="stream",
+    listed="the streams of the running service that have a constraint set",
+    table=Table(("stream", "version", "uploaded_at")),
+)
 
-
-@constraints.command("show")
-def show_constraints(stream: _Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show the constraint set of a stream of the running service."""
-    with calling(url, api_key) as client:
-        show(client.get(f"/constraints/{part(stream)}"), is_json=is_json)
+add_list_of_stream(constraints, _SETS)
+add_show(constraints, _SETS, "the constraint set of a stream of the running service")
 
 
 @constraints.command("upload")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
+from dataclasses import asdict
 from typing import Annotated, Any
 
+import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -22,11 +24,12 @@ _TERMINATED = 143
 
 def demo(
     orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
+    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON; all else on standard error.")] = False,
 ) -> None:
     """Play generated orders through the whole service. Exit status 1: the alerts differ from the reference."""
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=is_json)
     bar = (TextColumn("events"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     shown = 0
 
@@ -53,7 +56,10 @@ def demo(
             say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
         )
         result = run.run()
-    _show(console, result)
+    if is_json:
+        typer.echo(orjson.dumps(asdict(result)).decode())
+    else:
+        _show(console, result)
     raise typer.Exit(0 if result.is_equal else 1)
 
 

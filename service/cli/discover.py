@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from service.cli.inputs import Times, told
+from service.cli.inputs import Times, progress_bar, told
 from service.cli.past_log import read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -54,7 +54,8 @@ def discover(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
     past = read_log(log, key=key, times=times, lifecycle=lifecycle)
-    found = mine(past.traces.values(), settings, past.summary)
+    with progress_bar(f"looking for constraints in {len(past.traces):,} traces"):
+        found = mine(past.traces.values(), settings, past.summary)
     for mined in found.withdrawn:
         told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")
     if output is DocumentForm.TEXT and not is_json:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Annotated
-
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.resources import OfStream, Resource, Table, add_list_of_latest
 
 endings = typer.Typer(help="Early endings that the running service has seen.", no_args_is_help=True)
 
-Stream = Annotated[str | None, typer.Option(help="Only those of this stream.")]
+_ENDINGS = Resource(
+    path="/endings",
+    one="ending",
+    listed="recent early endings, the newest first",
+    table=Table(("time", "pattern", "key", "reason")),
+)
+_REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
 
-
-@endings.command("list")
-def list_endings(
-    stream: Stream = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
-) -> None:
-    """List recent early endings, the newest first."""
-    with calling(url, api_key) as client:
-        items = list(islice(client.pages("/endings", **given(stream=stream, limit=min(limit, 1_000))), limit))
-    columns = (("time", "time"), ("pattern", "pattern"), ("key", "key"), ("reason", "reason"))
-    show_list(items, columns, is_json=is_json)
+add_list_of_latest(endings, _ENDINGS)
 
 
 @endings.command()
-def summary(stream: Stream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Count early endings by pattern and reason."""
     with calling(url, api_key) as client:
         items = client.get("/endings/summary", **given(stream=stream))["items"]
@@ -40,5 +31,4 @@ def summary(stream: Stream = None, url: Url = None, api_key: ApiKeyOption = None
             for item in items
             for reason in item["reasons"]
         ]
-    columns = (("pattern", "pattern"), ("count", "count"), ("by", "form"), ("what went", "atom"), ("why", "why"))
-    show_list(items, columns, is_json=is_json)
+    _REASONS.show(items, is_json=is_json)

@@ -25,7 +25,8 @@ from pipeline.feeds import (
     cluster_of,
     start_feed,
 )
-from service.cli.inputs import read_text, told
+from service.cli.inputs import read_text
+from service.cli.telling import EventsAsJson, Tell, telling
 from service.cluster import session_options
 from service.feeds import FeedProgress, FeedSink, opened_feed
 from service.intake import Intake
@@ -90,6 +91,7 @@ def folder(
     once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-folder-DIR else.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of a micro-batch, at most.")] = 10_000,
+    is_json: EventsAsJson = False,
 ) -> None:
     """Feed the event files of a folder, as they appear: .jsonl, .csv, .xes, each also .gz, and .parquet."""
     if not directory.is_dir():
@@ -112,7 +114,8 @@ def folder(
             source=f"folder {where}",
             make_source=make_source,
             is_once=once,
-        )
+        ),
+        telling(is_json=is_json),
     )
 
 
@@ -132,6 +135,7 @@ def kafka(
     name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-kafka-TOPIC else.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Records of a micro-batch, at most.")] = 10_000,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds that brokers may stay silent.")] = 30.0,
+    is_json: EventsAsJson = False,
 ) -> None:
     """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping."""
     topics = tuple(dict.fromkeys(topic))
@@ -154,7 +158,8 @@ def kafka(
             source=f"topic {', '.join(topics)} of Kafka cluster {cluster_of(options)}",
             make_source=make_source,
             is_once=once,
-        )
+        ),
+        telling(is_json=is_json),
     )
 
 
@@ -198,7 +203,7 @@ def _checked_name(name: str | None, usual: str) -> str:
     return chosen
 
 
-def _run(plan: _Plan) -> None:
+def _run(plan: _Plan, tell: Tell) -> None:
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)
@@ -216,13 +221,15 @@ def _run(plan: _Plan) -> None:
                 interval_s=settings.feed_interval_s,
                 is_bounded=plan.is_once,
             )
-            told.print(f"feed {escape(plan.name)}: {escape(plan.source)} to stream {escape(plan.stream)}")
-            _feed(settings, options, sink, stop)
-    _tell(plan.name, sink.progress, "ended")
+            sentence = f"feed {escape(plan.name)}: {escape(plan.source)} to stream {escape(plan.stream)}"
+            tell("started", sentence, feed=plan.name, source=plan.source, stream=plan.stream)
+            teller = _Teller(plan.name, sink.progress, tell)
+            _feed(settings, options, sink, stop, teller.look)
+    teller.tell("ended")
     raise typer.Exit(1 if plan.is_once and sink.progress.rejected else 0)
 
 
-def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal) -> None:
+def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:
     """Run the query until it ends or a signal comes."""
     query: FeedQuery | None = None
 
@@ -238,14 +245,15 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
             query = start_feed(session, options, sink)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        query.wait(look=_Teller(options.state.name, sink.progress).look)
+        query.wait(look=look)
 
 
 class _Teller:
     """Says now and then what a feed has done, when there is something new."""
 
-    def __init__(self, name: str, progress: FeedProgress) -> None:
+    def __init__(self, name: str, progress: FeedProgress, tell: Tell) -> None:
         self._name = name
+        self._tell = tell
         self._progress = progress
         self._told_at = time.monotonic()
         self._told: object = None
@@ -257,12 +265,20 @@ class _Teller:
         if now < self._told_at + _TOLD_EVERY_S or known in (self._told, (0, 0, "")):
             return
         self._told_at, self._told = now, known
-        _tell(self._name, self._progress, f"waits: {self._progress.waiting}" if self._progress.waiting else "runs")
+        self.tell("waits" if self._progress.waiting else "runs")
 
-
-def _tell(name: str, progress: FeedProgress, state: str) -> None:
-    repeated = f", {progress.repeated:,} rows taken before" if progress.repeated else ""
-    told.print(
-        f"feed {escape(name)} {escape(state)}: {progress.accepted:,} events in the log, "
-        f"{progress.rejected:,} dead letters{repeated}"
-    )
+    def tell(self, state: str) -> None:
+        """Say what it has done so far."""
+        progress = self._progress
+        repeated = f", {progress.repeated:,} rows taken before" if progress.repeated else ""
+        how = f"{state}: {progress.waiting}" if state == "waits" else state
+        self._tell(
+            state,
+            f"feed {escape(self._name)} {escape(how)}: {progress.accepted:,} events in the log, "
+            f"{progress.rejected:,} dead letters{repeated}",
+            feed=self._name,
+            accepted=progress.accepted,
+            rejected=progress.rejected,
+            repeated=progress.repeated,
+            waiting=progress.waiting or None,
+        )

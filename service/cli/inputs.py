@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 from rich.console import Console
@@ -67,6 +67,20 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileUnreadable(f"{path} cannot be read: {reason_of(error)}", file=str(path)) from error
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        FileUnreadable: It cannot be read, or is no JSON.
+    """
+    try:
+        return orjson.loads(read_text(path))
+    except orjson.JSONDecodeError as error:
+        raise FileUnreadable(
+            f"{path}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}", file=str(path)
+        ) from error
 
 
 def reason_of(error: OSError | UnicodeDecodeError) -> str:
@@ -139,13 +153,6 @@ def require_key(patterns: Sequence[Pattern], key: str | None) -> None:
 
 
 def _patterns_of(path: Path) -> tuple[Pattern, ...]:
-    text = read_text(path)
     if path.suffix.lower() != ".json":
-        return parse_patterns(text)
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise FileUnreadable(
-            f"{path}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}", file=str(path)
-        ) from error
-    return (pattern_from_json(document),)
+        return parse_patterns(read_text(path))
+    return (pattern_from_json(read_json(path)),)

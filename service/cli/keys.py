@@ -10,8 +10,9 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part
 from service.cli.inputs import told
+from service.cli.resources import Resource, Table, add_delete, add_list
 
 keys = typer.Typer(
     help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
@@ -33,6 +34,29 @@ class KeyScope(StrEnum):
 KeyId = Annotated[str, typer.Argument(help="Id of the key, as 'forestall keys list' shows it.")]
 
 
+def _listed(key: dict[str, Any]) -> dict[str, Any]:
+    return {**key, "streams": ["all"] if key["streams"] is None else key["streams"], "state": _state(key)}
+
+
+def _state(key: dict[str, Any]) -> str:
+    if key["revoked"]:
+        return "revoked"
+    expires = key["expires_at"]
+    if expires is None:
+        return "usable"
+    return "expired" if datetime.fromisoformat(expires) <= datetime.now(UTC) else f"until {expires}"
+
+
+_KEYS = Resource(
+    path="/keys",
+    one="API key",
+    listed="the API keys, the oldest first",
+    table=Table(("id", "name", "scopes", "streams", "last_used_at", "state"), _listed),
+)
+
+add_list(keys, _KEYS)
+
+
 @keys.command()
 def create(
     name: Annotated[str, typer.Argument(help="What people call it.")],
@@ -51,20 +75,6 @@ def create(
         _tell(client.post("/keys", body), is_json=is_json)
 
 
-@keys.command("list")
-def list_keys(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the API keys, the oldest first."""
-    with calling(url, api_key) as client:
-        items = client.get("/keys")["items"]
-    if not is_json:
-        items = [
-            {**key, "streams": ["all"] if key["streams"] is None else key["streams"], "state": _state(key)}
-            for key in items
-        ]
-    columns = ("id", "name", "scopes", "streams", "last_used_at", "state")
-    show_list(items, [(name.replace("_", " "), name) for name in columns], is_json=is_json)
-
-
 @keys.command()
 def rotate(
     key_id: KeyId,
@@ -80,26 +90,18 @@ def rotate(
         _tell(client.post(f"/keys/{part(key_id)}/rotate", {"grace_s": grace}), is_json=is_json)
 
 
-@keys.command()
-def revoke(key_id: KeyId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Refuse an API key from now on, for good."""
-    with calling(url, api_key) as client:
-        client.delete(f"/keys/{part(key_id)}")
-    told.print(f"the API key {escape(key_id)} is revoked")
+add_delete(keys, _KEYS, "Refuse an API key from now on, for good.", "revoke")
 
 
 def _tell(key: dict[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(key).decode())
         return
+    if key["token"] is None:
+        told.print(
+            f"API key {key['id']} is there, and the answer with its token was lost: 'forestall keys rotate "
+            f"{key['id']}' gives it another one"
+        )
+        return
     told.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown this once:")
     typer.echo(key["token"])
-
-
-def _state(key: dict[str, Any]) -> str:
-    if key["revoked"]:
-        return "revoked"
-    expires = key["expires_at"]
-    if expires is None:
-        return "usable"
-    return "expired" if datetime.fromisoformat(expires) <= datetime.now(UTC) else f"until {expires}"

@@ -11,8 +11,9 @@ import orjson
 import typer
 
 from nfa import Pattern, parse_patterns, pattern_to_json
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show
 from service.cli.inputs import read_pattern_files, told
+from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.errors import FileUnreadable
 
 patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)
@@ -33,26 +34,33 @@ Unguarded = Annotated[
 ]
 
 
-@patterns.command("list")
-def list_patterns(
-    stream: Annotated[str | None, typer.Option(help="Only those of this stream.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
-) -> None:
-    """List the patterns, by name."""
-    with calling(url, api_key) as client:
-        items = client.get("/patterns", **given(stream=stream))["items"]
-    columns = ("name", "stream", "state", "version", "severity", "text")
-    show_list(items, [(name, name) for name in columns], is_json=is_json)
+def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What people want to know of a pattern."""
+    plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
+    return {
+        **{member: found[member] for member in plain},
+        "ended early by": [condition["text"] for condition in found["failing_conditions"]],
+        "ended so far": {
+            "in all": found["endings"]["total"],
+            "reasons": [
+                f"{reason['count']}: {reason['constraints'] or reason['form']}"
+                for reason in found["endings"]["reasons"]
+            ],
+        },
+    }
 
 
-@patterns.command("show")
-def show_pattern(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show a pattern, what ends it early under the constraints, and how often that happened."""
-    with calling(url, api_key) as client:
-        found = client.get(f"/patterns/{part(name)}")
-    show(found if is_json else _detail(found), is_json=is_json)
+_PATTERNS = Resource(
+    path="/patterns",
+    one="pattern",
+    listed="the patterns, by name",
+    table=Table(("name", "stream", "state", "version", "severity", "text")),
+    detailed=_detail,
+)
+_VERSIONS = Table(("version", "current", "constraints", "registered_at", "text"))
+
+add_list_of_stream(patterns, _PATTERNS)
+add_show(patterns, _PATTERNS, "a pattern, what ends it early under the constraints, and how often that happened")
 
 
 @patterns.command("add")
@@ -106,12 +114,7 @@ def retire(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: I
     _move(name, "retire", url, api_key, is_json=is_json)
 
 
-@patterns.command()
-def delete(name: Name, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Delete a pattern; its alerts stay."""
-    with calling(url, api_key) as client:
-        client.delete(f"/patterns/{part(name)}")
-    told.print(printable(f"the pattern {name} is deleted"), markup=False)
+add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts stay.")
 
 
 @patterns.command("dry-run")
@@ -145,32 +148,41 @@ def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_jso
 def versions(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """List the versions of a pattern, the oldest first."""
     with calling(url, api_key) as client:
-        items = client.get(f"/patterns/{part(name)}/versions")["items"]
-    columns = ("version", "current", "constraints", "registered_at", "text")
-    show_list(items, [(one, one) for one in columns], is_json=is_json)
+        _VERSIONS.show(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=is_json)
 
 
-def _form(argument: str) -> dict[str, Any]:
-    """A pattern as the API takes it, from a file or from the text itself.
+def is_pattern(argument: str) -> bool:
+    """Whether an argument is the text of a pattern or a file, and no name of one."""
+    return _is_text(argument) or Path(argument).is_file()
+
+
+def one_pattern(argument: str) -> Pattern:
+    """The pattern of a file, or of the text itself.
 
     Raises:
         FileUnreadable: It is neither, or a file with another number of patterns.
         PatternRefused: With line and column.
     """
-    if argument.lstrip().upper().startswith("PATTERN "):
-        return _sent(parse_patterns(argument), "the text")
-    if not Path(argument).is_file():
+    if not is_pattern(argument):
         raise FileUnreadable(
             f"{argument!r} is neither a file nor a pattern; a pattern begins with PATTERN name EVENT", file=argument
         )
-    return _sent(tuple(read_pattern_files([Path(argument)])), argument)
-
-
-def _sent(found: tuple[Pattern, ...], where: str) -> dict[str, Any]:
+    is_text = _is_text(argument)
+    found = parse_patterns(argument) if is_text else tuple(read_pattern_files([Path(argument)]))
     if len(found) != 1:
-        names = ", ".join(pattern.name for pattern in found)
-        raise FileUnreadable(f"{where} holds {len(found)} patterns ({names}); register them one by one", file=where)
-    return {"text": found[0].text} if found[0].text else {"definition": pattern_to_json(found[0])}
+        names, where = ", ".join(pattern.name for pattern in found), "the text" if is_text else argument
+        raise FileUnreadable(f"{where} holds {len(found)} patterns ({names}); send them one by one", file=where)
+    return found[0]
+
+
+def _is_text(argument: str) -> bool:
+    return argument.lstrip().upper().startswith("PATTERN ")
+
+
+def _form(argument: str) -> dict[str, Any]:
+    """A pattern as the API takes it, from a file or from the text itself."""
+    pattern = one_pattern(argument)
+    return {"text": pattern.text} if pattern.text else {"definition": pattern_to_json(pattern)}
 
 
 def _move(name: str, verb: str, url: str | None, api_key: str | None, *, is_json: bool) -> None:
@@ -186,19 +198,3 @@ def _tell(found: Mapping[str, Any], *, is_json: bool) -> None:
     typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}"))
     for warning in found["warnings"]:
         told.print(printable(f"warning: {warning}"), markup=False)
-
-
-def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What people want to know of a pattern."""
-    plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
-    return {
-        **{member: found[member] for member in plain},
-        "ended early by": [condition["text"] for condition in found["failing_conditions"]],
-        "ended so far": {
-            "in all": found["endings"]["total"],
-            "reasons": [
-                f"{reason['count']}: {reason['constraints'] or reason['form']}"
-                for reason in found["endings"]["reasons"]
-            ],
-        },
-    }

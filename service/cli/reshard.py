@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Annotated
 
+import orjson
 import typer
 
 from pipeline import check_java
@@ -21,6 +22,7 @@ def reshard(
     shards: Annotated[
         int, typer.Option(min=1, max=MAX_SHARDS, help="How many there are to be: a multiple of their number.")
     ],
+    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Divide the log of a stopped service into more shards."""
     check_java()
@@ -28,4 +30,6 @@ def reshard(
     configure_logs(settings.log_level)
     with closing(take_folder(settings.data_dir)), open_stores(settings) as stores:
         layout = divide_log(settings, stores, shards, lambda text: told.print(f"{text} ..."))
+    if is_json:
+        typer.echo(orjson.dumps({"shards": layout.shards}).decode())
     told.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")

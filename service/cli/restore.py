@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import orjson
 import typer
 
 from service.backup import restore as bring_back
@@ -20,6 +21,7 @@ from streams import SystemClock, format_time
 def restore(
     file: Annotated[Path, typer.Argument(help="A file of forestall backup.")],
     replace: Annotated[bool, typer.Option("--replace", help="Delete what is there, for good.")] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Bring back what forestall backup wrote; the file is checked as a whole before anything is changed."""
     settings = load_settings()
@@ -37,6 +39,9 @@ def restore(
             clock=SystemClock(),
             replace=replace,
         )
+    if is_json:
+        result = {"keys": content.keys, "files": content.files, "made_at": format_time(content.made_us)}
+        typer.echo(orjson.dumps(result).decode())
     told.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files of {format_time(content.made_us)}; "
         "start the service again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Annotated
@@ -15,6 +16,7 @@ from rich.markup import escape
 
 from pipeline import check_java
 from service.cli.inputs import told
+from service.cli.telling import Tell, telling
 from service.client import ForestallClient
 from service.doctor import at_risk
 from service.errors import CallRefused, PortInUse, ServiceUnreachable, StoreUnavailable
@@ -34,8 +36,9 @@ _KEY_FILE = "first-api-key"
 class _Announcer:
     """Says once that the service is ready; until then, now and then, what it waits for."""
 
-    def __init__(self, address: str, client: ForestallClient) -> None:
+    def __init__(self, address: str, client: ForestallClient, tell: Tell) -> None:
         self._address = address
+        self._tell = tell
         self._client = client
         self._is_ready = False
         self._told_at = time.monotonic()
@@ -46,10 +49,12 @@ class _Announcer:
             return
         if self._client.is_ready():
             self._is_ready = True
-            told.print(f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs; Ctrl-C ends it")
+            sentence = f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs; Ctrl-C ends it"
+            self._tell("ready", sentence, url=f"{self._address}/v1")
         elif time.monotonic() > self._told_at + _TOLD_EVERY_S:
             self._told_at = time.monotonic()
-            told.print(f"waiting: {escape(self._reason())}")
+            reason = self._reason()
+            self._tell("waiting", f"waiting: {escape(reason)}", reason=reason)
 
     def _reason(self) -> str:
         try:
@@ -63,6 +68,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the API; FORESTALL_API_PORT else.")
     ] = None,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="What happens as JSON, one line each, on standard output.")
+    ] = False,
 ) -> None:
     """Run the whole service until it is interrupted."""
     check_java()
@@ -73,7 +81,8 @@ def serve(
     address = f"http://{settings.api_host}:{number}"
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     configure_logs(settings.log_level)
-    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)}, on_death=_tell_death)
+    tell = telling(is_json=is_json)
+    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)}, on_death=partial(_tell_death, tell))
     stop = Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
@@ -83,10 +92,11 @@ def serve(
         tell_first_key(settings, supervisor.redis_url, told)
     except StoreUnavailable as error:
         told.print(f"[yellow]warning[/yellow]: whether there is an API key is not known: {escape(error.message)}")
-    told.print(f"starting; data and logs in {escape(str(settings.data_dir.resolve()))}")
+    folder = str(settings.data_dir.resolve())
+    tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
     with ForestallClient(address, secret, patience_s=0.0) as client:
-        supervisor.run(stop, each_round=_Announcer(address, client).look)
-    told.print("stopped")
+        supervisor.run(stop, each_round=_Announcer(address, client, tell).look)
+    tell("stopped", "stopped")
 
 
 def tell_risks(redis_url: str) -> None:
@@ -124,8 +134,9 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     )
 
 
-def _tell_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
-    told.print(f"[yellow]{escape(describe_death(name, status, pause_s, log_file))}[/yellow]")
+def _tell_death(tell: Tell, name: str, status: int, pause_s: float, log_file: Path) -> None:
+    sentence = f"[yellow]{escape(describe_death(name, status, pause_s, log_file))}[/yellow]"
+    tell("process-died", sentence, name=name, status=status, restart_in_s=pause_s, log=str(log_file))
 
 
 def _require_free(host: str, port: int) -> None:

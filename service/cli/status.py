@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext, suppress
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show
 from service.client import ForestallClient
-from service.errors import ServiceUnreachable
+from service.errors import CallRefused, ServiceUnreachable
 
 _MINUTE_S = 60.0
 _COUNTER = "forestall_alerts_total"
@@ -24,14 +25,17 @@ def status(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready."""
+    """Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready.
+
+    With a key that is restricted to streams it is what that may see: its streams, and counts of what was found in them.
+    """
     with calling(url, api_key, patience_s=wait) as waiting, suppress(ServiceUnreachable):
         waiting.get("/ready")
     with calling(url, api_key, patience_s=0.0) as client:
         missing = _missing(client)
         found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
         with suppress(ServiceUnreachable) if missing else nullcontext():
-            found |= _read(client, over)
+            found |= _read_allowed(client, over)
     show(found, is_json=is_json)
     raise typer.Exit(0 if found["ready"] else 1)
 
@@ -48,6 +52,36 @@ def _missing(client: ForestallClient) -> str | None:
     except ServiceUnreachable as error:
         return error.message
     return None
+
+
+def _read_allowed(client: ForestallClient, over_s: float) -> dict[str, Any]:
+    """How the service fares, or, for a key that may not ask that, how its own streams do."""
+    try:
+        return _read(client, over_s)
+    except CallRefused as error:
+        if error.details.get("status") != HTTPStatus.FORBIDDEN:
+            raise
+        return {"streams": {stream["name"]: _found_in(client, stream["name"]) for stream in _own_streams(client)}}
+
+
+def _own_streams(client: ForestallClient) -> list[dict[str, Any]]:
+    streams: list[dict[str, Any]] = client.get("/streams")["items"]
+    return streams
+
+
+def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
+    """What was found in a stream, counted."""
+    patterns = client.get("/patterns", stream=stream)["items"]
+    statistics = [client.get(f"/patterns/{part(pattern['name'])}/statistics") for pattern in patterns]
+    counted = {
+        name: sum(count["count"] for count in client.get(f"/{path}", stream=stream, limit=1)["counts"])
+        for name, path in (("deviations", "deviations"), ("dead_letters", "dead-letters"))
+    }
+    return {
+        "active_patterns": sum(pattern["state"] == "active" for pattern in patterns),
+        "alerts": sum(found["alerts"] for found in statistics),
+        **counted,
+    }
 
 
 def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:

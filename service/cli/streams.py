@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
+from service.cli.resources import Resource, Table, add_list, add_show
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
@@ -29,20 +30,15 @@ class TieOrder(StrEnum):
     SIMULTANEOUS = "simultaneous"
 
 
-@streams.command("list")
-def list_streams(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the streams, by name."""
-    with calling(url, api_key) as client:
-        items = client.get("/streams")["items"]
-    columns = (("name", "name"), ("key", "key"), ("ended by", "end_events"), ("lateness", "lateness"))
-    show_list(items, columns, is_json=is_json)
+_STREAMS = Resource(
+    path="/streams",
+    one="stream",
+    listed="the streams, by name",
+    table=Table(("name", "key", "end_events:ended by", "lateness")),
+)
 
-
-@streams.command("show")
-def show_stream(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show the declaration of a stream."""
-    with calling(url, api_key) as client:
-        show(client.get(f"/streams/{part(name)}"), is_json=is_json)
+add_list(streams, _STREAMS)
+add_show(streams, _STREAMS, "the declaration of a stream")
 
 
 @streams.command("add")

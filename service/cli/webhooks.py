@@ -12,10 +12,10 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
-from service.cli.inputs import read_text, told
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
+from service.cli.inputs import read_json, read_text, told
 from service.cli.patterns import Severity
-from service.errors import FileUnreadable
+from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 
 webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
 
@@ -30,21 +30,16 @@ class Kind(StrEnum):
 
 WebhookId = Annotated[str, typer.Argument(help="Id of the webhook, as 'forestall webhooks list' shows it.")]
 
+_WEBHOOKS = Resource(
+    path="/webhooks",
+    one="webhook",
+    listed="the webhooks, the oldest first",
+    table=Table(("id", "url", "stream", "pattern", "kinds", "enabled", "description")),
+)
+_ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
 
-@webhooks.command("list")
-def list_webhooks(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the webhooks, the oldest first."""
-    with calling(url, api_key) as client:
-        items = client.get("/webhooks")["items"]
-    columns = ("id", "url", "stream", "pattern", "kinds", "enabled", "description")
-    show_list(items, [(name, name) for name in columns], is_json=is_json)
-
-
-@webhooks.command("show")
-def show_webhook(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show a webhook, and how its deliveries fare."""
-    with calling(url, api_key) as client:
-        show(client.get(f"/webhooks/{part(webhook)}"), is_json=is_json)
+add_list_of_stream(webhooks, _WEBHOOKS)
+add_show(webhooks, _WEBHOOKS, "a webhook, and how its deliveries fare")
 
 
 @webhooks.command("add")
@@ -71,7 +66,7 @@ def add_webhook(
         kinds=kind or None,
         description=description,
         headers=_headers(header) or None,
-        template=None if template is None else _template(template),
+        template=None if template is None else read_json(template),
         secret=None if secret_file is None else read_text(secret_file).strip(),
     )
     with calling(url, api_key) as client:
@@ -108,7 +103,7 @@ def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None,
 @webhooks.command()
 def deliveries(
     webhook: WebhookId,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 20,
+    limit: AtMost = 20,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -116,8 +111,7 @@ def deliveries(
     """List the latest attempts to deliver, the newest first."""
     with calling(url, api_key) as client:
         items = list(islice(client.pages(f"/webhooks/{part(webhook)}/deliveries", limit=min(limit, 1_000)), limit))
-    columns = ("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error")
-    show_list(items, [(name, name) for name in columns], is_json=is_json)
+    _ATTEMPTS.show(items, is_json=is_json)
 
 
 @webhooks.command()
@@ -161,12 +155,7 @@ def disable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -
     _switch(webhook, url, api_key, enabled=False)
 
 
-@webhooks.command()
-def delete(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Send nothing more there, what is queued included."""
-    with calling(url, api_key) as client:
-        client.delete(f"/webhooks/{part(webhook)}")
-    told.print(f"the webhook {escape(webhook)} is deleted")
+add_delete(webhooks, _WEBHOOKS, "Send nothing more there, what is queued included.")
 
 
 def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
@@ -179,6 +168,12 @@ def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
+    if found["secret"] is None:
+        told.print(
+            f"webhook {found['id']} is there, and the answer with its secret was lost: 'forestall webhooks rotate "
+            f"{found['id']}' gives it another one"
+        )
+        return
     told.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown this once:")
     typer.echo(found["secret"])
 
@@ -189,12 +184,3 @@ def _headers(texts: list[str] | None) -> dict[str, str]:
         if not (name and sign):
             raise typer.BadParameter(f"{name!r} is not 'NAME: VALUE', such as 'authorization: Bearer abc'")
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _template(path: Path) -> Any:
-    try:
-        return orjson.loads(read_text(path))
-    except orjson.JSONDecodeError as error:
-        raise FileUnreadable(
-            f"{path}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}", file=str(path)
-        ) from error

@@ -11,9 +11,10 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_content
+from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.client import ForestallClient
 from workflows import read_mapping
 
@@ -34,22 +35,19 @@ Mode = Annotated[
 ]
 
 
-@workflows.command("list")
-def list_workflows(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the workflows, by name."""
-    with calling(url, api_key) as client:
-        items = client.get("/workflows")["items"]
-    if not is_json:
-        items = [{**item, "streams": [follower["stream"] for follower in item["streams"]]} for item in items]
-    columns = (("name", "name"), ("version", "version"), ("format", "format"), ("followed by", "streams"))
-    show_list(items, columns, is_json=is_json)
+_WORKFLOWS = Resource(
+    path="/workflows",
+    one="workflow",
+    listed="the workflows, by name",
+    table=Table(
+        ("name", "version", "format", "streams:followed by"),
+        lambda item: {**item, "streams": [follower["stream"] for follower in item["streams"]]},
+    ),
+)
+_CONSTRAINTS = Table(("constraint", "origin"))
 
-
-@workflows.command("show")
-def show_workflow(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show what a workflow says, how its constraints were found, and who follows it."""
-    with calling(url, api_key) as client:
-        show(client.get(f"/workflows/{part(name)}"), is_json=is_json)
+add_list(workflows, _WORKFLOWS)
+add_show(workflows, _WORKFLOWS, "what a workflow says, how its constraints were found, and who follows it")
 
 
 @workflows.command("constraints")
@@ -65,7 +63,7 @@ def show_constraints(
     """List the constraints that hold on every complete trace of a workflow."""
     with calling(url, api_key) as client:
         items = client.get(f"/workflows/{part(name)}/constraints", full=str(full).lower())["items"]
-    show_list(items, (("constraint", "constraint"), ("origin", "origin")), is_json=is_json)
+    _CONSTRAINTS.show(items, is_json=is_json)
 
 
 @workflows.command("put")
@@ -123,12 +121,7 @@ def unfollow(
     told.print(f"{escape(stream)} follows no workflow")
 
 
-@workflows.command()
-def delete(name: Name, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Delete a workflow that no stream follows."""
-    with calling(url, api_key) as client:
-        client.delete(f"/workflows/{part(name)}")
-    told.print(f"the workflow {escape(name)} is deleted")
+add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
 def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -> None:

@@ -16,6 +16,7 @@ from service.errors import RegistryContended, TooManyBacktests, UnknownBacktest
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, require_cursor
 from service.stores.records import decode, encode
+from service.stores.room import surplus
 
 BACKTESTS_KEY = PREFIX + "backtests"
 ORDER_KEY = PREFIX + "backtests:order"
@@ -128,9 +129,8 @@ class BacktestStore:
             TooManyBacktests: As many as are kept are there, and none of them is over.
         """
         known = self.all()
-        surplus = len(known) - self._kept + 1
-        over = [one for one in reversed(known) if one.is_over][: max(0, surplus)]
-        if len(over) < surplus:
+        over = surplus(known[::-1], self._kept, lambda one: one.is_over)
+        if over is None:
             raise TooManyBacktests(
                 f"{len(known)} backtests wait already; wait for some, or cancel some (DELETE /v1/backtests/ID)",
                 limit=self._kept,

@@ -92,7 +92,7 @@ class EventTypeStore:
         """
         put: list[tuple[EventType, bool]] = []
 
-        def written(use: SchemaUse) -> list[str | bytes | int] | None:
+        def written(before: SchemaUse) -> list[str | bytes | int] | None:
             known = self.all(stream)
             condition.check_record(known.get(name))
             if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
@@ -100,7 +100,7 @@ class EventTypeStore:
                 return None
             if name not in known and len(known) >= _MOST_TYPES:
                 raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, which is the most")
-            found = EventType(name=name, schema=schema, version=use.version, registered_us=now_us)
+            found = EventType(name=name, schema=schema, version=before.version + 1, registered_us=now_us)
             put[:] = [(found, name not in known)]
             return [name, encode(**asdict(found))]
 
@@ -122,13 +122,19 @@ class EventTypeStore:
 
         self._apply(stream, written)
 
-    def switch(self, stream: str, *, is_checked: bool) -> SchemaUse:
+    def switch(self, stream: str, *, is_checked: bool, condition: Condition = ANY) -> SchemaUse:
         """Say whether the events of a stream are checked.
 
         Raises:
             UnknownStream: The stream is not declared.
+            PreconditionFailed: What the stream does with its schemas is not what the condition says.
         """
-        return self._apply(stream, lambda _: [], is_checked=is_checked)
+
+        def written(before: SchemaUse) -> list[str | bytes | int]:
+            condition.check_record(before)
+            return []
+
+        return self._apply(stream, written, is_checked=is_checked)
 
     def use(self, stream: str) -> SchemaUse:
         """What a stream does with its schemas.
@@ -176,7 +182,10 @@ class EventTypeStore:
         *,
         is_checked: bool | None = None,
     ) -> SchemaUse:
-        """Change a stream's record and perhaps a schema with it, or nothing; again when another writer came first."""
+        """Change a stream's record and perhaps a schema with it, or nothing; again when another writer came first.
+
+        ``written`` is told what the stream did with its schemas before.
+        """
         for _ in range(_ATTEMPTS):
             body = self._record(stream)
             record = decode(body, f"the stream {stream!r}")
@@ -185,7 +194,7 @@ class EventTypeStore:
                 version=known.version + 1, is_checked=known.is_checked if is_checked is None else is_checked
             )
             changed = encode(**{**record, "schemas": asdict(use)})
-            arguments = written(use)
+            arguments = written(known)
             if arguments is None:
                 return known
             if self._change([STREAMS_KEY, TYPES_KEY + stream], [stream, body, changed, *arguments]):

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, cast
 from service.errors import RegistryContended, TooManyKeys, UnknownKey
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
+from service.stores.room import surplus
 
 Scope: TypeAlias = Literal["admin", "patterns", "ingest", "read"]
 
@@ -92,9 +93,8 @@ class KeyStore:
             TooManyKeys: As many as are kept are there, and all of them are usable.
         """
         known = self.all()
-        surplus = len(known) - self._kept + 1
-        over = [one for one in known if not one.is_usable(key.created_us)][: max(0, surplus)]
-        if len(over) < surplus:
+        over = surplus(known, self._kept, lambda one: not one.is_usable(key.created_us))
+        if over is None:
             raise TooManyKeys(f"there are {len(known)} API keys; revoke some (DELETE /v1/keys/ID)", limit=self._kept)
         for old in over:
             self._client.hdel(KEYS_KEY, old.id)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from service.errors import RegistryContended, UnknownWebhook
+from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
 from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
@@ -34,9 +35,10 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 
-# KEYS: webhooks, turns of the queue, then what is kept of this one. ARGV: id.
+# KEYS: webhooks, turns of the queue, then what is kept of this one. ARGV: id, its record as it was read.
 _DELETE = """
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[1], ARGV[1])
 for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 redis.call('ZADD', KEYS[2], 0, ARGV[1])
 return 1
@@ -167,16 +169,23 @@ class WebhookStore:
             webhook = change(_webhook(current, webhook_id))
             if self._replace([WEBHOOKS_KEY], [webhook_id, current, encode(**asdict(webhook))]):
                 return webhook
-        raise RegistryContended(f"the webhook {webhook_id!r} keeps being changed by others; try again")
+        raise _contended(webhook_id)
 
-    def delete(self, webhook_id: str) -> None:
+    def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
         """Forget a webhook, its statistics and its log; what is queued for it is dropped when its turn comes.
 
         Raises:
             UnknownWebhook: There is none of that id.
+            PreconditionFailed: It is not what the condition says.
+            RegistryContended: Others keep changing it.
         """
-        if not self._delete([WEBHOOKS_KEY, TURNS_KEY, *(key + webhook_id for key in _OF_EACH)], [webhook_id]):
-            raise _unknown(webhook_id)
+        keys = [WEBHOOKS_KEY, TURNS_KEY, *(key + webhook_id for key in _OF_EACH)]
+        for _ in range(_ATTEMPTS):
+            current = self._record(webhook_id)
+            condition.check_record(_webhook(current, webhook_id))
+            if self._delete(keys, [webhook_id, current]):
+                return
+        raise _contended(webhook_id)
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """How deliveries there fared so far."""
@@ -197,6 +206,10 @@ class WebhookStore:
 
 def _unknown(webhook_id: str) -> UnknownWebhook:
     return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
+
+
+def _contended(webhook_id: str) -> RegistryContended:
+    return RegistryContended(f"the webhook {webhook_id!r} keeps being changed by others; try again")
 
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:

@@ -5,7 +5,7 @@ ids are unique, a damaged file is refused with its name and the place, and nothi
 """
 
 from streams.readers.files import read_batch, read_events
-from streams.readers.one_by_one import iterate_events
+from streams.readers.one_by_one import iterate_batches, iterate_events
 from streams.readers.options import Progress, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
 
@@ -15,6 +15,7 @@ __all__ = [
     "RawRow",
     "ReaderOptions",
     "RowLayout",
+    "iterate_batches",
     "iterate_events",
     "kind_of",
     "raw_rows",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from streams.readers.options import ReaderOptions
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 _CHUNK_BYTES = 128 * 1024**2
-_MOST_UNUSUAL = 10_000  # lines; reading a file of more of them by columns would only take longer
+_MOST_UNUSUAL = 10_000  # lines of a chunk; reading more of them one by one would only take longer
 _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
 
 
@@ -41,85 +41,101 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     Raises:
         EventFileError: The bytes cannot be read.
     """
+    parts = list(chunks_by_columns(stream, path, options, _CHUNK_BYTES))
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    batch = EventBatch.joined(found) if found else EventBatch.from_events([])
+    if len(pc.unique(batch.columns.column("id"))) < len(batch):
+        return None
+    times_us = batch.time_us
+    if options.keeps_order or np.all(times_us[1:] >= times_us[:-1]):
+        return batch
+    return batch.take(np.argsort(times_us, kind="stable"))
+
+
+def chunks_by_columns(
+    stream: io.BufferedReader, path: Path, options: ReaderOptions, size: int, *, without: bytes = b""
+) -> Iterator[EventBatch | None]:
+    """The events of a JSON lines file in its order, of some ``size`` bytes at a time; an id may come twice.
+
+    Args:
+        stream: Its bytes.
+        path: Its name.
+        options: How it is read.
+        size: Bytes that are read at a time; a longer line is read as a whole.
+        without: Lines that hold these bytes are for somebody else.
+
+    Yields:
+        Events; None, and nothing after it, where lines are better read one by one.
+
+    Raises:
+        EventFileError: The bytes cannot be read.
+    """
     wanted = _wanted(options)
     if wanted is None:
-        return None
-    reading = _Reading(path, options, wanted)
-    for chunk in _whole_lines(stream):
-        if not reading.take(chunk):
-            return None
-    return reading.finish()
+        yield None
+        return
+    reader, count = _ChunkReader(path, options, wanted), 0
+    for chunk in _whole_lines(stream, size):
+        is_for_columns = not (without and without in chunk)
+        batch = reader.read(chunk, is_first=count == 0) if is_for_columns else None
+        if batch is not None and options.times == "file":
+            batch = _in_file_order(batch, count)
+        yield batch
+        if batch is None:
+            return
+        count += len(batch)
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What was read of a file so far."""
+@dataclass(frozen=True, slots=True)
+class _ChunkReader:
+    """Reads some whole lines at a time."""
 
     path: Path
     options: ReaderOptions
     wanted: kernel.Wanted
-    parts: list[EventBatch] = field(default_factory=list)
-    places: list[NDArray[np.int64]] = field(default_factory=list)  # number of the line, by row of each part
-    odd: dict[int, Event] = field(default_factory=dict)
-    lines: int = 0
 
-    def take(self, chunk: bytes) -> bool:
-        """Read some whole lines; False where that is not for columns."""
+    def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
+        """The events of some lines in their order; None where they are better read one by one."""
         try:
             chunk.decode()
         except UnicodeDecodeError:
-            return False
+            return None
         text = np.frombuffer(bytearray(chunk), np.uint8)
         lines = _room_for(int(np.count_nonzero(text == kernel.NEWLINE)))
         kernel.read_lines(text, self.wanted, lines)
         if self.options.times == "event":
             is_far = (lines.times < EARLIEST_US) | (lines.times > LATEST_US)
             lines.kinds[is_far & (lines.kinds == kernel.EVENT)] = kernel.UNUSUAL
-        odd = np.flatnonzero(lines.kinds == kernel.UNUSUAL)
-        if len(self.odd) + len(odd) > _MOST_UNUSUAL or not self._take_odd(chunk, lines, odd):
-            return False
-        rows = np.flatnonzero(lines.kinds == kernel.EVENT)
-        if len(rows):
-            self.parts.append(_batch(text, lines, rows))
-            self.places.append(rows + self.lines)
-        self.lines += len(lines.kinds)
-        return True
-
-    def finish(self) -> EventBatch | None:
-        """All of it in its order; None where an id comes twice."""
-        parts, places = self.parts, [*self.places, np.array(list(self.odd), np.int64)]
-        if self.odd:
-            parts = [*parts, EventBatch.from_events(list(self.odd.values()))]
-        if not parts:
-            return EventBatch.from_events([])
-        batch = EventBatch.joined(parts)
-        if len(pc.unique(batch.columns.column("id"))) < len(batch):
+        unusual = np.flatnonzero(lines.kinds == kernel.UNUSUAL)
+        odd = self._read_odd(chunk, lines, unusual, is_first=is_first) if len(unusual) <= _MOST_UNUSUAL else None
+        if odd is None:
             return None
-        order = np.concatenate(places)
-        if self.odd:
-            batch = batch.take(np.argsort(order))
-        if self.options.times == "file":
-            return _in_file_order(batch)
-        times_us = batch.time_us
-        if self.options.keeps_order or np.all(times_us[1:] >= times_us[:-1]):
-            return batch
-        return batch.take(np.argsort(times_us, kind="stable"))
+        rows = np.flatnonzero(lines.kinds == kernel.EVENT)
+        usual = _batch(text, lines, rows)
+        if not odd:
+            return usual
+        order = np.concatenate([rows, list(odd)])
+        return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
-    def _take_odd(self, chunk: bytes, lines: kernel.Lines, odd: NDArray[np.intp]) -> bool:
-        """Read lines one by one; False where one is to be refused."""
+    def _read_odd(
+        self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
+    ) -> dict[int, Event] | None:
+        """Events of some lines by their rows; None where one is to be refused."""
+        found: dict[int, Event] = {}
         declaration = StreamDeclaration(name="file", key=self.options.key or "key")
-        ends = [*lines.starts[1:].tolist(), len(chunk)]
-        for row in odd.tolist():
-            number = self.lines + row
+        ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
+        for row in unusual.tolist():
             text = chunk[int(lines.starts[row]) : ends[row]]
-            text = (text.removeprefix(BYTE_ORDER_MARK) if number == 0 else text).strip()
+            text = (text.removeprefix(BYTE_ORDER_MARK) if is_first and row == 0 else text).strip()
             if not text:
                 continue
             try:
-                self.odd[number] = read_line(text, declaration, Assembly(self.path, self.options))
+                found[row] = read_line(text, declaration, Assembly(self.path, self.options))
             except EventRejected:
-                return False
-        return True
+                return None
+        return found
 
 
 def _wanted(options: ReaderOptions) -> kernel.Wanted | None:
@@ -145,10 +161,10 @@ def _code(name: bytes) -> int:
     return int.from_bytes(name[: kernel.CODE_BYTES], "little")
 
 
-def _whole_lines(stream: io.BufferedReader) -> Iterator[bytes]:
+def _whole_lines(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
     """The file in chunks, each of which ends with a line feed."""
     rest = b""
-    while block := stream.read(_CHUNK_BYTES):
+    while block := stream.read(size):
         border = block.rfind(b"\n") + 1
         if border:
             yield rest + block[:border]
@@ -197,8 +213,9 @@ def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType
     return pa.Array.from_buffers(kind, len(spans), [None, pa.py_buffer(offsets), pa.py_buffer(room)])
 
 
-def _in_file_order(batch: EventBatch) -> EventBatch:
-    """The events with their places as times."""
-    times = pa.array(np.arange(len(batch), dtype=np.int64)).cast(pa.timestamp("us", tz="UTC"))
+def _in_file_order(batch: EventBatch, first: int) -> EventBatch:
+    """The events with their places in the file as times."""
+    places = np.arange(first, first + len(batch), dtype=np.int64)
+    times = pa.array(places).cast(pa.timestamp("us", tz="UTC"))
     arrays = [times if name == "time" else batch.columns.column(name) for name in SCHEMA.names]
     return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from streams.batch import EventBatch
 from streams.cloudevents import parse_cloudevent
 from streams.declaration import StreamDeclaration
 from streams.errors import EventFileError, EventRejected
@@ -21,10 +23,14 @@ from streams.parsing import MISSING, read_path, require_object
 from streams.plain import parse_plain
 from streams.readers.assembling import Assembly
 from streams.readers.files import read_events
+from streams.readers.line_columns import chunks_by_columns
+from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
 
 _STREAMED = ("jsonl", "parquet")
+_CHUNK_BYTES = 8 * 1024**2
+_CLOUD_EVENT = b'"specversion"'
 
 
 def iterate_events(
@@ -61,6 +67,29 @@ def iterate_events(
         except EventRejected as error:
             assembly.refuse(row.place, error)
     assembly.finish()
+
+
+def iterate_batches(
+    path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
+) -> Iterator[EventBatch]:
+    """The events that ``iterate_events`` gives, at most so many ``rows`` at a time; JSON lines are read by columns.
+
+    Raises:
+        EventFileError: As ``iterate_events``.
+    """
+    chosen, done = options or ReaderOptions(), 0
+    if declaration is None and kind_of(path) == "jsonl":
+        with open_events(path, chosen.max_bytes, None) as stream:
+            for batch in chunks_by_columns(stream, path, chosen, _CHUNK_BYTES, without=_CLOUD_EVENT):
+                if batch is None:
+                    break
+                yield from (batch.slice(first, min(rows, len(batch) - first)) for first in range(0, len(batch), rows))
+                done += len(batch)
+            else:
+                return
+    events = islice(iterate_events(path, chosen, declaration), done, None)
+    while part := list(islice(events, rows)):
+        yield EventBatch.from_events(part)
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:

@@ -1,8 +1,10 @@
 """The description of the API: what people and tools find in it beside the operations themselves."""
 
 from collections import Counter
+from importlib.resources import files
 
 import jsonschema_rs
+import orjson
 import pytest
 
 from api import create_app
@@ -90,6 +92,20 @@ def test_what_is_created_has_an_address(document):
         ("put", "/v1/streams/{stream}/event-types/{event_type}"),
         ("post", "/v1/alerts/{alert_id}/notes"),
     }
+
+
+def test_every_answer_says_what_it_means(document):
+    said = {
+        (verb, path, status): answer["description"]
+        for verb, path, one in operations(document)
+        for status, answer in one["responses"].items()
+    }
+    assert [place for place, text in said.items() if text == "Successful Response" or not text.endswith(".")] == []
+
+
+def test_no_outcome_is_of_an_operation_that_is_gone(document):
+    table = orjson.loads(files("api").joinpath("outcomes.json").read_bytes())
+    assert set(table) <= {one["operationId"] for *_, one in operations(document)}
 
 
 def test_bodies_and_main_answers_have_examples(document):

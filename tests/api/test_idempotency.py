@@ -1,12 +1,16 @@
 """Creation once, however often a request is sent."""
 
+import orjson
 import pytest
+import redis
 
 from service.stores import Asked
+from service.testing import SinkRow
 
 pytestmark = pytest.mark.redis
 
 TEXT = "PATTERN p EVENT SEQ(A a, B b)"
+MOMENT = "2026-01-01T00:00:00Z"
 
 
 def register(http, text=TEXT, key="k1"):
@@ -76,6 +80,62 @@ def test_a_backtest_is_asked_for_once(orders):
     assert first.status_code == 202, first.text
     assert again.json() == first.json()
     assert len(orders.get("/v1/backtests").json()["items"]) == 1
+
+
+CREATIONS: dict[str, tuple[str, str, dict[str, object]]] = {
+    "stream": ("POST", "/v1/streams", {"name": "payments"}),
+    "constraints": ("POST", "/v1/constraints", {"stream": "orders", "constraints": ["exclusive(B, C)"]}),
+    "event type": ("PUT", "/v1/streams/orders/event-types/A", {"type": "object"}),
+    "workflow": ("PUT", "/v1/workflows/w", {"content": {"tree": {"sequence": ["A", "B"]}}}),
+    "webhook": ("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/"}),
+    "key": ("POST", "/v1/keys", {"name": "shop", "scopes": ["read"]}),
+}
+
+
+@pytest.mark.parametrize("kind", CREATIONS)
+def test_whatever_creates_does_so_once(orders, check_problem, kind):
+    method, path, body = CREATIONS[kind]
+    headers = {"Idempotency-Key": kind}
+    first = orders.request(method, path, json=body, headers=headers)
+    assert (first.status_code, "idempotency-replayed" in first.headers) == (201, False), first.text
+    again = orders.request(method, path, json=body, headers={**headers, "If-None-Match": "*"})
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+    assert (again.headers["etag"], again.headers.get("location")) == (
+        first.headers["etag"],
+        first.headers.get("location"),
+    )
+    told = first.json()
+    assert again.json() == {**told, **{name: None for name in ("secret", "token") if name in told}}
+    other = orders.request(method, path, json={**body, "more": 1}, headers=headers)
+    check_problem(other, 422, "idempotency-key-mismatch")
+
+
+def test_a_note_is_written_once(orders, stores):
+    alert = orjson.dumps({"id": "a", "stream": "orders", "pattern": "p", "key": "k", "detected_at": MOMENT})
+    stores.alerts.append([SinkRow(kind="alert", stream="orders", id="a", body=alert)], [], 0)
+    for _ in range(2):
+        answer = orders.post("/v1/alerts/a/notes", json={"text": "called"}, headers={"Idempotency-Key": "n"})
+        assert answer.status_code == 201
+    assert len(stores.alerts.marks.notes("a")) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "member"),
+    [
+        ("/v1/webhooks", {"url": "http://127.0.0.1:1/"}, "secret"),
+        ("/v1/keys", {"name": "shop", "scopes": ["read"]}, "token"),
+    ],
+)
+def test_secrets_are_not_kept_with_answers(orders, server_url, path, body, member):
+    headers = {"Idempotency-Key": "once"}
+    first = orders.post(path, json=body, headers=headers).json()
+    again = orders.post(path, json=body, headers=headers).json()
+    assert (len(first[member]) > 20, again[member], again["id"]) == (True, None, first["id"])
+    assert len(orders.get(path).json()["items"]) == 1
+    with redis.Redis.from_url(server_url) as client:
+        (kept,) = [client.get(key) for key in client.scan_iter("*answer:*")]
+    assert first[member].encode() not in kept
+    assert first["id"].encode() in kept
 
 
 def test_a_try_whose_reply_was_lost_is_the_same_try(stores):

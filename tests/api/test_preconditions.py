@@ -91,6 +91,70 @@ def test_only_what_was_read_is_deleted(orders, check_problem, kind):
     assert orders.delete(path, headers={"If-Match": second}).status_code == 204
 
 
+@pytest.fixture
+def webhook(orders):
+    answer = orders.post("/v1/webhooks", json={"url": "http://127.0.0.1:1/"})
+    return f"/v1/webhooks/{answer.json()['id']}", answer.headers["etag"]
+
+
+def test_only_the_webhook_that_was_read_is_changed(orders, check_problem, webhook):
+    path, first = webhook
+    assert orders.get(path).headers["etag"] == first
+    changed = orders.patch(path, json={"description": "on call"}, headers={"If-Match": first})
+    second = changed.headers["etag"]
+    assert orders.get(path).headers["etag"] == second != first
+    stale = {"If-Match": first}
+    for answer in (
+        orders.patch(path, json={"enabled": False}, headers=stale),
+        orders.post(f"{path}/rotate-secret", json={}, headers=stale),
+        orders.delete(path, headers=stale),
+    ):
+        assert check_problem(answer, 412, "precondition-failed")["etag"] == second.strip('"')
+    assert orders.get(path).headers["etag"] == second
+    rotated = orders.post(f"{path}/rotate-secret", json={}, headers={"If-Match": second})
+    assert rotated.headers["etag"] == orders.get(path).headers["etag"] != second
+    assert orders.delete(path, headers={"If-Match": rotated.headers["etag"]}).status_code == 204
+    check_problem(orders.delete(path, headers={"If-Match": "*"}), 404, "unknown-webhook")
+
+
+def test_only_the_key_that_was_read_is_changed(orders, check_problem):
+    made = orders.post("/v1/keys", json={"name": "shop", "scopes": ["read"]})
+    path, first = f"/v1/keys/{made.json()['id']}", made.headers["etag"]
+    assert orders.get(path).headers["etag"] == first
+    rotated = orders.post(f"{path}/rotate", headers={"If-Match": first}).headers["etag"]
+    for answer in (
+        orders.post(f"{path}/rotate", headers={"If-Match": first}),
+        orders.delete(path, headers={"If-Match": first}),
+    ):
+        check_problem(answer, 412, "precondition-failed")
+    assert orders.delete(path, headers={"If-Match": rotated}).status_code == 204
+    assert orders.get(path).json()["revoked"]
+
+
+def test_checks_are_switched_where_they_are_as_they_were_read(orders, check_problem):
+    path = "/v1/streams/orders/event-types"
+    first = orders.get(path).headers["etag"]
+    switched = orders.put(path, json={"schemas": "check"}, headers={"If-Match": first})
+    assert switched.headers["etag"] == orders.get(path).headers["etag"] != first
+    answer = orders.put(path, json={"schemas": "off"}, headers={"If-Match": first})
+    check_problem(answer, 412, "precondition-failed")
+    assert orders.get(path).json()["schemas"] == "check"
+
+
+def test_a_stream_follows_where_its_rules_are_as_they_were_read(orders, check_problem):
+    create_workflow(orders, {})
+    rules = create_rules(orders, {}).headers["etag"]
+    path, wanted = "/v1/streams/orders/workflow", {"workflow": "w"}
+    check_problem(orders.put(path, json=wanted, headers={"If-None-Match": "*"}), 412, "precondition-failed")
+    followed = orders.put(path, json=wanted, headers={"If-Match": rules})
+    assert followed.status_code == 200, followed.text
+    tag = followed.headers["etag"]
+    assert orders.get(path).headers["etag"] == orders.get("/v1/constraints/orders").headers["etag"] == tag != rules
+    check_problem(orders.put(path, json=wanted, headers={"If-Match": rules}), 412, "precondition-failed")
+    check_problem(orders.delete(path, headers={"If-Match": rules}), 412, "precondition-failed")
+    assert orders.delete(path, headers={"If-Match": tag}).status_code == 204
+
+
 def test_a_pattern_changes_with_its_state(orders, check_problem):
     first = pattern(orders).headers["etag"]
     paused = orders.post("/v1/patterns/p/pause", headers={"If-Match": first})

@@ -103,14 +103,23 @@ def test_what_is_of_the_stream_is_reached(made, clerk):
 
 
 def test_lists_show_one_stream(made, clerk):
-    for path in ("patterns", "constraints", "backtests", "alerts"):
+    for path in ("patterns", "constraints", "backtests", "webhooks", "alerts"):
         items = clerk.get(f"/v1/{path}?stream=orders").json()["items"]
         assert {item["stream"] for item in items} == {"orders"}, path
+
+
+def test_lists_that_are_not_paged_show_what_the_key_may_touch(made, clerk, http):
+    assert http.post("/v1/webhooks", json={"url": URL}).status_code == 201
+    for path, count in (("patterns", 2), ("constraints", 2), ("backtests", 2), ("webhooks", 3)):
+        (item,) = clerk.get(f"/v1/{path}").json()["items"]
+        assert item["stream"] == "orders", path
+        assert len(http.get(f"/v1/{path}").json()["items"]) == count
+        assert clerk.get(f"/v1/{path}?stream=payments").status_code == 403
     assert [stream["name"] for stream in clerk.get("/v1/streams").json()["items"]] == ["orders"]
 
 
-def test_lists_without_a_stream_are_refused_in_words(made, clerk, check_problem):
-    for path in ("alerts", "patterns", "constraints", "backtests", "webhooks", "workflows", *RECENT):
+def test_pages_without_a_stream_are_refused_in_words(made, clerk, check_problem):
+    for path in ("alerts", "workflows", *RECENT):
         problem = check_problem(clerk.get(f"/v1/{path}"), 403, "forbidden")
         assert "say the stream" in problem["detail"]
         assert "orders" in problem["detail"]
@@ -140,7 +149,7 @@ FOREIGN: list[tuple[str, str, object]] = [
     ("GET", "/v1/patterns?stream=orders&stream=payments", None),
     ("GET", "/v1/alerts?stream=nowhere", None),
     ("GET", "/v1/endings/summary?stream=payments", None),
-    ("GET", "/v1/webhooks", None),
+    ("GET", "/v1/webhooks?stream=payments", None),
     ("GET", "/v1/streams/payments/workflow", None),
     ("DELETE", "/v1/streams/payments/workflow", None),
     ("PUT", "/v1/streams/orders/workflow", {"workflow": "order"}),
@@ -166,8 +175,7 @@ FOREIGN: list[tuple[str, str, object]] = [
 def test_other_streams_and_what_is_of_none_are_forbidden(made, clerk, check_problem):
     for method, path, body in FOREIGN:
         assert clerk.request(method, path, json=body).status_code == 403, (method, path, body)
-    for path in ("/v1/webhooks", "/v1/pipeline"):  # these have no such filter, so it does not help
-        check_problem(clerk.get(f"{path}?stream=orders"), 422, "wrong-shape")
+    check_problem(clerk.get("/v1/pipeline?stream=orders"), 422, "wrong-shape")  # there is no such filter
     check_problem(clerk.get("/v1/streams/payments"), 403, "forbidden")
 
 
@@ -211,6 +219,15 @@ def test_a_webhook_for_all_streams_is_not_there(made, clerk, http):
     everything = http.post("/v1/webhooks", json={"url": URL}).json()["id"]
     assert clerk.get(f"/v1/webhooks/{everything}").status_code == 404
     assert clerk.delete(f"/v1/webhooks/{everything}").status_code == 404
+
+
+@pytest.mark.parametrize("changes", [{"stream": None}, {"stream": "payments"}, {"stream": None, "enabled": True}])
+def test_a_webhook_is_not_widened_beyond_the_key(made, clerk, http, check_problem, changes):
+    path = f"/v1/webhooks/{made['webhooks', 'orders']}"
+    before = http.get(path).json()
+    check_problem(clerk.patch(path, json=changes), 403, "forbidden")
+    assert http.get(path).json() == before
+    assert clerk.patch(path, json={"stream": "orders", "description": "mine"}).status_code == 200
 
 
 def test_patterns_of_another_stream_are_not_named_by_the_way(made, clerk, check_problem):

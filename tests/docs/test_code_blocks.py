@@ -29,7 +29,8 @@ DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relati
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 PROSE = {"text", "mermaid", "diff"}
 GROUPS = {
-    "alerts", "constraints", "endings", "feed", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
+    "alerts", "backtests", "constraints", "dead-letters", "deviations", "endings", "event-types", "feed", "keys",
+    "patterns", "streams", "traces", "webhooks", "workflows",
 }  # fmt: skip
 ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}

@@ -1,7 +1,9 @@
 """The client against the real API: patience, idempotency, problems in words; and ``forestall replay`` on top of it."""
 
 import sys
+from http.server import BaseHTTPRequestHandler
 
+import httpx
 import orjson
 import pytest
 
@@ -11,7 +13,7 @@ from service.cli import main
 from service.client import ForestallClient
 from service.errors import CallRefused, ServiceUnreachable
 from service.temporary import free_port
-from service.testing import SinkRow, settings_for
+from service.testing import SinkRow, answering, settings_for
 from streams import Event
 
 KEY = "a-key-for-tests"
@@ -45,6 +47,49 @@ def test_events_are_sent_once_however_often_the_call_is_made(caller, stores):
     again = caller.send_events("orders", events(9), "batch-1")
     assert (first["accepted"], again["accepted"]) == (9, 9)
     assert logged(stores) == entries
+
+
+@pytest.fixture
+def forgetful(api_url):
+    """A way to the API on which the first answer to a POST is lost."""
+    lost: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            names = ("authorization", "content-type", "idempotency-key")
+            headers = {name: self.headers[name] for name in names}
+            answer = httpx.post(f"{api_url}{self.path}", content=body, headers=headers)
+            if not lost:
+                lost.append(self.path)
+                self.close_connection = True
+                return
+            self.send_response(answer.status_code)
+            self.send_header("content-length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+    with answering(Handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("group", "words", "member"),
+    [
+        ("webhooks", ("add", "https://8.8.8.8/"), "secret"),
+        ("keys", ("create", "shop", "--scope", "read"), "token"),
+    ],
+)
+def test_what_was_made_though_the_answer_was_lost_is_not_made_again(
+    caller, forgetful, capsys, monkeypatch, group, words, member
+):
+    monkeypatch.setattr(sys, "argv", ["forestall", group, *words, "--url", forgetful, "--api-key", KEY])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    (made,) = caller.get(f"/{group}")["items"]
+    assert (ended.value.code, said.out) == (0, "")
+    assert f"{made['id']} is there, and the answer with its {member} was lost" in said.err
 
 
 def test_a_refused_call_says_what_the_service_said(caller):

@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,56 +17,15 @@ from service import WebhookDraft, WebhookLibrary, build_stores
 from service.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import connect
-from service.testing import SinkRow
+from service.testing import SinkRow, receiving
 
 pytestmark = pytest.mark.redis
 
 
-class Receiver:
-    """Answers with the statuses it is given, then with 200; keeps what it got."""
-
-    def __init__(self):
-        self.statuses: list[int] = []
-        self.received: list[tuple[dict[str, str], bytes]] = []
-        self.arrived = threading.Condition()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                with receiver.arrived:
-                    receiver.received.append((dict(self.headers), body))
-                    status = receiver.statuses.pop(0) if receiver.statuses else 200
-                    receiver.arrived.notify_all()
-                self.send_response(status)
-                if 300 <= status < 400:
-                    self.send_header("location", receiver.url)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/alerts"
-
-    def ids(self):
-        return [headers["webhook-id"] for headers, _ in self.received]
-
-    def wait_for(self, count, timeout_s=20):
-        with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)
-
-
 @pytest.fixture
 def receiver():
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
-    thread.join()
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -284,7 +242,7 @@ def test_headers_and_template_of_a_webhook_are_sent_and_signed(stores, clock, re
     run_rounds(stores, clock, 1)
     ((headers, body),) = receiver.received
     assert Webhook(webhook.secret).verify(body, headers) == {"text": "p: ü", "raw": None}
-    assert headers["Authorization"] == "Bearer x"
+    assert headers["authorization"] == "Bearer x"
 
 
 def test_a_rotated_secret_signs_beside_the_new_one_for_a_while(stores, settings, clock, register, receiver):

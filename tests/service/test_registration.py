@@ -11,6 +11,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
+from service.inspection import inspect_pattern
 from service.testing import settings_for
 from streams import StreamDeclaration
 
@@ -303,3 +304,25 @@ def test_a_pattern_is_paused_and_resumed(shop):
     paused = shop.pause_pattern("p")
     assert (paused.pattern.is_paused, paused.is_new, paused.parsed.name) == (True, True, "p")
     assert shop.resume_pattern("p").pattern.is_paused is False
+
+
+def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registration, monkeypatch):
+    looked: list[object] = []
+
+    def inspect(*arguments, **options):
+        looked.append(arguments)
+        return inspect_pattern(*arguments, **options)
+
+    monkeypatch.setattr("service.registration.inspect_pattern", inspect)
+    registration.register_pattern("orders", PATTERN)
+    without = registration.pattern("p")[1]
+    assert registration.pattern("p")[1] is without
+    registration.upload_constraints("orders", {"constraints": ["prior(B, C)"]})
+    under = registration.pattern("p")[1]
+    assert registration.pattern("p")[1] is under
+    assert [condition.explanation.event_type for condition in under.conditions] != [
+        condition.explanation.event_type for condition in without.conditions
+    ]
+    registration.register_pattern("orders", PATTERN + " WITHIN 1 h")
+    registration.pattern("p")
+    assert len(looked) == 3

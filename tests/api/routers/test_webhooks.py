@@ -1,6 +1,4 @@
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import orjson
 import pytest
@@ -12,7 +10,7 @@ from api.schemas.deviations import DeviationModel
 from pipeline import OutputRow, RowKind
 from service import BODY_MEMBERS, AlertSink
 from service.stores import Outcome
-from service.testing import SinkRow
+from service.testing import SinkRow, receiving
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis
@@ -26,37 +24,11 @@ def created(http):
     return http.post("/v1/webhooks", json={"url": URL}).json()
 
 
-class Receiver:
-    """Answers with ``status`` and keeps what it got."""
-
-    def __init__(self):
-        self.status = 204
-        self.received: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.received.append((dict(self.headers), body))
-                self.send_response(receiver.status)
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-
-
 @pytest.fixture
 def receiver():
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
-    thread.join()
+    with receiving() as receiver:
+        receiver.usual_status = 204
+        yield receiver
 
 
 def queue_alerts(stores, count, now_us=0):
@@ -188,7 +160,7 @@ def test_a_test_is_signed_and_tells_what_came_of_it(http, clock, receiver):
     ((headers, body),) = receiver.received
     ping = Webhook(created["secret"]).verify(body, headers)
     assert (ping["type"], ping["webhook"], ping["id"]) == ("ping", created["id"], headers["webhook-id"])
-    receiver.status = 503
+    receiver.usual_status = 503
     told = http.post(f"/v1/webhooks/{created['id']}/test").json()
     assert (told["delivered"], told["status"], told["error"]) == (False, 503, "the receiver answered 503")
 
@@ -199,7 +171,7 @@ def test_a_test_has_the_webhooks_form_and_works_while_it_is_disabled(http, recei
     http.patch(f"/v1/webhooks/{created['id']}", json={"enabled": False})
     assert http.post(f"/v1/webhooks/{created['id']}/test").json()["delivered"]
     ((headers, sent),) = receiver.received
-    assert (orjson.loads(sent), headers["X-A"]) == ({"text": "ping "}, "b")
+    assert (orjson.loads(sent), headers["x-a"]) == ({"text": "ping "}, "b")
 
 
 def test_a_test_of_who_does_not_listen_says_so(http, created, check_problem):
@@ -247,6 +219,18 @@ def test_a_delivery_is_sent_again(http, created, stores, clock, check_problem):
     assert (again.id, again.alert) == (delivery.id, "a0")
     unknown = f"/v1/webhooks/{created['id']}/deliveries/none/redeliver"
     check_problem(http.post(unknown), 404, "unknown-delivery")
+
+
+def test_a_delivery_is_looked_up_within_its_webhook(http, created, stores, clock, check_problem):
+    (delivery,) = queue_alerts(stores, 1, clock.now_us())
+    stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=1, status=500))
+    other = http.post("/v1/webhooks", json={"url": URL}).json()["id"]
+    for webhook, taken in ((other, False), (created["id"], True)):
+        answer = http.post(f"/v1/webhooks/{webhook}/deliveries/{delivery.id}/redeliver")
+        if taken:
+            assert answer.json()["queued"] == 1
+        else:
+            check_problem(answer, 404, "unknown-delivery")
 
 
 def test_what_was_given_up_is_sent_again(http, created, stores, clock, check_problem):

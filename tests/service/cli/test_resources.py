@@ -12,7 +12,10 @@ from service.testing import settings_for
 
 pytestmark = pytest.mark.redis
 
-GROUPS = ("streams", "workflows", "constraints", "patterns", "webhooks", "keys", "alerts", "traces", "endings")
+GROUPS = (
+    "streams", "event-types", "workflows", "constraints", "patterns", "webhooks", "keys", "alerts", "traces", "endings",
+    "deviations", "dead-letters", "backtests",
+)  # fmt: skip
 ORDER = ROOT / "docs" / "examples" / "order.bpmn"
 PATTERN = "PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 1 d"
 
@@ -143,6 +146,76 @@ def test_the_status_says_what_is_missing(ask):
 
 def test_endings_are_lists(told):
     assert told("endings", "list") == told("endings", "summary") == []
+
+
+def test_the_status_for_a_restricted_key_is_what_it_may_see(call, server_url, stores):
+    with serving(create_app(settings_for(server_url, api_key="a-key-for-tests"))) as url:
+        mine = ("--url", url, "--api-key", "a-key-for-tests")
+        for stream in ("orders", "payments"):
+            assert call("streams", "add", stream, *mine)[0] == 0
+        assert call("patterns", "add", PATTERN, "--stream", "orders", *mine)[0] == 0
+        _, token, _ = call("keys", "create", "clerk", "--scope", "read", "--stream", "orders", *mine)
+        status, out, err = call("status", "--json", "--url", url, "--api-key", token.strip())
+    assert (status, err) == (1, "")
+    counts = {"active_patterns": 1, "alerts": 0, "deviations": 0, "dead_letters": 0}
+    assert orjson.loads(out)["streams"] == {"orders": counts}
+
+
+def test_event_types_are_put_checked_and_deleted(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    (tmp_path / "schema.json").write_text('{"required": ["price"]}')
+    assert ask("event-types", "put", "orders", "Quote/2", "schema.json")[1] == "Quote/2 of orders: version 1\n"
+    assert told("event-types", "show", "orders", "Quote/2")[0]["json_schema"] == {"required": ["price"]}
+    _, out, err = ask("event-types", "list", "orders")
+    assert (out.splitlines()[1].split()[:2], err) == (["Quote/2", "1"], "events of orders are not checked\n")
+    assert told("event-types", "check", "orders") == [{"schemas": "check"}]
+    assert ask("event-types", "check", "orders", "--off")[1] == "schemas: 'off'\n"
+    assert "has no schema any more" in ask("event-types", "delete", "orders", "Quote/2")[2]
+    assert told("event-types", "list", "orders") == []
+    (tmp_path / "schema.json").write_text("{")
+    assert "schema.json: line 1" in ask("event-types", "put", "orders", "Quote", "schema.json")[2]
+
+
+def test_dead_letters_are_listed_shown_and_sent_again(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    (tmp_path / "schema.json").write_text('{"required": ["price"]}')
+    (tmp_path / "events.jsonl").write_text('{"id": "e", "type": "Quote", "time": 1, "key": "k", "data": {}}\n')
+    ask("event-types", "put", "orders", "Quote", "schema.json")
+    ask("event-types", "check", "orders")
+    assert ask("replay", "events.jsonl", "--stream", "orders")[0] == 1
+    (letter,) = told("dead-letters", "list", "--stream", "orders", "--code", "schema-broken")
+    assert told("dead-letters", "show", letter["id"])[0]["whole"]
+    status, out, _ = ask("dead-letters", "replay", "--all", "--stream", "orders")
+    assert (status, "refused: schema-broken" in out) == (1, True)
+    ask("event-types", "check", "orders", "--off")
+    status, out, _ = ask("dead-letters", "replay", letter["id"])
+    assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "taken"])
+    assert "taken" in ask("dead-letters", "list")[1]
+    assert told("dead-letters", "replay", "--all") == []
+    assert ask("dead-letters", "replay")[0] == 2
+
+
+def test_backtests_are_asked_for_listed_and_cancelled(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    (tmp_path / "lost.pattern").write_text(PATTERN)
+    (first,) = told("backtests", "ask", "lost.pattern", "--stream", "orders", "--pruning", "off")
+    assert (first["status"], first["source"]["log"], first["pruning"]) == ("queued", True, "off")
+    told("patterns", "add", PATTERN, "--stream", "orders")
+    (second,) = told("backtests", "ask", "lost", "--stream", "orders", "--against", PATTERN)
+    assert [one["name"] for one in second["patterns"] + second["against"]] == ["lost", "lost"]
+    assert ask("backtests", "list", "--stream", "orders")[1].splitlines()[1].split()[1:5] == [
+        "orders", "lost", "queued", "0%",
+    ]  # fmt: skip
+    assert told("backtests", "show", first["id"])[0]["result"] is None
+    assert told("backtests", "alerts", first["id"]) == []
+    assert ask("backtests", "delete", first["id"])[0] == 0
+    (_, cancelled) = told("backtests", "list")
+    assert cancelled["status"] == "cancelled"
+    assert told("backtests", "ask", "lost", "--stream", "orders")[0]["status"] == "queued"
+
+
+def test_deviations_are_a_list(told):
+    assert told("deviations", "list") == []
 
 
 def test_a_service_that_does_not_answer_is_another_status(call):

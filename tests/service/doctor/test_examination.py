@@ -2,8 +2,7 @@
 
 import socket
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import orjson
 import pytest
@@ -15,7 +14,7 @@ from service.cli.serve import tell_risks
 from service.doctor import examine
 from service.pipeline_process import warn_of_risks
 from service.stores import connect
-from service.testing import private_server, settings_for
+from service.testing import answering, private_server, settings_for
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis
@@ -128,7 +127,7 @@ def test_the_pipeline_logs_what_may_be_lost(tmp_path):
     assert said[0]["found"].startswith("appendfsync is no")
 
 
-def answering(port, status, body):
+def saying(status, body):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(status)
@@ -136,10 +135,7 @@ def answering(port, status, body):
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_):
-            pass
-
-    return HTTPServer(("127.0.0.1", port), Handler)
+    return Handler
 
 
 @pytest.mark.parametrize(
@@ -152,8 +148,16 @@ def answering(port, status, body):
     ],
 )
 def test_whoever_listens_on_the_port_is_asked(free_port, status, body, verdicts):
-    with answering(free_port, status, body) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with answering(saying(status, body), free_port):
         seen = [finding.verdict for subject in ("port", "running service") for finding in found(subject)]
-        server.shutdown()
     assert seen == verdicts
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_deep_look_starts_spark(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORESTALL_DATA_DIR", str(tmp_path))
+    _, said = call("--deep", "--json")
+    seen = {finding["subject"]: finding for finding in orjson.loads(said)["findings"]}
+    assert seen["spark"]["verdict"] == "ok", seen["spark"]
+    assert "spark" not in {finding["subject"] for finding in orjson.loads(call("--json")[1])["findings"]}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from pathlib import Path
+from unittest import mock
 
 import orjson
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from streams import EventFileError
 from streams.event import Event
 from streams.plain import render_plain
-from streams.readers import ReaderOptions
+from streams.readers import ReaderOptions, iterate_batches, iterate_events
 from streams.readers.jsonl import read_jsonl
 from streams.readers.line_columns import read_line_columns
 from streams.testing import event_lists
@@ -122,6 +124,32 @@ def test_columns_are_the_lines_or_nothing(content, options):
     assert found is None or found == wanted
 
 
+@given(st.lists(lines(), max_size=6), st.sampled_from(OPTIONS), st.integers(1, 4))
+@example([GOOD[0], b'{"specversion":"1.0","id":"e2","source":"s","type":"A","time":"1970-01-01T00:00:02Z"}'], PLAIN, 1)
+@example([*GOOD[:1] * 3, b"{", *GOOD[:1]], PLAIN, 2)
+@settings(max_examples=150)
+def test_batches_are_the_events_one_by_one(content, options, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / PATH
+        path.write_bytes(b"\n".join(content))
+        wanted = list(outcome(iterate_events(path, options)))
+        with mock.patch("streams.readers.one_by_one._CHUNK_BYTES", 100):
+            batches = list(outcome(iterate_batches(path, options, rows=rows)))
+    found = [one for batch in batches for one in ([batch] if isinstance(batch, str) else batch.to_events())]
+    refused = [one for one in wanted if isinstance(one, str)]
+    assert [one for one in found if isinstance(one, str)] == refused
+    assert found == wanted or refused  # of a file that is refused some events may be given, or none
+    assert all(isinstance(batch, str) or 1 <= len(batch) <= rows for batch in batches)
+
+
+def outcome(found):
+    """What is given, and at last the words of what is raised."""
+    try:
+        yield from found
+    except EventFileError as error:
+        yield error.message
+
+
 @given(event_lists())
 def test_what_is_written_is_read_by_columns(events):
     text = b"\n".join(orjson.dumps(render_plain(event)) for event in events)
@@ -144,4 +172,4 @@ def test_files_of_many_odd_lines_are_left_to_the_other_reader(monkeypatch):
     monkeypatch.setattr("streams.readers.line_columns._MOST_UNUSUAL", 1)
     odd = [b'{"id":"%d\\n","type":"A","time":0,"key":"k"}' % n for n in range(2)]
     assert by_columns(odd[0], PLAIN) == by_lines(odd[0], PLAIN) != []
-    assert by_columns(b"\n".join(odd), PLAIN) is None
+    assert by_columns(b"\n".join([*odd, b""]), PLAIN) is None

@@ -1,0 +1,118 @@
+"""``forestall backtests``: backtests that the running service carries out, on its log or the files that it reads."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from nfa import describe_pattern
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show
+from service.cli.inputs import progress_bar
+from service.cli.patterns import is_pattern, one_pattern
+from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.client import ForestallClient
+
+backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
+
+_LOOK_S = 0.5
+_LARGEST_PAGE = 1_000
+
+
+class Pruned(StrEnum):
+    """Whether constraints end partial matches early; or both, compared."""
+
+    ON = "on"
+    OFF = "off"
+    COMPARE = "compare"
+
+
+_BACKTESTS = Resource(
+    path="/backtests",
+    one="backtest",
+    listed="the backtests that are kept, the newest first",
+    table=Table(
+        ("id", "stream", "pattern", "status", "progress", "created_at"),
+        lambda found: {
+            **found,
+            "pattern": [pattern["name"] for pattern in found["patterns"]],
+            "progress": f"{found['progress']:.0%}",
+        },
+    ),
+)
+_ALERTS = Table(("pattern", "key", "start", "end", "change"))
+
+add_list_of_stream(backtests, _BACKTESTS)
+add_show(backtests, _BACKTESTS, "how a backtest stands, and what came of it once it is done")
+
+
+@backtests.command()
+def ask(
+    pattern: Annotated[str, typer.Argument(help="Pattern file or text, or the name of a registered pattern.")],
+    stream: Annotated[str, typer.Option(help="The stream: its key, end events and constraints.")],
+    against: Annotated[str | None, typer.Option(help="What it is compared with, said in the same way.")] = None,
+    path: Annotated[str | None, typer.Option(help="File or folder of the service; the log else.")] = None,
+    pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints end partial matches early.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Ask for a backtest. Exit status 1: it was waited for, and failed."""
+    body = given(
+        stream=stream,
+        pattern=_choice(pattern),
+        against=None if against is None else _choice(against),
+        source={"log": True} if path is None else {"path": path},
+        pruning=pruning,
+    )
+    with calling(url, api_key) as client:
+        found = client.post(_BACKTESTS.path, body)
+        if wait:
+            found = _waited(client, found["id"])
+    show(found, is_json=is_json)
+    raise typer.Exit(1 if wait and found["status"] != "done" else 0)
+
+
+@backtests.command()
+def alerts(
+    backtest: Annotated[str, typer.Argument(help="The backtest, as the list shows it.")],
+    limit: AtMost = 100,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List the alerts of a backtest, by their end; those that a comparison has added or lost are marked."""
+    with calling(url, api_key) as client:
+        pages = client.pages(f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit=min(limit, _LARGEST_PAGE))
+        _ALERTS.show(list(islice(pages, limit)), is_json=is_json)
+
+
+add_delete(backtests, _BACKTESTS, "Cancel a backtest that waits or runs; remove one that is over, with its alerts.")
+
+
+def _choice(argument: str) -> str | dict[str, Any]:
+    """A pattern as backtests take it: its text, or the name of a registered one.
+
+    Raises:
+        FileUnreadable: It is a file that cannot be read, or holds several patterns.
+        PatternRefused: With line and column.
+    """
+    if not is_pattern(argument):
+        return {"name": argument}
+    pattern = one_pattern(argument)
+    return pattern.text or describe_pattern(pattern)
+
+
+def _waited(client: ForestallClient, backtest_id: str) -> dict[str, Any]:
+    """A backtest when it is over."""
+    with progress_bar("backtest") as (progress, task):
+        while True:
+            found: dict[str, Any] = client.get(f"{_BACKTESTS.path}/{part(backtest_id)}")
+            progress.update(task, completed=found["progress"])
+            if found["status"] not in ("queued", "running"):
+                return found
+            time.sleep(_LOOK_S)

@@ -1,0 +1,91 @@
+"""``forestall dead-letters``: events that could not be taken, and sending them again."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part
+from service.cli.resources import AtMost, OfStream, Resource, Table, add_show
+from service.client import ForestallClient
+
+dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
+
+Code = Annotated[str | None, typer.Option(help="Only those for this reason, such as schema-broken.")]
+
+_LARGEST_PAGE = 1_000
+_LETTERS = Resource(
+    path="/dead-letters",
+    one="dead letter",
+    listed="recent dead letters, the newest first",
+    table=Table(
+        ("id", "received_at", "stream", "code", "reason", "sent_again"),
+        lambda letter: {**letter, "sent_again": _outcome(letter.get("replay"))},
+    ),
+)
+_SENT = Table(("id", "outcome"), lambda replay: {**replay, "outcome": _outcome(replay)})
+
+
+@dead_letters.command("list")
+def list_letters(
+    stream: OfStream = None,
+    code: Code = None,
+    limit: AtMost = 20,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List recent dead letters, the newest first."""
+    with calling(url, api_key) as client:
+        pages = client.pages(_LETTERS.path, **given(stream=stream, code=code, limit=min(limit, _LARGEST_PAGE)))
+        _LETTERS.table.show(list(islice(pages, limit)), is_json=is_json)
+
+
+add_show(dead_letters, _LETTERS, "a dead letter with its event, and what became of it when it was sent again")
+
+
+@dead_letters.command()
+def replay(
+    letter: Annotated[str | None, typer.Argument(help="The dead letter; or say --all.")] = None,
+    is_all: Annotated[bool, typer.Option("--all", help="All that were not taken yet, the oldest first.")] = False,
+    stream: OfStream = None,
+    code: Code = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Send a dead letter again, or all, such as after a correction. Exit status 1: some were refused again."""
+    if (letter is None) != is_all:
+        raise typer.BadParameter("say the dead letter, or --all")
+    with calling(url, api_key) as client:
+        if letter is not None:
+            outcomes = [client.post(f"{_LETTERS.path}/{part(letter)}/replay", None)]
+        else:
+            outcomes = _replay_all(client, given(stream=stream, code=code))
+    if is_json:
+        for outcome in outcomes:
+            typer.echo(orjson.dumps(outcome).decode())
+    else:
+        _SENT.show(outcomes, is_json=False)
+    raise typer.Exit(0 if all(outcome["accepted"] for outcome in outcomes) else 1)
+
+
+def _replay_all(client: ForestallClient, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """Send all letters again, by as many calls as it takes; one that is refused again is not sent twice."""
+    sent: dict[str, dict[str, Any]] = {}
+    while True:
+        answer = client.post(f"{_LETTERS.path}/replay", None, **chosen, limit=_LARGEST_PAGE)
+        fresh = {outcome["id"]: outcome for outcome in answer["items"] if outcome["id"] not in sent}
+        sent |= fresh
+        if not fresh or not answer["left"]:
+            return list(sent.values())
+
+
+def _outcome(replay: dict[str, Any] | None) -> str | None:
+    """What became of a letter that was sent again, in words; None where it was not."""
+    if replay is None:
+        return None
+    return "taken" if replay["accepted"] else f"refused: {replay['code']}: {replay['detail']}"

@@ -1,0 +1,83 @@
+"""``forestall event-types``: the schemas of the types of a stream's events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, printable, show
+from service.cli.inputs import read_json, told
+from service.cli.resources import Table
+
+event_types = typer.Typer(help="Schemas of event types, by stream of the running service.", no_args_is_help=True)
+
+Stream = Annotated[str, typer.Argument(help="The stream.")]
+TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="The event type.")]
+
+_TYPES = Table(("type", "version", "registered_at"))
+
+
+@event_types.command("list")
+def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+    """List the types of a stream that have schemas, by name."""
+    with calling(url, api_key) as client:
+        found = client.get(_path(stream))
+    _TYPES.show(found["items"], is_json=is_json)
+    told.print(printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}"))
+
+
+@event_types.command("show")
+def show_type(
+    stream: Stream, name: TypeName, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
+) -> None:
+    """Show the schema of a type."""
+    with calling(url, api_key) as client:
+        show(client.get(_path(stream, name)), is_json=is_json)
+
+
+@event_types.command("put")
+def put_type(
+    stream: Stream,
+    name: TypeName,
+    schema: Annotated[Path, typer.Argument(help="JSON file: a JSON Schema for the attributes of its events.")],
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Give a type a schema, in place of the one that it has."""
+    document = read_json(schema)
+    with calling(url, api_key) as client:
+        found = client.put(_path(stream, name), document)
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+    else:
+        typer.echo(printable(f"{found['type']} of {found['stream']}: version {found['version']}"))
+
+
+@event_types.command("delete")
+def delete_type(stream: Stream, name: TypeName, url: Url = None, api_key: ApiKeyOption = None) -> None:
+    """Let events of a type hold anything again."""
+    with calling(url, api_key) as client:
+        client.delete(_path(stream, name))
+    told.print(printable(f"the type {name} of {stream} has no schema any more"), markup=False)
+
+
+@event_types.command()
+def check(
+    stream: Stream,
+    is_off: Annotated[bool, typer.Option("--off", help="Check no events from now on.")] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Check the events of a stream against the schemas of their types from now on, or do not."""
+    with calling(url, api_key) as client:
+        show(client.put(_path(stream), {"schemas": "off" if is_off else "check"}), is_json=is_json)
+
+
+def _path(stream: str, name: str | None = None) -> str:
+    types = f"/streams/{part(stream)}/event-types"
+    return types if name is None else f"{types}/{part(name)}"

@@ -1,0 +1,141 @@
+"""Commands that are alike for whatever the running service holds: ``list``, ``show``, ``delete``.
+
+What a resource is called, where the API has it and how its list is shown is data. A group of commands
+adds those of its resource beside the ones that only it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.inputs import told
+
+Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+OfStream: TypeAlias = Annotated[str | None, typer.Option(help="Only those of this stream.")]
+AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most so many.")]
+
+_LARGEST_PAGE = 1_000
+
+
+def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a list is shown.
+
+    Attributes:
+        columns: Members of an item that stand in columns, under their names or, behind a colon, under another heading.
+        shaped: What stands there for an item.
+    """
+
+    columns: tuple[str, ...]
+    shaped: Shaping = _as_it_is
+
+    def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
+        """Show some items."""
+        pairs = [column.partition(":") for column in self.columns]
+        columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
+        show_list(items if is_json else map(self.shaped, items), columns, is_json=is_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What the running service holds of one kind.
+
+    Attributes:
+        path: Of its list in the API.
+        one: What people call one of it.
+        listed: What its list is, with its order, in words.
+        table: How its list is shown.
+        detailed: What people are shown of one.
+    """
+
+    path: str
+    one: str
+    listed: str
+    table: Table
+    detailed: Shaping = _as_it_is
+
+
+def add_list(app: typer.Typer, resource: Resource) -> None:
+    """Add ``list`` for a resource that is of no stream."""
+
+    @app.command("list", help=f"List {resource.listed}.")
+    def list_all(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+        with calling(url, api_key) as client:
+            resource.table.show(client.get(resource.path)["items"], is_json=is_json)
+
+
+def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
+    """Add ``list`` for a resource that is of a stream, and has no pages."""
+
+    @app.command("list", help=f"List {resource.listed}.")
+    def list_all(
+        stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
+    ) -> None:
+        with calling(url, api_key) as client:
+            resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=is_json)
+
+
+def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
+    """Add ``list`` for a resource of which the latest are kept, in pages."""
+
+    @app.command("list", help=f"List {resource.listed}.")
+    def list_latest(
+        stream: OfStream = None,
+        limit: AtMost = 20,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        with calling(url, api_key) as client:
+            pages = client.pages(resource.path, **given(stream=stream, limit=min(limit, _LARGEST_PAGE)))
+            resource.table.show(list(islice(pages, limit)), is_json=is_json)
+
+
+def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
+    """Add ``show``, by name or id.
+
+    Args:
+        app: The group.
+        resource: What it is about.
+        what: It shows, in words.
+    """
+    named = _argument(resource)
+
+    @app.command("show", help=f"Show {what}.")
+    def show_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+        with calling(url, api_key) as client:
+            found = client.get(f"{resource.path}/{part(name)}")
+        show(found if is_json else resource.detailed(found), is_json=is_json)
+
+
+def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
+    """Add ``delete``, by name or id.
+
+    Args:
+        app: The group.
+        resource: What it is about.
+        what: It does, in words.
+        verb: Its name, and what is said to be done.
+    """
+    named = _argument(resource)
+
+    @app.command(verb, help=what)
+    def delete_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
+        with calling(url, api_key) as client:
+            client.delete(f"{resource.path}/{part(name)}")
+        told.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
+
+
+def _argument(resource: Resource) -> Any:
+    metavar = resource.one.rpartition(" ")[2].upper()
+    return typer.Argument(metavar=metavar, help=f"The {resource.one}, as the list shows it.", show_default=False)

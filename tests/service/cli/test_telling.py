@@ -1,0 +1,65 @@
+"""What long commands tell meanwhile, for people and for programs."""
+
+import re
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+
+import orjson
+import pytest
+
+from service.cli.feed import _Teller
+from service.cli.serve import _Announcer, _tell_death
+from service.cli.telling import telling
+from service.client import ForestallClient
+from service.feeds import FeedProgress
+from service.testing import answering
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+@contextmanager
+def ready_service():
+    """Something at a URL that answers whatever it is asked with 200."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+
+    with answering(Handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
+    tell = telling(is_json=is_json)
+    log_file = tmp_path / "pipeline.log"
+    log_file.write_text("the last line\n")
+    with ready_service() as url, ForestallClient(url) as client:
+        announcer = _Announcer("http://h:1", client, tell)
+        for _ in range(2):
+            announcer.look()
+    _tell_death(tell, "pipeline", -9, 2.0, log_file)
+    said = capsys.readouterr()
+    if not is_json:
+        assert said.out == ""
+        assert said.err.startswith("ready: http://h:1/v1")
+        assert "pipeline" in said.err
+        return
+    ready, died = map(orjson.loads, said.out.splitlines())
+    assert MOMENT.match(ready.pop("at"))
+    assert ready == {"event": "ready", "url": "http://h:1/v1"}
+    assert (died["event"], died["name"], died["status"], died["restart_in_s"]) == ("process-died", "pipeline", -9, 2.0)
+    assert said.err == ""
+
+
+def test_what_a_feed_has_done_is_told(capsys):
+    progress = FeedProgress(accepted=5, rejected=1, waiting="the log is full")
+    _Teller("night", progress, telling(is_json=True)).tell("waits")
+    found = orjson.loads(capsys.readouterr().out)
+    assert MOMENT.match(found.pop("at"))
+    assert found == {
+        "event": "waits", "feed": "night", "accepted": 5, "rejected": 1, "repeated": 0, "waiting": "the log is full",
+    }  # fmt: skip
+    _Teller("night", progress, telling(is_json=False)).tell("ended")
+    assert capsys.readouterr().err == "feed night ended: 5 events in the log, 1 dead letters\n"
