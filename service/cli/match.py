@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from constraints import ConstraintSet, check_query, check_set
@@ -236,69 +235,71 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
 
 
 def _print(report: MatchReport, sections: Sequence[Section]) -> None:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    _print_matches(console, report)
+    lines: list[str] = []
+    say = lines.append
+    _print_matches(say, report)
     if "matches" in sections and not report.matches:
-        console.print("no matches")
-    _print_timeouts(console, report)
+        say("no matches")
+    _print_timeouts(say, report)
     if report.ended:
-        console.print("\nfirst event after which a pattern can no longer match:")
+        say("\nfirst event after which a pattern can no longer match:")
     for pair in report.ended:
-        console.print(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
-        console.print(f"    {pair.reason}")
-    _print_violations(console, report, sections)
+        say(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
+        say(f"    {pair.reason}")
+    _print_violations(say, report, sections)
     stats = report.stats
     timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
-    console.print(
+    say(
         f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} ended, "
         f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
     )
-    _print_stats(console, report)
+    _print_stats(say, report)
+    typer.echo("\n".join(lines))
 
 
-def _print_stats(console: Console, report: MatchReport) -> None:
+def _print_stats(say: Callable[[str], None], report: MatchReport) -> None:
     """What is counted beyond the first line, where there is something."""
     stats = report.stats
     if report.late:
-        console.print(f"{report.late} events were late")
+        say(f"{report.late} events were late")
     if stats.ignored_violations:
-        console.print(
+        say(
             f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing"
         )
     if stats.shadow_lost:
-        console.print(f"{stats.shadow_lost} matches would have been lost with pruning")
+        say(f"{stats.shadow_lost} matches would have been lost with pruning")
     if stats.overflow:
-        console.print(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
+        say(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
     if stats.lost_runs:
-        console.print(f"{stats.lost_runs} partial matches beyond the limit were given up: matches may be missing")
+        say(f"{stats.lost_runs} partial matches beyond the limit were given up: matches may be missing")
     for overflow in report.overflow:
-        console.print(f"    {_overflow(overflow)}")
+        say(f"    {_overflow(overflow)}")
 
 
-def _print_violations(console: Console, report: MatchReport, sections: Sequence[Section]) -> None:
+def _print_violations(say: Callable[[str], None], report: MatchReport, sections: Sequence[Section]) -> None:
     if report.deviations and "deviations" in sections:
-        console.print("\nfirst event by which a trace breaks its constraints:")
+        say("\nfirst event by which a trace breaks its constraints:")
         for trace in report.deviations:
             released = trace.deviation.released
             lost = f", {released} bound events had been let go: matches with them may be missing" if released else ""
-            console.print(f"{trace.deviation.key}  {trace.deviation.event_id}  {trace.reason.kind}{lost}")
-            console.print(f"    {trace.reason.text}")
+            say(f"{trace.deviation.key}  {trace.deviation.event_id}  {trace.reason.kind}{lost}")
+            say(f"    {trace.reason.text}")
     if report.corrections and "corrections" in sections:
-        console.print("\ntold early, and taken back:")
+        say("\ntold early, and taken back:")
         for correction in report.corrections:
-            console.print(f"{correction.pattern}  {correction.key}  {correction.event_id}")
-            console.print(f"    {shown_bindings(correction.bindings)}")
+            say(f"{correction.pattern}  {correction.key}  {correction.event_id}")
+            say(f"    {shown_bindings(correction.bindings)}")
 
 
-def _print_matches(console: Console, report: MatchReport) -> None:
+def _print_matches(say: Callable[[str], None], report: MatchReport) -> None:
     for found in report.matches:
         detected = f", detected {shown_time(found.detected_us)}" if found.detected_us != found.end_us else ""
         interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}{_remarks(found)}"
-        console.print(f"{found.pattern}  {found.key}  {interval}")
-        console.print(f"    {shown_bindings(found.bindings)}")
+        say(f"{found.pattern}  {found.key}  {interval}")
+        say(f"    {shown_bindings(found.bindings)}")
         if found.pattern in report.with_returns:
             columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in found.returns.items())
-            console.print("    " + ", ".join(columns))
+            say("    " + ", ".join(columns))
 
 
 def _remarks(found: Match) -> str:
@@ -311,13 +312,13 @@ def _remarks(found: Match) -> str:
     return "".join(f", {remark}" for remark, applies in remarks.items() if applies)
 
 
-def _print_timeouts(console: Console, report: MatchReport) -> None:
+def _print_timeouts(say: Callable[[str], None], report: MatchReport) -> None:
     if report.timeouts:
-        console.print("\ntimed out:")
+        say("\ntimed out:")
     for timeout in report.timeouts:
         interval = f"{format_time(timeout.start_us)}, due {shown_time(timeout.due_us)}"
-        console.print(f"{timeout.pattern}  {timeout.key}  {interval}")
-        console.print(f"    {shown_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
+        say(f"{timeout.pattern}  {timeout.key}  {interval}")
+        say(f"    {shown_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
