@@ -92,10 +92,10 @@ def _read(query: str) -> dict[str, Any]:
 
 
 def _three_pages(count: int) -> list[dict[str, str]]:
-    """Types of ``count`` patterns, never the same three."""
+    """Three of the more frequent pages for each of ``count`` patterns, never the same."""
     rng, found = Random(3), dict[tuple[int, ...], None]()
     while len(found) < count:
-        found[tuple(rng.sample(range(50), 3))] = None
+        found[tuple(rng.sample(range(20), 3))] = None
     return [dict(zip("abc", (f"Page{page}" for page in pages), strict=True)) for pages in found]
 
 

@@ -74,12 +74,12 @@ def stocks() -> Iterator[Row]:
 
 
 def clicks() -> Iterator[Row]:
-    """Clicks of 5,000 visitors on 50 pages, one a millisecond; some pages are seen much more often than others."""
+    """Clicks of 1,000 visitors on 50 pages, one a millisecond; some pages are seen much more often than others."""
     rng = random.Random(11)
     number = 0
     while True:
         page = min(49, int(rng.expovariate(0.08)))
-        yield Row(f"Page{page}", (START_MS + number) * 1_000, f"v{rng.randrange(5_000)}", float(rng.randrange(600)))
+        yield Row(f"Page{page}", (START_MS + number) * 1_000, f"v{rng.randrange(1_000)}", float(rng.randrange(600)))
         number += 1
 
 
