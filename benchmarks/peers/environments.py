@@ -84,24 +84,35 @@ def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
     place, pins = folder / peer.name, HERE / "requirements" / f"{peer.name}.txt"
     if peer.jars:
         java_tool("javac")
-    interpreter = python_for(peer.python)
-    stamp, wanted = place / "stamp", fingerprint([pins.read_text(encoding="utf-8"), str(interpreter)])
     python = place / "venv" / "bin" / "python"
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+    if not is_set_up(peer, folder):
+        interpreter = python_for(peer.python)
         shutil.rmtree(place, ignore_errors=True)
         told(interpreter, "-m", "venv", str(place / "venv"))
         told(python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps", "-r", str(pins))
-        stamp.write_text(wanted, encoding="utf-8")
+        (place / "stamp").write_text(_stamp(peer), encoding="utf-8")
     version, packages = told(python, "-c", _ASKED, peer.package).splitlines()[-2:]
     jars = str(Path(packages) / peer.jars / "*") if peer.jars else ""
     return Environment(folder=place, python=python, version=version, jars=jars)
 
 
-def compiled(environment: Environment, sources: Iterable[Path], made: dict[str, str]) -> Path:
+def is_set_up(peer: Peer, folder: Path = FOLDER) -> bool:
+    """Whether a peer has been installed with the pins that are wanted now."""
+    stamp, python = folder / peer.name / "stamp", folder / peer.name / "venv" / "bin" / "python"
+    return python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == _stamp(peer)
+
+
+def _stamp(peer: Peer) -> str:
+    pins = HERE / "requirements" / f"{peer.name}.txt"
+    return fingerprint([pins.read_text(encoding="utf-8"), sys.version, str(peer.python)])
+
+
+def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: dict[str, str]) -> Path:
     """The classes of a driver, compiled anew when a source has changed.
 
     Args:
         environment: Whose class path is used.
+        tag: Of the classes; those of the same tag from before are removed.
         sources: Java files.
         made: Text of further files by name.
 
@@ -110,17 +121,17 @@ def compiled(environment: Environment, sources: Iterable[Path], made: dict[str, 
     """
     chosen = sorted(sources)
     texts = [path.read_text(encoding="utf-8") for path in chosen] + sorted(made.values())
-    classes = environment.folder / f"classes-{fingerprint(texts)}"
+    classes = environment.folder / f"classes-{tag}-{fingerprint(texts)}"
     if classes.exists():
         return classes
-    for old in environment.folder.glob("classes-*"):
+    for old in environment.folder.glob(f"classes-{tag}-*"):
         shutil.rmtree(old)
-    written = environment.folder / "sources"
+    written = environment.folder / f"sources-{tag}"
     written.mkdir(exist_ok=True)
     for name, text in made.items():
         (written / name).write_text(text, encoding="utf-8")
     files = [*map(str, chosen), *(str(written / name) for name in made)]
-    fresh = environment.folder / "classes.new"
+    fresh = environment.folder / f"new-{tag}"
     shutil.rmtree(fresh, ignore_errors=True)
     told(java_tool("javac"), "-proc:none", "-nowarn", "-d", str(fresh), "-cp", environment.jars, *files)
     return fresh.rename(classes)

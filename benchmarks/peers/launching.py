@@ -54,10 +54,11 @@ class Bench:
     Args:
         cases: All that may be run: their queries are compiled into the drivers.
         folder: Where the peers are.
+        tag: Of the classes that are compiled, so that two that take turns do not compile each other's away.
     """
 
-    def __init__(self, cases: Sequence[Case], folder: Path) -> None:
-        self._cases, self._folder = cases, folder
+    def __init__(self, cases: Sequence[Case], folder: Path, tag: str = "bench") -> None:
+        self._cases, self._folder, self._tag = cases, folder, tag
         self._environments: dict[str, Environment] = {}
         self._classes: dict[str, Path] = {}
         self._launchers: Mapping[str, Callable[[Case, Mode, Files], Launch]] = {
@@ -81,7 +82,7 @@ class Bench:
         if environment.jars:
             sources = (HERE / "drivers" / peer).glob("*.java")
             made = {"Queries.java": java_queries(self._cases)} if peer == "flink" else {}
-            self._classes[peer] = compiled(environment, sources, made)
+            self._classes[peer] = compiled(environment, self._tag, sources, made)
         self._environments[peer] = environment
 
     def version(self, system: System) -> str:

@@ -86,7 +86,7 @@ class Runner:
         warm = self._file(run, min(MOST_WARM, run.events // WARM_SHARE))
         files = Files(events=self._file(run, run.events), warm=warm, folder=self._fresh())
         done = finish(self._bench.launch(run.system, run.case, run.mode, files), before, files.folder, limit_s)
-        told = _told(done, limit_s)
+        told = told_by(done, limit_s)
         return replace(
             empty,
             start_up_s=(start_up := told["ready_at"] - done.began_at),
@@ -129,7 +129,12 @@ class Runner:
         return folder
 
 
-def _told(done: Finished, limit_s: float) -> dict[str, Any]:
+def told_by(done: Finished, limit_s: float) -> dict[str, Any]:
+    """What a driver has told.
+
+    Raises:
+        Failed: It has not.
+    """
     lines = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not lines:
         raise Failed(_trouble(done, limit_s))
@@ -147,4 +152,4 @@ def _answer(path: Path) -> Iterator[tuple[int, list[int]]]:
     else:
         rows = iter(orjson.loads(path.read_bytes())["matches"])
     for row in rows:
-        yield int(row["pattern"][1:]), [int(one[1:]) for ids in row["bindings"].values() for one in ids]
+        yield int(row["pattern"][1:]), sorted(int(one[1:]) for ids in row["bindings"].values() for one in ids)

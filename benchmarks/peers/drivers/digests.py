@@ -1,6 +1,6 @@
 """A hash of a set of matches that does not depend on their order, the same in every driver.
 
-A match is the place of its pattern and the numbers of its events in the order of the steps. Its hash joins them one
+A match is the place of its pattern and the numbers of its events in ascending order. Its hash joins them one
 after the other with the finaliser of splitmix64; the digest of all is the sum modulo 2^64. Drivers in Java do the same.
 """
 

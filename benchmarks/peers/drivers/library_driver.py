@@ -64,7 +64,7 @@ def answer(texts: list[str], batch: EventBatch) -> tuple[int, str]:
 def numbers_of(output: MatchOutput) -> Iterator[tuple[int, list[int]]]:
     """Place of the pattern and numbers of the events of each match; patterns are called p0, p1, ..."""
     for match in output.matches():
-        yield int(match.pattern[1:]), [number_of(one) for ids in match.bindings.values() for one in ids]
+        yield int(match.pattern[1:]), sorted(number_of(one) for ids in match.bindings.values() for one in ids)
 
 
 def columns_of(path: str) -> EventBatch:
