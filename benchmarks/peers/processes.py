@@ -66,11 +66,9 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float) 
         )
         try:
             peak, is_over = _watch(process, begin + limit_s)
-        except BaseException:
-            _end(process)
-            raise
-        if is_over:
-            _end(process)
+        finally:
+            if process.poll() is None:
+                _end(process)
     return Finished(
         began_at=began_at,
         seconds=time.perf_counter() - begin,
@@ -94,7 +92,7 @@ def _watch(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, bool
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the session of a process: it has one of its own."""
+    """End a process that runs, with its session, which is its own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -29,11 +29,11 @@ def written(rows, folder):
 def installed(peer):
     """Skips where a peer is not there; nothing is installed by a test."""
     if not is_set_up(PEERS[peer]):
-        pytest.skip(f"{peer} is not installed: make bench-peers does it")
+        pytest.skip(f"{peer} is not installed, make bench-peers does it (issue #8)")
     try:
         java_tool("javac")
     except Unavailable as reason:
-        pytest.skip(str(reason))
+        pytest.skip(f"{reason} (issue #8)")
 
 
 def found_by(name, case, path, folder):

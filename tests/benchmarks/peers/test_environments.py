@@ -7,6 +7,7 @@ import pytest
 from benchmarks.peers import environments
 from benchmarks.peers.__main__ import carry_out, chosen
 from benchmarks.peers.cases import CASES
+from benchmarks.peers.drivers.digests import digest_of
 from benchmarks.peers.environments import PEERS, Peer, Unavailable, is_set_up, python_for, set_up, told
 from benchmarks.peers.launching import Bench, Launch, bobo_module, java_queries, siddhi_app
 from benchmarks.peers.planning import plan
@@ -68,6 +69,19 @@ def test_the_library_runs_as_a_driver(tmp_path):
     assert (record.status, record.matches, record.lines) == ("done", 98, 1), record.reason
     assert record.rate > record.cold_rate > 0
     assert record.start_up_s > 0
+
+
+def test_a_command_is_measured_without_its_start(tmp_path):
+    bench, kept = Bench(CASES, tmp_path / "peers"), tmp_path / "runs.jsonl"
+    runs = [
+        run for run in plan(CASES, chosen("forestall match"), events=2_000, names=["W all"]) if run.system.is_command
+    ]
+    carry_out(runs, bench, Runner(bench, tmp_path, pins=True), kept, 600)
+    [record] = kept_in(kept)
+    assert (record.system, record.status) == ("forestall match", "done"), record.reason
+    assert record.start_up_s > 0
+    assert 0 <= record.seconds <= record.whole_s
+    assert record.digest == digest_of([])[1]  # two seconds hold none
 
 
 def test_engines_are_chosen_by_their_name_or_their_peer():

@@ -45,7 +45,7 @@ def test_our_engine_agrees_with_its_reference(case, tmp_path):
     try:
         path = file_of(case.workload, events, tmp_path)
     except Absent as reason:
-        pytest.skip(str(reason))
+        pytest.skip(f"shared data absent: {reason} (issue #8)")
     texts = case.texts("forestall")
     assert answer(texts, columns_of(str(path))) == referred(texts, path)
 
