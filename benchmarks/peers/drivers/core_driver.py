@@ -16,7 +16,7 @@ import pycer
 from benchmarks.peers.drivers.digests import digest_of
 from benchmarks.peers.drivers.reading import lines_of, now, number_of, options_of, tell
 
-_EVENT = re.compile(r"\(id: (\d+) attributes: \[(\d+)")
+_EVENT = re.compile(r"\(id: \d+ attributes: \[(\d+)")
 _WORD = re.compile(r"\w+")
 
 
@@ -28,19 +28,14 @@ def main() -> None:
     ready_at = now()
 
     def measure(path: str) -> tuple[float, int, str]:
-        server = pycer.PyOfflineServer()
-        declared = ", ".join(f"EVENT {name} {{ number:int, key:string, moment:int, value:double }}" for name in types)
-        info = server.declare_stream(f"CREATE STREAM S {{ {declared} }}")
-        ids = {event.name: event.id for event in info.events_info}
-        for query in queries:
-            server.add_query(query)
+        server, ids = serving(types, queries)
         held = [made(line, ids) for line in lines_of(path)] if options.source == "memory" else None
         begin = time.perf_counter()
         server.send_events(held if held is not None else [made(line, ids) for line in lines_of(path)])
         text = server.get_output()
         seconds = time.perf_counter() - begin
-        places = {steps_of(query, ids): place for place, query in enumerate(queries)}
-        return seconds, *digest_of(matches_of(text, places))
+        texts = [text] if len(queries) == 1 else [alone(types, query, path) for query in queries]
+        return seconds, *digest_of(found for place, text in enumerate(texts) for found in matches_of(place, text))
 
     tell(ready_at, options, measure)
 
@@ -66,18 +61,27 @@ def named_in(queries: list[str]) -> Iterator[str]:
         yield from (word for word in _WORD.findall(formula) if word[0].isupper())
 
 
-def steps_of(query: str, ids: dict[str, int]) -> tuple[int, ...]:
-    """The types that the WHERE of a query names, in its order."""
-    where = query.partition("WHERE")[2]
-    return tuple(ids[word] for word in _WORD.findall(where) if word in ids)
+def serving(types: list[str], queries: list[str]) -> tuple[pycer.PyOfflineServer, dict[str, int]]:
+    """An engine with queries, and the numbers that it gives to types."""
+    declared = ", ".join(f"EVENT {name} {{ number:int, key:string, moment:int, value:double }}" for name in types)
+    server = pycer.PyOfflineServer()
+    info = server.declare_stream(f"CREATE STREAM S {{ {declared} }}")
+    for query in queries:
+        server.add_query(query)
+    return server, {event.name: event.id for event in info.events_info}
 
 
-def matches_of(text: str, places: dict[tuple[int, ...], int]) -> Iterator[tuple[int, list[int]]]:
-    """The matches of the engine's text, a line each; which of several queries found one is told by its types."""
+def alone(types: list[str], query: str, path: str) -> str:
+    """The engine's text for one of several queries: together they write into one another's lines."""
+    server, ids = serving(types, [query])
+    server.send_events([made(line, ids) for line in lines_of(path)])
+    return str(server.get_output())
+
+
+def matches_of(place: int, text: str) -> Iterator[tuple[int, list[int]]]:
+    """The matches of one query from the engine's text: a line each, and in each event its number first."""
     for line in text.splitlines():
-        events = [(int(kind), int(number)) for kind, number in _EVENT.findall(line)]
-        place = places[tuple(kind for kind, _ in events)] if len(places) > 1 else 0
-        yield place, [number for _, number in events]
+        yield place, [int(number) for number in _EVENT.findall(line)]
 
 
 if __name__ == "__main__":
