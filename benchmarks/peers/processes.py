@@ -38,6 +38,8 @@ class Finished:
     @property
     def last_words(self) -> str:
         """The line that most likely says what went wrong."""
+        if self.status is not None and self.status < 0:
+            return f"ended by signal {-self.status}"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         told = [line for line in lines if "Exception" in line or "Error" in line]
         return (told[:1] or lines[-1:] or ["no word"])[0][:200]
