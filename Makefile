@@ -1,7 +1,7 @@
 # Each target does all its own set-up; only Python 3.11+, Java 17 and make have to be there.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup check-java demo serve check test bench pins clean
+.PHONY: help setup check-java demo serve check test bench bench-peers pins clean
 
 help:
 	@echo "make demo    the whole service on generated orders, ends with a table"
@@ -9,6 +9,7 @@ help:
 	@echo "make test    every test but the benchmarks"
 	@echo "make check   format, lint, layers, types, dependencies, house rules"
 	@echo "make bench   the benchmarks"
+	@echo "make bench-peers  side by side with other engines, which it installs below .peers (ARGS='--quick')"
 	@echo "make setup   .venv with the pinned packages and .venv/bin/forestall"
 	@echo "make pins    compile requirements/*.txt anew from pyproject.toml"
 	@echo "make clean   remove what was built, .venv included; your data folder stays"
@@ -34,9 +35,12 @@ test: check-java setup
 bench: check-java setup
 	@scripts/bench $(ARGS)
 
+bench-peers: check-java setup
+	@scripts/bench peers $(ARGS)
+
 pins: setup
 	@scripts/compile-pins $(ARGS)
 
 clean:
-	@rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage spark-warehouse metastore_db derby.log
+	@rm -rf .venv .peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,138 @@
+"""What is compared: cases, each a workload with a query that every engine states in its own words.
+
+The words are in ``queries/<name>.toml``, a table for each engine: ``text``, or why it ``cannot``; ``differs`` names a
+known difference of meaning (``differences.py``), ``matches`` what the engine then finds, by number of events.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from string import Template
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """A query in the words of one engine.
+
+    Attributes:
+        text: Template of one pattern.
+        cannot: Why the engine cannot state it; empty if it can.
+        types: Event types to which the input may be filtered beforehand; empty: it is not.
+        differs: A key of ``differences.DIFFERENCES``, where the answer may differ.
+        matches: What is then found, by number of events.
+        most: Most events that are worth waiting for.
+    """
+
+    text: str = ""
+    cannot: str = ""
+    types: tuple[str, ...] = ()
+    differs: str = ""
+    matches: Mapping[int, int] = field(default_factory=dict)
+    most: int | None = None
+
+    @property
+    def lines(self) -> int:
+        """Lines that state one pattern."""
+        return sum(1 for line in self.text.splitlines() if line.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A workload and a query.
+
+    Attributes:
+        name: Of the case.
+        workload: A key of ``WORKLOADS``.
+        query: The file in ``queries``.
+        events: How many events, in full.
+        quick: How many events in a quick run; 0: none.
+        patterns: What is put into the template, once for each pattern.
+        expected: Agreed numbers of matches, by number of events.
+        is_main: Whether it is run in every mode of every engine.
+    """
+
+    name: str
+    workload: str
+    query: str
+    events: int
+    quick: int = 0
+    patterns: Sequence[Mapping[str, str]] = ({},)
+    expected: Mapping[int, int] = field(default_factory=dict)
+    is_main: bool = False
+
+    @property
+    def title(self) -> str:
+        """The query in words."""
+        return Template(str(_read(self.query)["title"])).safe_substitute(self.patterns[0])
+
+    def wording(self, system: str) -> Wording:
+        """The query in the words of an engine."""
+        told: dict[str, Any] = dict(_read(self.query)[system])
+        told["types"] = tuple(told.get("types", ()))
+        told["matches"] = {int(events): count for events, count in told.get("matches", {}).items()}
+        return Wording(**told)
+
+    def texts(self, system: str) -> list[str]:
+        """The patterns in the words of an engine, ready to run."""
+        template = Template(self.wording(system).text)
+        return [template.substitute(place=str(place), **words) for place, words in enumerate(self.patterns)]
+
+
+@cache
+def _read(query: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / "queries" / f"{query}.toml").read_text(encoding="utf-8"))
+
+
+def _three_pages(count: int) -> list[dict[str, str]]:
+    """Three of the more frequent pages for each of ``count`` patterns, never the same."""
+    rng, found = Random(3), dict[tuple[int, ...], None]()
+    while len(found) < count:
+        found[tuple(rng.sample(range(20), 3))] = None
+    return [dict(zip("abc", (f"Page{page}" for page in pages), strict=True)) for pages in found]
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        name="W next",
+        workload="w",
+        query="w_next",
+        events=1_000_000,
+        quick=20_000,
+        expected={20_000: 98, 200_000: 6_901, 1_000_000: 38_821},
+        is_main=True,
+    ),
+    Case(
+        name="W all",
+        workload="w",
+        query="w_all",
+        events=1_000_000,
+        quick=20_000,
+        expected={20_000: 141, 200_000: 37_409, 1_000_000: 215_366},
+        is_main=True,
+    ),
+    Case(name="orders 0 %", workload="orders-0", query="orders", events=200_000),
+    Case(name="orders 50 %", workload="orders-50", query="orders", events=200_000, quick=20_000),
+    Case(name="orders 90 %", workload="orders-90", query="orders", events=200_000),
+    Case(name="stocks rising", workload="stocks", query="rising", events=200_000, quick=20_000),
+    *(
+        Case(
+            name=f"stocks Kleene {seconds} s",
+            workload="stocks",
+            query="kleene",
+            events=100_000,
+            patterns=({"seconds": str(seconds), "us": str(seconds * 1_000_000)},),
+        )
+        for seconds in (2, 4, 6)
+    ),
+    Case(name="clicks, 1 pattern", workload="clicks", query="clicks", events=200_000, patterns=_three_pages(1)),
+    Case(name="clicks, 10 patterns", workload="clicks", query="clicks", events=200_000, patterns=_three_pages(10)),
+    Case(name="log", workload="log", query="log", events=65_533),
+)

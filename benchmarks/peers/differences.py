@@ -1,0 +1,48 @@
+"""Where engines mean something else by the same words, each with the smallest example that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A known difference of meaning.
+
+    Attributes:
+        title: In a sentence.
+        events: Type and second of each event of one key.
+        pattern: In our words.
+        ours: How many matches that has.
+        theirs: How many the engine finds.
+        way_out: How the same can be said there, if it can.
+    """
+
+    title: str
+    events: tuple[tuple[str, int], ...]
+    pattern: str
+    ours: int
+    theirs: int
+    way_out: str = ""
+
+    @property
+    def note(self) -> str:
+        """As a paragraph."""
+        shown = ", ".join(f"{kind} at {second} s" for kind, second in self.events)
+        return (
+            f"{self.title} Example: `{self.pattern}` on {shown}: {self.ours} here, {self.theirs} there."
+            f"{' ' + self.way_out if self.way_out else ''}"
+        )
+
+
+DIFFERENCES: Mapping[str, Difference] = {
+    "window": Difference(
+        title="Siddhi's `within` includes its bound; ours, Flink's and CORE's do not.",
+        events=(("A", 0), ("B", 60)),
+        pattern="PATTERN p EVENT SEQ(A a, B b) WITHIN 60 s",
+        ours=0,
+        theirs=1,
+        way_out="`within 59999 millisec` says the same where times are whole milliseconds.",
+    ),
+}

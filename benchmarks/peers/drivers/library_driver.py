@@ -1,0 +1,91 @@
+"""One case on the matcher as a library: columns in memory to match columns, batches of 65,536 rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.peers.drivers.digests import digest_of
+from benchmarks.peers.drivers.reading import lines_of, now, number_of, options_of, tell
+from nfa import Matcher, MatchOutput
+from streams import EventBatch, key_hash
+from streams.batch import SCHEMA
+
+ROWS = 65_536
+ROUNDS = 5
+
+
+def main() -> None:
+    """Run the case, the median of some rounds after one to warm up, and tell its result."""
+    options = options_of("queries")
+    texts: list[str] = json.loads(Path(options.queries).read_text(encoding="utf-8"))
+    ready_at = now()
+
+    def measure(path: str) -> tuple[float, int, str]:
+        batch = columns_of(path)
+        taken = []
+        for _ in range(ROUNDS):
+            matcher = matcher_of(texts)
+            begin = time.perf_counter()
+            for part in parts_of(batch):
+                matcher.process(part)
+            taken.append(time.perf_counter() - begin)
+        return median(taken), *answer(texts, batch)
+
+    tell(ready_at, options, measure)
+
+
+def matcher_of(texts: list[str]) -> Matcher:
+    """A matcher that nothing will guard."""
+    matcher = Matcher(may_be_guarded=False)
+    for text in texts:
+        matcher.add_pattern(text)
+    return matcher
+
+
+def parts_of(batch: EventBatch) -> Iterator[EventBatch]:
+    """The batches that the matcher gets."""
+    return (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
+
+
+def answer(texts: list[str], batch: EventBatch) -> tuple[int, str]:
+    """Number and digest of the matches; their values are made for it, which is not measured."""
+    matcher = matcher_of(texts)
+    outputs = (matcher.process(part) for part in parts_of(batch))
+    return digest_of(found for output in outputs for found in numbers_of(output))
+
+
+def numbers_of(output: MatchOutput) -> Iterator[tuple[int, list[int]]]:
+    """Place of the pattern and numbers of the events of each match; patterns are called p0, p1, ..."""
+    for match in output.matches():
+        yield int(match.pattern[1:]), sorted(number_of(one) for ids in match.bindings.values() for one in ids)
+
+
+def columns_of(path: str) -> EventBatch:
+    """The events of a file as one batch, ``value`` as a column."""
+    rows = list(lines_of(path))
+    keys = [row["key"] for row in rows]
+    hashes = {key: key_hash(key) for key in set(keys)}
+    columns = pa.RecordBatch.from_arrays(
+        [
+            pa.array([row["id"] for row in rows]),
+            pa.array([row["type"] for row in rows]).dictionary_encode(),
+            pa.array([row["time"] for row in rows], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            pa.array(keys),
+            pa.array(np.array([hashes[key] for key in keys], np.uint64)),
+            pa.array([b"{}"] * len(rows), pa.binary()),
+        ],
+        schema=SCHEMA,
+    )
+    values = pa.array([row["data"].get("value") for row in rows], pa.float64())
+    return EventBatch(columns, {("value",): values})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Which runs there are, the most telling ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.peers.cases import Case
+from benchmarks.peers.running import Run
+from benchmarks.peers.systems import SYSTEMS, UNFILTERED, Mode, System
+
+
+def plan(
+    cases: Sequence[Case],
+    systems: Sequence[System],
+    *,
+    is_quick: bool = False,
+    events: int | None = None,
+    names: Sequence[str] | None = None,
+) -> list[Run]:
+    """The runs of all cases.
+
+    Args:
+        cases: To choose from.
+        systems: Engines that are run.
+        is_quick: With few events, and without the cases that have none then.
+        events: At most so many events.
+        names: Only these cases; None: all.
+
+    Returns:
+        Case by case; the library also with each number of events that another engine is given, to compare answers.
+    """
+    runs: list[Run] = []
+    for case in cases:
+        full = min(case.quick if is_quick else case.events, events or case.events)
+        if full == 0 or (names and case.name not in names):
+            continue
+        own = [run for system in systems for run in _runs(case, system, full)]
+        library = next(system for system in SYSTEMS if system.name == "library")
+        had = {run.events for run in own if run.system is library}
+        own += [
+            Run(case=case, system=library, mode=library.modes[0], events=size)
+            for size in sorted({run.events for run in own} - had)
+        ]
+        runs += own
+    return runs
+
+
+def _runs(case: Case, system: System, full: int) -> list[Run]:
+    wording = case.wording(system.wording)
+    if wording.cannot:
+        return []
+    modes = [mode for mode in system.modes if (case.is_main or mode.is_usual) and _is_told(mode, wording.types)]
+    return [
+        Run(
+            case=case,
+            system=system,
+            mode=mode,
+            events=min(full, wording.most or full, system.most.get(mode.variant, full)),
+        )
+        for mode in modes
+    ]
+
+
+def _is_told(mode: Mode, types: Sequence[str]) -> bool:
+    """Without a filter there is nothing to leave out."""
+    return mode.variant != UNFILTERED or bool(types)

@@ -1,0 +1,54 @@
+"""Pictures of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.peers.results import Record
+
+_OWN, _OTHER = "#1f6fb4", "#9aa5b1"
+_STYLE: Any = {
+    "font.size": 9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titleweight": "bold",
+}
+
+
+def draw_all(records: Sequence[Record], folder: Path) -> None:
+    """Write a picture of events/s and one of memory, a panel for each case."""
+    done = [record for record in records if record.status == "done"]
+    if not done:
+        return
+    with mpl.rc_context(_STYLE):
+        _draw(done, "events/s", "rate", folder / "speed.png")
+        _draw(done, "peak memory, MB", "peak_bytes", folder / "memory.png")
+
+
+def _draw(records: Sequence[Record], title: str, column: str, path: Path) -> None:
+    """Bars on a logarithmic scale, the best above."""
+    cases = list(dict.fromkeys(record.case for record in records))
+    rows = (len(cases) + 1) // 2
+    picture = Figure(figsize=(11, 1 + 2.6 * rows), layout="constrained")
+    picture.suptitle(f"{title} (ours blue; logarithmic)", fontsize=12, fontweight="bold", x=0.01, ha="left")
+    for place, case in enumerate(cases):
+        panel = picture.add_subplot(rows, 2, place + 1)
+        own = sorted((one for one in records if one.case == case), key=lambda one: float(getattr(one, column)))
+        heights = [float(getattr(one, column)) / (1e6 if column == "peak_bytes" else 1) for one in own]
+        colours = [_OWN if one.system == "library" or one.system.startswith("forestall") else _OTHER for one in own]
+        labels = [f"{one.label}, {one.source}, {one.events:,}" for one in own]
+        bars = panel.barh(range(len(own)), heights, color=colours)
+        panel.bar_label(bars, [f"{height:,.0f}" for height in heights], padding=3, fontsize=7)
+        panel.set_yticks(range(len(own)), labels, fontsize=7)
+        panel.set_xscale("log")
+        panel.margins(x=0.15)
+        panel.set_title(case, loc="left")
+    picture.savefig(path, dpi=130, metadata={"Software": None})

@@ -1,0 +1,124 @@
+"""A process with everything below it: how long it ran, the most memory it held, what it said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers.launching import Launch
+
+PAUSE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A process that has ended.
+
+    Attributes:
+        began_at: When it was started, seconds since 1970.
+        seconds: How long it ran.
+        status: Its exit status; None: it was ended, as its time was over.
+        output: What it said.
+        peak_bytes: Most memory of it and those below it; pages that several share count once.
+    """
+
+    began_at: float
+    seconds: float
+    status: int | None
+    output: str
+    peak_bytes: int
+
+    @property
+    def last_words(self) -> str:
+        """The line that most likely says what went wrong."""
+        if self.status is not None and self.status < 0:
+            return f"ended by signal {-self.status}"
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        told = [line for line in lines if "Exception" in line or "Error" in line]
+        return (told[:1] or lines[-1:] or ["no word"])[0][:200]
+
+
+def pin_words(threads: int, *, is_wanted: bool) -> tuple[str, ...]:
+    """What is put before a command with one thread to hold it to one core, where that can be done."""
+    if not is_wanted or threads != 1 or shutil.which("taskset") is None or not hasattr(os, "sched_getaffinity"):
+        return ()
+    return ("taskset", "-c", str(max(os.sched_getaffinity(0))))
+
+
+def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float) -> Finished:
+    """Run a command to its end, or until its time is over."""
+    said = folder / "said.txt"
+    output = launch.output or said
+    begin, began_at = time.perf_counter(), time.time()
+    with output.open("wb") as out, said.open("ab" if launch.output is None else "wb") as errors:
+        process = subprocess.Popen(
+            [*before, *launch.command],
+            stdout=out,
+            stderr=errors if launch.output else subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ, **launch.environment},
+            start_new_session=True,
+        )
+        try:
+            peak, is_over = _watch(process, begin + limit_s)
+        finally:
+            if process.poll() is None:
+                _end(process)
+    return Finished(
+        began_at=began_at,
+        seconds=time.perf_counter() - begin,
+        status=None if is_over else process.returncode,
+        output=said.read_text(encoding="utf-8", errors="replace"),
+        peak_bytes=peak,
+    )
+
+
+def _watch(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, bool]:
+    """Most memory until the process ends, and whether its time was over before."""
+    peak = 0
+    while True:
+        try:
+            process.wait(PAUSE_S)
+            return peak, False
+        except subprocess.TimeoutExpired:
+            peak = max(peak, sum(map(memory_of, [process.pid, *below(process.pid)])))
+        if time.perf_counter() > deadline:
+            return peak, True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that runs, with its session, which is its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def below(pid: int) -> list[int]:
+    """The processes that a process has started, and theirs; none where the system does not tell."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in task.read_text(encoding="ascii").split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *below(child)]
+    return found
+
+
+def memory_of(pid: int) -> int:
+    """Bytes that a process holds, its share of what others hold too; 0 where the system does not tell."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return 0
+    return 0

@@ -1,0 +1,98 @@
+"""What is written when runs are over: a table, what was compared, ratios; pictures come from ``plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.peers.cases import Case
+from benchmarks.peers.differences import DIFFERENCES
+from benchmarks.peers.plots import draw_all
+from benchmarks.peers.results import Allowance, Judgement, Record, table
+from benchmarks.peers.systems import SYSTEMS
+
+OURS = ("library", "forestall match", "forestall backtest")
+
+
+def allowances(cases: Sequence[Case]) -> dict[tuple[str, str], Allowance]:
+    """Known differences by case and engine."""
+    found = {}
+    for case in cases:
+        for system in SYSTEMS:
+            wording = case.wording(system.wording)
+            if wording.differs:
+                found[(case.name, system.name)] = Allowance(difference=wording.differs, matches=wording.matches)
+    return found
+
+
+def write_report(records: Sequence[Record], judgement: Judgement, cases: Sequence[Case], folder: Path) -> str:
+    """Write ``table.md`` and the pictures; returns the text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told = [case for case in cases if any(record.case == case.name for record in records)]
+    titles = {case.name: f"{case.title} ({case.workload})" for case in told}
+    parts = [table(records, titles), _cannot(told, records), _answers(judgement), _ratios(records), _versions(records)]
+    text = "\n".join(part for part in parts if part)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    draw_all(records, folder)
+    return f"{text}\nThis table, the raw results and the pictures are in {folder}"
+
+
+def _cannot(cases: Sequence[Case], records: Sequence[Record]) -> str:
+    """What is not there because an engine cannot say it."""
+    names = {record.system for record in records}
+    lines = [
+        f"- {case.name}, {system.name}: {reason}"
+        for case in cases
+        for system in SYSTEMS
+        if system.name in names and (reason := case.wording(system.wording).cannot)
+    ]
+    return "### Not stated\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def _answers(judgement: Judgement) -> str:
+    lines = [f"- DISAGREEMENT {line}" for line in judgement.disagreements]
+    lines += [f"- {case}, {system}: {DIFFERENCES[key].note}" for case, system, key in judgement.notes]
+    lines += [f"- compared with nothing: {line}" for line in judgement.alone]
+    if not judgement.disagreements:
+        lines.insert(0, "- all other answers are equal: the same events in the same matches")
+    return "### Answers\n\n" + "\n".join(lines) + "\n"
+
+
+def _ratios(records: Sequence[Record]) -> str:
+    """Ours to theirs, where both have the same events."""
+    lines = []
+    for case in dict.fromkeys(record.case for record in records):
+        done = [record for record in records if record.case == case and record.status == "done"]
+        lines += [line for line in (_best(case, done), *_whole(case, done)) if line]
+    return "### Ratios\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def _best(case: str, done: Sequence[Record]) -> str:
+    """The library to the fastest peer of one thread, in whichever mode that is fastest."""
+    ours = [record for record in done if record.system == "library"]
+    peers = [record for record in done if record.system not in OURS and record.threads == 1 and record.rate]
+    if not ours or not peers:
+        return ""
+    right, best = max(ours, key=lambda one: one.events), max(peers, key=lambda one: one.rate)
+    return (
+        f"- {case}: library {right.rate / best.rate:.1f} x {best.label} ({best.source}), the fastest peer of one thread"
+    )
+
+
+def _whole(case: str, done: Sequence[Record]) -> list[str]:
+    """Whole jobs to those of Flink CEP, warmed up and from a cold start."""
+    lines = []
+    for name, threads in (("forestall match", 1), ("forestall backtest", 2)):
+        ours = [one for one in done if (one.system, one.source) == (name, "file")]
+        theirs = [one for one in done if (one.system, one.source, one.threads) == ("flink-cep", "file", threads)]
+        if ours and theirs:
+            warm, cold = ours[0].rate / theirs[0].rate, ours[0].cold_rate / theirs[0].cold_rate
+            told = f"{warm:.1f} x {theirs[0].label}, whole job; " if warm else "start-up hides the job; "
+            lines.append(f"- {case}: {name} {told}{cold:.1f} x with start-up")
+    return lines
+
+
+def _versions(records: Sequence[Record]) -> str:
+    versions = sorted({f"{record.system} {record.version}" for record in records if record.version})
+    pinned = " Runs of one thread were held to one core." if any(record.pinned for record in records) else ""
+    return f"{', '.join(versions)}.{pinned}\n" if versions else ""

@@ -1,0 +1,222 @@
+"""What runs have found: kept as JSON lines while they come, compared, and told as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import orjson
+
+Status: TypeAlias = Literal["done", "failed", "unavailable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One finished run.
+
+    Attributes:
+        case: Name of the case.
+        system: Name of the engine.
+        source: ``memory`` or ``file``.
+        threads: How many threads match.
+        variant: What else is different.
+        events: How many events it had.
+        status: ``failed``: it ran and did not finish; ``unavailable``: it could not be set up.
+        reason: Why it is not done.
+        version: Of the engine.
+        start_up_s: From the start of the process until the engine is ready.
+        warm_up_s: What ran before the clock started.
+        seconds: What is measured, without start-up; 0: start-up was most of it and hides it.
+        whole_s: From the start of the process to the end of what is measured, without what warmed up.
+        matches: How many.
+        digest: Of the matches, whatever their order.
+        peak_bytes: Most memory of the process and those below it.
+        lines: Lines that state the query.
+        pinned: Whether it was held to one core.
+    """
+
+    case: str
+    system: str
+    source: str
+    threads: int
+    variant: str
+    events: int
+    status: Status = "done"
+    reason: str = ""
+    version: str = ""
+    start_up_s: float = 0.0
+    warm_up_s: float = 0.0
+    seconds: float = 0.0
+    whole_s: float = 0.0
+    matches: int = 0
+    digest: str = ""
+    peak_bytes: int = 0
+    lines: int = 0
+    pinned: bool = False
+
+    @property
+    def run(self) -> tuple[str, str, str, int, str, int]:
+        """What tells it from other runs."""
+        return self.case, self.system, self.source, self.threads, self.variant, self.events
+
+    @property
+    def label(self) -> str:
+        """The engine as rows of tables name it."""
+        threads = f", {self.threads} threads" if self.threads > 1 else ""
+        return f"{self.system}{', ' + self.variant if self.variant else ''}{threads}"
+
+    @property
+    def rate(self) -> float:
+        """Events/s without start-up."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def cold_rate(self) -> float:
+        """Events/s with start-up, and without what warmed up."""
+        return self.events / self.whole_s if self.whole_s else 0.0
+
+
+def kept_in(path: Path) -> list[Record]:
+    """The records of a file, the last of each run; none where it is not there."""
+    if not path.exists():
+        return []
+    found = {record.run: record for record in (Record(**orjson.loads(line)) for line in path.read_bytes().splitlines())}
+    return list(found.values())
+
+
+def keep(path: Path, record: Record) -> None:
+    """Append a record, so that an interruption loses none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(orjson.dumps(asdict(record), option=orjson.OPT_APPEND_NEWLINE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What comparing the answers has shown.
+
+    Attributes:
+        disagreements: What must not be, a sentence each.
+        notes: Known differences that were seen: (case, engine, key of the difference).
+        alone: Runs whose answer nothing was compared with.
+    """
+
+    disagreements: tuple[str, ...]
+    notes: tuple[tuple[str, str, str], ...]
+    alone: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A known difference: its key, and the number of matches that it gives by number of events."""
+
+    difference: str
+    matches: Mapping[int, int]
+
+    def covers(self, record: Record) -> bool:
+        """Whether the answer is one that the difference explains."""
+        return self.matches.get(record.events, record.matches) == record.matches
+
+
+def judge(
+    records: Iterable[Record],
+    expected: Mapping[str, Mapping[int, int]],
+    allowed: Mapping[tuple[str, str], Allowance],
+) -> Judgement:
+    """Compare answers: all runs of a case with as many events have to bind the same events.
+
+    Args:
+        records: Runs; those that are not done are passed over.
+        expected: Agreed numbers of matches by case and number of events.
+        allowed: Known differences by case and engine.
+    """
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        if record.status == "done":
+            groups.setdefault((record.case, record.events), []).append(record)
+    wrong: list[str] = []
+    notes: dict[tuple[str, str, str], None] = {}
+    alone: list[str] = []
+    for (case, events), group in groups.items():
+        ours = [record for record in group if record.system == "library"] or group
+        right = ours[0]
+        agreed = expected.get(case, {}).get(events)
+        if agreed is not None and right.matches != agreed:
+            wrong.append(
+                f"{case}, {events:,} events: {right.label} finds {right.matches:,} matches instead of {agreed:,}"
+            )
+        if len({record.system for record in group}) == 1:
+            alone.append(f"{case}, {events:,} events: {right.label}")
+        for record in group:
+            if record.digest == right.digest and record.matches == right.matches:
+                continue
+            allowance = allowed.get((case, record.system))
+            if allowance is not None and allowance.covers(record):
+                notes[(case, record.system, allowance.difference)] = None
+            else:
+                wrong.append(
+                    f"{case}, {events:,} events: {record.label} from {record.source} finds {record.matches:,} matches "
+                    f"({record.digest}), {right.label} {right.matches:,} ({right.digest})"
+                )
+    return Judgement(disagreements=tuple(wrong), notes=tuple(notes), alone=tuple(alone))
+
+
+def table(records: Sequence[Record], titles: Mapping[str, str]) -> str:
+    """The records as Markdown, a table for each case."""
+    parts = []
+    for case, title in titles.items():
+        own = [record for record in records if record.case == case]
+        if own:
+            parts.append(f"### {case}\n\n{title}\n\n{_rows(own)}")
+    return "\n".join(parts)
+
+
+_COLUMNS = (
+    "engine",
+    "events",
+    "in memory, events/s",
+    "whole job, events/s",
+    "with start-up",
+    "start-up, s",
+    "peak, MB",
+    "lines",
+    "matches",
+)
+
+
+def _rows(records: Sequence[Record]) -> str:
+    rows: dict[tuple[str, int], dict[str, Record]] = {}
+    for record in records:
+        rows.setdefault((record.label, record.events), {})[record.source] = record
+    lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
+    lines += [_row(label, events, by_source) for (label, events), by_source in rows.items()]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _row(label: str, events: int, by_source: Mapping[str, Record]) -> tuple[str, ...]:
+    done = {source: record for source, record in by_source.items() if record.status == "done"}
+    if not done:
+        record = next(iter(by_source.values()))
+        told = f"{record.status}: {record.reason}".replace("|", "/")
+        return (label, f"{events:,}", told, *[""] * (len(_COLUMNS) - 3))
+    one = next(iter(done.values()))
+    return (
+        label,
+        f"{events:,}",
+        _number(done["memory"].rate) if "memory" in done else "",
+        _number(done["file"].rate) if "file" in done else "",
+        _number(done["file"].cold_rate) if "file" in done else "",
+        f"{max(record.start_up_s for record in done.values()):.1f}",
+        f"{max(record.peak_bytes for record in done.values()) / 1e6:,.0f}",
+        str(one.lines),
+        f"{one.matches:,}",
+    )
+
+
+def _number(rate: float) -> str:
+    """Events/s to three digits or so; nothing where start-up hides them."""
+    if not rate:
+        return "-"
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"

@@ -1,0 +1,98 @@
+"""The engines and their modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Source: TypeAlias = Literal["memory", "file"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """A way to run an engine.
+
+    Attributes:
+        source: ``memory``: events are held as the engine's own before the clock starts; ``file``: reading is measured.
+        threads: How many threads match.
+        variant: What else is different.
+        is_usual: Whether it is run in cases other than the main ones.
+    """
+
+    source: Source
+    threads: int = 1
+    variant: str = ""
+    is_usual: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """An engine in one of its languages.
+
+    Attributes:
+        name: Of the engine and of its table in ``queries``.
+        wording: Whose words it takes.
+        peer: What it needs to be set up; None: Forestall itself.
+        modes: How it can be run.
+        most: Most events that are worth waiting for, by variant.
+        is_command: Whether it is a command that does all of its work in one go: its start is measured on one event.
+    """
+
+    name: str
+    wording: str
+    peer: str | None
+    modes: tuple[Mode, ...]
+    most: Mapping[str, int]
+    is_command: bool = False
+
+
+UNFILTERED = "unfiltered"
+SYSTEMS: tuple[System, ...] = (
+    System(name="library", wording="forestall", peer=None, modes=(Mode(source="memory", is_usual=True),), most={}),
+    System(
+        name="forestall match",
+        wording="forestall",
+        peer=None,
+        modes=(Mode(source="file", is_usual=True),),
+        most={},
+        is_command=True,
+    ),
+    System(
+        name="forestall backtest",
+        wording="forestall",
+        peer=None,
+        modes=(Mode(source="file", threads=2),),
+        most={},
+        is_command=True,
+    ),
+    System(
+        name="flink-cep",
+        wording="flink-cep",
+        peer="flink",
+        modes=(Mode(source="file", is_usual=True), Mode(source="file", threads=2), Mode(source="memory")),
+        most={},
+    ),
+    System(
+        name="flink-sql",
+        wording="flink-sql",
+        peer="flink",
+        modes=(Mode(source="file", is_usual=True), Mode(source="file", variant=UNFILTERED)),
+        most={UNFILTERED: 200_000},
+    ),
+    System(
+        name="siddhi",
+        wording="siddhi",
+        peer="siddhi",
+        modes=(Mode(source="memory", is_usual=True), Mode(source="file")),
+        most={},
+    ),
+    System(
+        name="core",
+        wording="core",
+        peer="core",
+        modes=(Mode(source="memory", is_usual=True), Mode(source="file")),
+        most={},
+    ),
+    System(name="bobo", wording="bobo", peer="bobo", modes=(Mode(source="memory", is_usual=True),), most={"": 10_000}),
+)
