@@ -263,9 +263,7 @@ def _print_stats(say: Callable[[str], None], report: MatchReport) -> None:
     if report.late:
         say(f"{report.late} events were late")
     if stats.ignored_violations:
-        say(
-            f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing"
-        )
+        say(f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing")
     if stats.shadow_lost:
         say(f"{stats.shadow_lost} matches would have been lost with pruning")
     if stats.overflow:
