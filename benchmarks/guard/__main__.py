@@ -2,8 +2,8 @@
 
 Without options it measures for about a minute, compares with the newest line of ``benchmarks/history.jsonl``, and ends
 with status 1 if a count is another or a ratio has lost a fifth; a lost ratio is measured once more first, and counts as
-lost if it is lost again. ``--record=VERSION`` appends what was measured instead, as the line of a release; on a quiet
-machine, please. ``--repeat=N`` measures N times and tells how far apart the ratios were.
+lost if it is lost again. ``--record=VERSION`` measures three times and appends the medians instead, as the line of a
+release; on a quiet machine, please. ``--repeat=N`` measures N times and tells how far apart the ratios were.
 
     scripts/bench guard
     scripts/bench guard --record=0.2.0
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.guard.measures import joined, parts
-from benchmarks.guard.records import Measured, Record, RecordRefused, append, best, compare, history, spreads
+from benchmarks.guard.records import Measured, Record, RecordRefused, append, best, compare, history, spreads, typical
 
 ROOT = Path(__file__).resolve().parents[2]
 HISTORY = ROOT / "benchmarks" / "history.jsonl"
@@ -29,15 +29,14 @@ HISTORY = ROOT / "benchmarks" / "history.jsonl"
 def main() -> int:
     """Measure, and compare or record; the status of the process."""
     wanted = _arguments()
-    runs = [_measured() for _ in range(wanted.repeat)]
-    now = best(runs)
-    if wanted.repeat > 1:
+    runs = [_measured() for _ in range(wanted.repeat or (3 if wanted.record else 1))]
+    if len(runs) > 1:
         _tell_spreads(runs)
     if wanted.record:
-        append(HISTORY, _record(wanted.record, now))
+        append(HISTORY, _record(wanted.record, typical(runs)))
         print(f"{wanted.record}: recorded in {HISTORY.relative_to(ROOT)}")
         return 0
-    return _compared(now)
+    return _compared(best(runs))
 
 
 def _compared(now: Measured) -> int:
@@ -99,7 +98,9 @@ def _machine() -> dict[str, str]:
 def _arguments() -> Namespace:
     parser = ArgumentParser(prog="scripts/bench guard", description=__doc__)
     parser.add_argument("--record", default="", metavar="VERSION", help="append a line for this release")
-    parser.add_argument("--repeat", type=int, default=1, help="measure so many times; the best of each counts")
+    parser.add_argument(
+        "--repeat", type=int, default=0, help="measure so many times; unless said: 3 for a record, else 1"
+    )
     return parser.parse_args()
 
 

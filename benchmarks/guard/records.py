@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import orjson
@@ -185,16 +186,29 @@ def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = N
 
 
 def best(runs: Sequence[Measured]) -> Measured:
-    """The counts of the first run, and each ratio as good as in any.
+    """The counts of all runs, and each ratio as good as in any: what is compared with a release.
 
     Raises:
         RecordRefused: The runs do not agree in a count.
     """
+    return _chosen(runs, lambda values, more_is_better: max(values) if more_is_better else min(values))
+
+
+def typical(runs: Sequence[Measured]) -> Measured:
+    """The counts of all runs, and of each ratio the median: what is recorded of a release.
+
+    Raises:
+        RecordRefused: The runs do not agree in a count.
+    """
+    return _chosen(runs, lambda values, _: median(values))
+
+
+def _chosen(runs: Sequence[Measured], choose: Callable[[Sequence[float], bool], float]) -> Measured:
     first = runs[0]
     if any(run.counts != first.counts for run in runs):
         raise RecordRefused(f"counts differ from run to run: {[dict(run.counts) for run in runs]}")
     ratios = {
-        name: (max if ratio.more_is_better else min)(run.ratios[name] for run in runs)
+        name: ratio._replace(value=choose([run.ratios[name].value for run in runs], ratio.more_is_better))
         for name, ratio in first.ratios.items()
     }
     return Measured(counts=first.counts, ratios=ratios)

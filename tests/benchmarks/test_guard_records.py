@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from benchmarks.guard.records import (
     history,
     loss,
     spreads,
+    typical,
 )
 
 MACHINE = {"cores": "2", "memory_gib": "24", "python": "3.11.7"}
@@ -93,7 +95,7 @@ def test_what_is_not_measured_any_more_is_lost() -> None:
 
 def test_what_is_new_and_another_machine_are_only_noted() -> None:
     now = Measured(
-        counts={"matches": 141, "ended": 3}, ratios=measured().ratios | {"fresh": Ratio(1.0, more_is_better=True)}
+        counts={"matches": 141, "ended": 3}, ratios={**measured().ratios, "fresh": Ratio(1.0, more_is_better=True)}
     )
     verdict = compare(record(), now, MACHINE | {"cores": "8"})
     assert verdict.is_good
@@ -109,9 +111,15 @@ def test_the_best_of_two_runs_counts() -> None:
     assert both == measured(speed=0.5, size=90.0)
 
 
-def test_runs_that_differ_in_a_count_are_refused() -> None:
+def test_a_release_is_recorded_as_it_usually_is() -> None:
+    runs = [measured(speed=0.3, size=90.0), measured(speed=0.9, size=110.0), measured(speed=0.5, size=100.0)]
+    assert typical(runs) == measured(speed=0.5, size=100.0)
+
+
+@pytest.mark.parametrize("choose", [best, typical])
+def test_runs_that_differ_in_a_count_are_refused(choose: Callable[[Sequence[Measured]], Measured]) -> None:
     with pytest.raises(RecordRefused, match="counts differ"):
-        best([measured(matches=1), measured(matches=2)])
+        choose([measured(matches=1), measured(matches=2)])
 
 
 def test_how_far_apart_runs_were() -> None:
