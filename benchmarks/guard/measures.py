@@ -11,6 +11,7 @@ import orjson
 
 from benchmarks.copies import repeated
 from benchmarks.guard.records import Measured, Ratio
+from benchmarks.lines import write_lines
 from benchmarks.matcher_speed import EXPECTED, W, matches_in, unguarded, workload_w
 from benchmarks.rounds import Timed, best_of
 from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
@@ -18,7 +19,7 @@ from constraints import ConstraintSet, Monitor
 from nfa import Matcher, parse_pattern
 from nfa.reference import reference_matches
 from service.matching import match_events
-from streams import Event, EventBatch
+from streams import EventBatch
 from streams.readers import read_batch, read_events
 
 _ORDERS, _COPIES, _FEW_ORDERS = 10_000, 5, 4_000
@@ -169,15 +170,3 @@ def _json() -> Measured:
         },
         ratios=_speeds(reading, "line by line") | _speeds(writing, "values"),
     )
-
-
-def write_lines(batch: EventBatch, path: Path) -> None:
-    """Workload W as JSON lines, values among the data."""
-    values = batch.attributes[("value",)].to_pylist()
-    with path.open("wb") as file:
-        for event, value in zip(batch.to_events(), values, strict=True):
-            file.write(orjson.dumps(_line(event, value), option=orjson.OPT_APPEND_NEWLINE))
-
-
-def _line(event: Event, value: float) -> dict[str, object]:
-    return {"id": event.id, "type": event.type, "time": event.time_us, "key": event.key, "data": {"value": value}}

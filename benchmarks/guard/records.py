@@ -170,7 +170,7 @@ def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = N
         found = now.ratios.get(name)
         if found is None:
             lost.append(f"{name}: {ratio.value:.2f} in {before.version}, and not measured any more")
-        elif (part := loss(ratio, found)) >= LOSS:
+        elif (part := round(loss(ratio, found), 9)) >= LOSS:
             wanted = "more" if ratio.more_is_better else "less"
             lost.append(
                 f"{name}: {found.value:.2f} after {ratio.value:.2f} in {before.version}, {part:.0%} lost "

@@ -26,11 +26,12 @@ _STYLE: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
 }
+_WIDE = frozenset({"patterns"})  # rates of a thousandth are to be seen too
 _EVEN = frozenset({"length", "cores"})  # a step or a core more is as far everywhere
 
 
 def draw(plot: str, title: str, unit: str, points: Sequence[Point], folder: Path) -> Path:
-    """Write one picture, events/s from zero; returns its path."""
+    """Write one picture; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plot}.png"
     with mpl.rc_context(_STYLE):
@@ -45,7 +46,10 @@ def draw(plot: str, title: str, unit: str, points: Sequence[Point], folder: Path
             axes.set_xscale("log")
         axes.set_xticks(sorted({one.at for one in points}), [f"{at:,.0f}" for at in sorted({p.at for p in points})])
         axes.minorticks_off()
-        axes.set_ylim(bottom=0)
+        if plot in _WIDE:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.set_xlabel(unit)
         axes.set_ylabel("M events/s, one thread" if plot != "cores" else "M events/s")
         axes.set_title(title, loc="left")
