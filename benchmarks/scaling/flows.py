@@ -56,7 +56,7 @@ def measured(plot: str, flows: Sequence[Flow], note: Callable[[Flow], str]) -> I
     for flow in flows:
         flow.go(flow.warm_up)
     for number in range(max(len(flow.stretches) for flow in flows)):
-        for flow in flows:
+        for flow in flows if number % 2 else reversed(flows):  # so that none has always the same one before it
             if number < len(flow.stretches):
                 flow.timed(flow.stretches[number])
     for flow in flows:
