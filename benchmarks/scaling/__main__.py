@@ -5,7 +5,7 @@ Every point is a matcher in the midst of a stream: warmed up over at least its w
 a time, points taking turns; its fastest stretch counts. Tables show the ratio to the first point of a series. It takes
 two minutes or so, with ``--quick`` half a minute, which shows less.
 
-Tables, points and pictures are in ``benchmarks/results/scaling``, which git ignores.
+For each plot a table, its points and a picture are in ``benchmarks/results/scaling``, which git ignores.
 
     scripts/bench scaling
     scripts/bench scaling --only=traces
@@ -55,19 +55,15 @@ PLOTS = {
 def main() -> None:
     """Measure, print, draw."""
     wanted = _arguments()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = RESULTS / "points.jsonl"
-    kept.unlink(missing_ok=True)
-    texts = [f"Load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n"]
-    print(texts[0])
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     for name in [wanted.only] if wanted.only else list(PLOTS):
         plot, begin = PLOTS[name], time.perf_counter()
         points = list(plot.measure(is_quick=wanted.quick))
-        keep(kept, points)
         draw(name, plot.title, plot.unit, points, RESULTS)
-        texts.append(table(plot.title, plot.unit, points))
-        print(f"{texts[-1]}\n({time.perf_counter() - begin:.0f} s)\n", flush=True)
-        (RESULTS / "tables.md").write_text("\n".join(texts), encoding="utf-8")
+        keep(RESULTS / f"{name}.jsonl", points)
+        text = table(plot.title, plot.unit, points)
+        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+        print(f"{text}\n({time.perf_counter() - begin:.0f} s)\n", flush=True)
     print(f"tables and pictures are in {RESULTS}")
 
 
