@@ -21,10 +21,12 @@ from nfa.reference import reference_matches
 from service.matching import match_events
 from streams import EventBatch
 from streams.readers import read_batch, read_events
+from workflows import OrderSettings
 
 _ORDERS, _COPIES, _FEW_ORDERS = 10_000, 5, 4_000
 _LINES, _TOLD = 20_000, 200_000
 _ROUNDS, _SOME_ROUNDS, _FEW_ROUNDS = 15, 7, 3
+_SETTINGS = OrderSettings(reject=0.0, cancel=0.1)  # EP1 asks for cancelled orders
 _PATTERNS = {"Q1": Q1, "Q2": Q2, "EP1": EP1}
 
 Part = Callable[[], Measured]
@@ -71,7 +73,7 @@ def _workload_w() -> Measured:
 
 
 def _orders() -> Measured:
-    made = decoded(orders(_ORDERS), ["price", "totalPrice"])
+    made = decoded(orders(_ORDERS, settings=_SETTINGS), ["price", "totalPrice"])
     batch = repeated(made, _COPIES)  # so many that setting up the matcher does not weigh
     constraint_set = order_constraints()
     monitor = Monitor(constraint_set)
