@@ -1,0 +1,226 @@
+"""What a release has measured, as a line of ``benchmarks/history.jsonl``, and the comparison with a later one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import orjson
+
+LOSS = 0.2
+
+
+class RecordRefused(Exception):
+    """A line of the history that cannot be read, or a version that is in it already."""
+
+
+class Ratio(NamedTuple):
+    """A ratio of two things that were measured in one run.
+
+    Attributes:
+        value: It.
+        more_is_better: Whether it is a gain; else it is a cost.
+    """
+
+    value: float
+    more_is_better: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one run has found, by name.
+
+    Attributes:
+        counts: What does not depend on the machine.
+        ratios: What depends on it less than seconds do.
+    """
+
+    counts: Mapping[str, int]
+    ratios: Mapping[str, Ratio]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of the history.
+
+    Attributes:
+        version: Of the release.
+        date: Of the run, year-month-day.
+        commit: What ``git describe`` says of the sources.
+        machine: Its size: cores, memory in GiB, Python.
+        measured: What it found.
+    """
+
+    version: str
+    date: str
+    commit: str
+    machine: Mapping[str, str]
+    measured: Measured = field(repr=False)
+
+
+def history(path: Path) -> list[Record]:
+    """The records of a file, oldest first; none where it is not there.
+
+    Raises:
+        RecordRefused: A line is not one of these.
+    """
+    if not path.exists():
+        return []
+    records = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            records.append(_record(orjson.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordRefused(f"{path.name}, line {number}: no record of a release ({error!r})") from error
+    return records
+
+
+def _record(document: Mapping[str, object]) -> Record:
+    counts, ratios = document["counts"], document["ratios"]
+    machine = document["machine"]
+    if not (isinstance(counts, dict) and isinstance(ratios, dict) and isinstance(machine, dict)):
+        raise TypeError("counts, ratios and machine are objects")
+    return Record(
+        version=str(document["version"]),
+        date=str(document["date"]),
+        commit=str(document["commit"]),
+        machine={name: str(value) for name, value in machine.items()},
+        measured=Measured(
+            counts={name: int(value) for name, value in counts.items()},
+            ratios={name: Ratio(float(one["value"]), bool(one["more_is_better"])) for name, one in ratios.items()},
+        ),
+    )
+
+
+def append(path: Path, record: Record) -> None:
+    """Write a record behind the others; the newest one, if it is of the same version, is replaced.
+
+    Raises:
+        RecordRefused: There are records of newer versions behind one of this version.
+    """
+    records = history(path)
+    if any(one.version == record.version for one in records[:-1]):
+        raise RecordRefused(f"{record.version} is in {path.name} already, and there are newer releases behind it")
+    lines = path.read_bytes().splitlines(keepends=True) if records else []
+    kept = lines[:-1] if records and records[-1].version == record.version else lines
+    path.write_bytes(b"".join([*kept, _line(record)]))
+
+
+def _line(record: Record) -> bytes:
+    measured = record.measured
+    document = {
+        "version": record.version,
+        "date": record.date,
+        "commit": record.commit,
+        "machine": record.machine,
+        "counts": measured.counts,
+        "ratios": {
+            name: {"value": round(ratio.value, 4), "more_is_better": ratio.more_is_better}
+            for name, ratio in measured.ratios.items()
+        },
+    }
+    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a comparison says.
+
+    Attributes:
+        changed: Counts that are others now, a sentence each.
+        lost: Ratios that have lost too much, a sentence each.
+        notes: What is to be known besides.
+    """
+
+    changed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether there is nothing to complain of."""
+        return not self.changed and not self.lost
+
+
+def loss(before: Ratio, now: Ratio) -> float:
+    """The share that is gone of a gain, or of the inverse of a cost; negative if it is better now."""
+    worse, better = (now.value, before.value) if before.more_is_better else (before.value, now.value)
+    return 1 - worse / better if better else 0.0
+
+
+def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = None) -> Verdict:
+    """What has been lost since a record, and what is different.
+
+    Args:
+        before: The record.
+        now: What was measured now.
+        machine: The size of the machine of now; told where it is another.
+    """
+    old = before.measured
+    changed = [
+        f"{name}: {_number(now.counts.get(name))} instead of {count:,} as in {before.version}"
+        for name, count in old.counts.items()
+        if now.counts.get(name) != count
+    ]
+    lost = []
+    for name, ratio in old.ratios.items():
+        found = now.ratios.get(name)
+        if found is None:
+            lost.append(f"{name}: {ratio.value:.2f} in {before.version}, and not measured any more")
+        elif (part := round(loss(ratio, found), 9)) >= LOSS:
+            wanted = "more" if ratio.more_is_better else "less"
+            lost.append(
+                f"{name}: {found.value:.2f} after {ratio.value:.2f} in {before.version}, {part:.0%} lost "
+                f"({wanted} is better)"
+            )
+    fresh = sorted((now.counts.keys() - old.counts.keys()) | (now.ratios.keys() - old.ratios.keys()))
+    notes = [f"{name}: not in {before.version}" for name in fresh]
+    if machine is not None and dict(machine) != dict(before.machine):
+        notes.insert(
+            0, f"{before.version} was measured on another machine: {dict(before.machine)}, now {dict(machine)}"
+        )
+    return Verdict(changed=tuple(changed), lost=tuple(lost), notes=tuple(notes))
+
+
+def best(runs: Sequence[Measured]) -> Measured:
+    """The counts of all runs, and each ratio as good as in any: what is compared with a release.
+
+    Raises:
+        RecordRefused: The runs do not agree in a count.
+    """
+    return _chosen(runs, lambda values, more_is_better: max(values) if more_is_better else min(values))
+
+
+def typical(runs: Sequence[Measured]) -> Measured:
+    """The counts of all runs, and of each ratio the median: what is recorded of a release.
+
+    Raises:
+        RecordRefused: The runs do not agree in a count.
+    """
+    return _chosen(runs, lambda values, _: median(values))
+
+
+def _chosen(runs: Sequence[Measured], choose: Callable[[Sequence[float], bool], float]) -> Measured:
+    first = runs[0]
+    if any(run.counts != first.counts for run in runs):
+        raise RecordRefused(f"counts differ from run to run: {[dict(run.counts) for run in runs]}")
+    ratios = {
+        name: ratio._replace(value=choose([run.ratios[name].value for run in runs], ratio.more_is_better))
+        for name, ratio in first.ratios.items()
+    }
+    return Measured(counts=first.counts, ratios=ratios)
+
+
+def _number(count: int | None) -> str:
+    return "nothing" if count is None else f"{count:,}"
+
+
+def spreads(runs: Sequence[Measured]) -> dict[str, float]:
+    """Of each ratio the largest of some runs over the smallest, less one."""
+    return {
+        name: max(run.ratios[name].value for run in runs) / min(run.ratios[name].value for run in runs) - 1
+        for name in runs[0].ratios
+    }

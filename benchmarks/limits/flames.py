@@ -1,0 +1,88 @@
+"""Where a process spends its time, sampled from outside by py-spy: a flame graph, and the functions with most of it.
+
+What compiled kernels and C functions take is the time of the Python function that calls them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+_RATE = 500  # samples a second
+_FRAME = re.compile(r"^(?P<function>.+) \((?P<file>[^()]+?)(:\d+)?\)$")
+
+
+class NotSampled(Exception):
+    """Why py-spy cannot look at a process here."""
+
+
+def flame_graph(command: Sequence[str], path: Path) -> None:
+    """Run a command and draw where its time goes, as SVG.
+
+    Raises:
+        NotSampled: py-spy is not there, or may not look at other processes.
+    """
+    _record(command, path, "flamegraph")
+
+
+def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]:
+    """Run a command; samples that were taken in each function itself, while it was at work.
+
+    Args:
+        command: To run.
+        scratch: A folder.
+        within: A function, as ``named`` names it: samples elsewhere, such as while modules are imported, do not count.
+
+    Raises:
+        NotSampled: As ``flame_graph``.
+    """
+    raw = scratch / "samples.txt"
+    _record(command, raw, "raw")
+    return counted(raw.read_text(encoding="utf-8").splitlines(), within)
+
+
+def counted(lines: Sequence[str], within: str) -> Counter[str]:
+    """Samples by innermost function, of stacks as ``outer;inner number`` that pass through a function."""
+    spent: Counter[str] = Counter()
+    for line in lines:
+        stack, _, samples = line.rpartition(" ")
+        frames = [named(frame) for frame in stack.split(";")]
+        if within in frames:
+            spent[frames[-1]] += int(samples)
+    return spent
+
+
+def named(frame: str) -> str:
+    """A frame as function and the last two parts of its file."""
+    found = _FRAME.match(frame)
+    if found is None:
+        return frame
+    return f"{found['function']} ({'/'.join(Path(found['file']).parts[-2:])})"
+
+
+def table(spent: Counter[str], most: int) -> str:
+    """The functions with most time of their own, as Markdown."""
+    lines = ["| function | share of its own |", "|---|---|"]
+    lines += [f"| `{name}` | {count / spent.total():.1%} |" for name, count in spent.most_common(most)]
+    return "\n".join(lines) + "\n"
+
+
+def _record(command: Sequence[str], path: Path, form: str) -> None:
+    spy = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if spy is None:
+        raise NotSampled("py-spy is not installed: scripts/setup installs it")
+    options = ["--rate", str(_RATE), "--function", "--format", form, "--output", str(path)]
+    done = subprocess.run(
+        [spy, "record", *options, "--", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not path.exists():
+        raise NotSampled(f"py-spy may not look at processes here: {done.stderr.strip()[-300:]}")

@@ -1,0 +1,35 @@
+"""Steps of the way from bytes to matches, with the time that each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Stage(NamedTuple):
+    """A step.
+
+    Attributes:
+        name: What is done.
+        seconds: For all events.
+        events: How many.
+    """
+
+    name: str
+    seconds: float
+    events: int
+
+    @property
+    def ns(self) -> float:
+        """Nanoseconds of an event."""
+        return self.seconds / self.events * 1e9
+
+
+def table(title: str, stages: Sequence[Stage], whole_s: float, whole: str) -> str:
+    """The steps as Markdown, each with its share of the whole."""
+    lines = [f"| {title} | ns an event | M events/s | share of {whole} |", "|---|---|---|---|"]
+    lines += [
+        f"| {stage.name} | {stage.ns:,.1f} | {1e3 / stage.ns:,.1f} | {stage.seconds / whole_s:.0%} |"
+        for stage in stages
+    ]
+    return "\n".join(lines) + "\n"

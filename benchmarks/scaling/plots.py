@@ -1,0 +1,65 @@
+"""Pictures of the points: events/s over what varies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.scaling.points import Point
+
+_COLOURS = ("#1f6fb4", "#d1781f", "#2a9d68", "#8c5fb3")
+_STYLE: Any = {
+    "font.size": 9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "axes.edgecolor": "#9aa5b1",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+}
+_WIDE = frozenset({"patterns"})  # rates of a thousandth are to be seen too
+_EVEN = frozenset({"length", "cores"})  # a step or a core more is as far everywhere
+
+
+def draw(plot: str, title: str, unit: str, points: Sequence[Point], folder: Path) -> Path:
+    """Write one picture; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{plot}.png"
+    with mpl.rc_context(_STYLE):
+        picture = Figure(figsize=(6, 3.4), layout="constrained")
+        axes = picture.add_subplot()
+        for colour, (series, own) in zip(_COLOURS, _by_series(points).items(), strict=False):
+            rates = [one.rate / 1e6 for one in own]
+            axes.plot([one.at for one in own], rates, "o-", color=colour, label=series)
+        if plot == "constraints":
+            axes.set_xscale("symlog", linthresh=10)
+        elif plot not in _EVEN:
+            axes.set_xscale("log")
+        axes.set_xticks(sorted({one.at for one in points}), [f"{at:,.0f}" for at in sorted({p.at for p in points})])
+        axes.minorticks_off()
+        if plot in _WIDE:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_xlabel(unit)
+        axes.set_ylabel("M events/s, one thread" if plot != "cores" else "M events/s")
+        axes.set_title(title, loc="left")
+        axes.legend()
+        picture.savefig(path, dpi=130, metadata={"Software": None})
+    return path
+
+
+def _by_series(points: Sequence[Point]) -> Mapping[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.series, []).append(point)
+    return found

@@ -1,0 +1,55 @@
+"""What was measured: points of series, series of plots; told as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One measured point.
+
+    Attributes:
+        plot: Name of what varies.
+        series: Name of what is the same along a line.
+        at: How much there is of what varies.
+        rate: Events/s.
+        note: What else was seen there.
+    """
+
+    plot: str
+    series: str
+    at: float
+    rate: float
+    note: str = ""
+
+
+def keep(path: Path, points: Sequence[Point]) -> None:
+    """Write points as JSON lines."""
+    path.write_bytes(b"".join(orjson.dumps(asdict(point), option=orjson.OPT_APPEND_NEWLINE) for point in points))
+
+
+def table(title: str, unit: str, points: Sequence[Point]) -> str:
+    """The points of a plot as Markdown, each with its ratio to the first of its series."""
+    lines = [f"| {unit} | series | events/s | to the first | |", "|---|---|---|---|---|"]
+    for series in dict.fromkeys(point.series for point in points):
+        own = [point for point in points if point.series == series]
+        lines += [
+            f"| {shown(one.at)} | {series} | {rate_text(one.rate)} | {one.rate / own[0].rate:.2f} | {one.note} |"
+            for one in own
+        ]
+    return f"### {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def shown(at: float) -> str:
+    """A place on the axis; whatever varies without end is at infinity."""
+    return "none" if at == float("inf") else f"{at:,.0f}"
+
+
+def rate_text(rate: float) -> str:
+    """Events/s to three digits or so."""
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"
