@@ -30,7 +30,8 @@ from pyspark.sql import functions as sql
 from pyspark.storagelevel import StorageLevel
 
 from pipeline.errors import BacktestFailed
-from pipeline.history import History, Step, batches_of, history_frame
+from pipeline.history import History, Step, history_frame, portions_of
+from pipeline.merging import in_order
 from pipeline.spark_account import summary_of
 from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRow, VariantCounts
 from pipeline.warmup import exercise
@@ -42,6 +43,7 @@ Progress = Callable[[float], None]
 _POLL_S = 0.2
 _READING_SHARE = 0.4
 _CHUNK_ROWS = 1_000
+_FED_ROWS = 4_096  # after so many events it is looked at what is held
 _SUMMARY = "summary"
 _SCHEMA = pa.schema(
     [
@@ -119,12 +121,12 @@ def run_backtest(
             raise EventFileError(facts["error"])
         read_s = time.monotonic() - begin_s
         matching = _Job(session, progress, _READING_SHARE, 1.0)
-        rows = frame.mapInArrow(_matching(plan, options, facts["last"] or 0), _DDL)
+        rows = frame.mapInArrow(_matching(plan, options, facts["last"] or 0, is_ordered=history.is_ordered), _DDL)
         found = _Collected(plan, options.limit)
         matching.run(lambda: found.take(rows))
         progress(1.0)
         return BacktestResult(
-            events=facts["events"],
+            events=facts["events"] or 0,
             first_us=facts["first"],
             last_us=facts["last"],
             variants=found.variants,
@@ -140,9 +142,9 @@ def run_backtest(
 def _facts(frame: DataFrame) -> Mapping[str, Any]:
     """What is known of a history once it is read; reading it happens here."""
     row = frame.agg(
-        sql.count("id").alias("events"),
-        sql.min("time").alias("first"),
-        sql.max("time").alias("last"),
+        sql.sum("events").alias("events"),
+        sql.min("first").alias("first"),
+        sql.max("last").alias("last"),
         sql.max("error").alias("error"),
     ).collect()[0]
     return cast("Mapping[str, Any]", row.asDict())
@@ -269,7 +271,7 @@ class _ShardRows:
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
 
 
-def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int) -> Step:
+def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int, *, is_ordered: bool) -> Step:
     """What a task does with the rows of its shard."""
 
     def match(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -282,7 +284,7 @@ def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int) -> Step
         trial = Trial(plan, shard)
         with ExitStack() as files:
             said = _ShardRows(plan, options, shard, files)
-            found = said.of(_found(trial, _chain(first, parts), newest_us))
+            found = said.of(_found(trial, _chain(first, parts), newest_us, is_ordered=is_ordered))
             yield from _packed(shard, found)
             said.publish()
         summary = {
@@ -294,10 +296,11 @@ def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int) -> Step
     return match
 
 
-def _found(trial: Trial, rows: Iterable[pa.RecordBatch], newest_us: int) -> Iterator[TrialRow]:
+def _found(trial: Trial, rows: Iterable[pa.RecordBatch], newest_us: int, *, is_ordered: bool) -> Iterator[TrialRow]:
     yield from trial.begin()
-    for batch in batches_of(rows):
-        yield from trial.feed(batch)
+    for batch in in_order(portions_of(rows), is_ordered=is_ordered):
+        for first in range(0, len(batch), _FED_ROWS):
+            yield from trial.feed(batch.slice(first, min(_FED_ROWS, len(batch) - first)))
     yield from trial.finish(newest_us)
 
 

@@ -1,8 +1,11 @@
-"""History for a backtest: event files as rows of a Spark frame, by shard and in order.
+"""History for a backtest: event files as a Spark frame, by shard and in order.
 
-Files are read by the readers that everything else uses, each by one task, which holds some rows of it at a time (CSV
+Files are read by the readers that everything else uses, each by one task, which holds some events of it at a time (CSV
 and XES: all). What cannot be read does not fail its task but becomes a row that says why, so that a person gets to see
 the reader's own words.
+
+A row of the frame is a portion of many events as one batch: Spark moves and orders portions, which costs it next to
+nothing, and a shard's task puts their events in order (``merging``).
 """
 
 from __future__ import annotations
@@ -11,33 +14,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streams import EventBatch, EventFileError, StreamDeclaration, shard_of
+from pipeline.merging import Portion
+from streams import EventBatch, EventFileError, StreamDeclaration
 from streams.readers import ReaderOptions, iterate_batches
 
-BATCH_ROWS = 4_096
-
+_PORTION_ROWS = 65_536  # of all shards
 _SCHEMA = pa.schema(
     [
         pa.field("shard", pa.int32()),
-        pa.field("time", pa.int64()),
+        pa.field("first", pa.int64()),
+        pa.field("last", pa.int64()),
         pa.field("file", pa.int32()),
         pa.field("row", pa.int64()),
-        pa.field("key_hash", pa.int64()),
-        pa.field("id", pa.string()),
-        pa.field("type", pa.string()),
-        pa.field("key", pa.string()),
-        pa.field("data", pa.binary()),
+        pa.field("events", pa.int64()),
+        pa.field("body", pa.binary()),
         pa.field("error", pa.string()),
     ]
 )
-_DDL = (
-    "shard INT, time LONG, file INT, row LONG, key_hash LONG, id STRING, type STRING, key STRING, data BINARY, "
-    "error STRING"
-)
+_DDL = "shard INT, first LONG, last LONG, file INT, row LONG, events LONG, body BINARY, error STRING"
+_PORTIONS_AT_ONCE = 4  # that a task gets from Spark; they are large
 _IGNORED = (".", "_")
 
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -82,33 +80,30 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def history_frame(session: SparkSession, history: History, shards: int) -> DataFrame:
-    """Events by shard, one partition each, in the order in which a shard is to see them.
+    """Portions of events by shard, one partition each, in the order in which ``in_order`` takes them.
+
+    Sets in the session how many of them a task gets at once.
 
     Args:
         session: From ``build_session``.
         history: What is read.
         shards: How many partitions.
     """
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_PORTIONS_AT_ONCE))
     # Times that count the events of all files can only be told by who reads them all.
     tasks = 1 if history.options.times == "file" else len(history.files)
     numbers = session.range(0, tasks, numPartitions=tasks)
     rows = numbers.mapInArrow(_reading(history, shards, tasks), _DDL)
-    order = ("file", "row") if history.is_ordered else ("time", "file", "row")
+    order = ("file", "row") if history.is_ordered else ("first", "file", "row")
     return rows.repartitionById(shards, "shard").sortWithinPartitions(*order)
 
 
-def batches_of(rows: Iterable[pa.RecordBatch]) -> Iterator[EventBatch]:
-    """Rows of one shard as the matcher takes them, some ``BATCH_ROWS`` at a time."""
-    waiting: list[pa.RecordBatch] = []
-    held = 0
+def portions_of(rows: Iterable[pa.RecordBatch]) -> Iterator[Portion]:
+    """The portions of one shard."""
     for part in rows:
-        waiting.append(part)
-        held += part.num_rows
-        if held >= BATCH_ROWS:
-            yield _events_of(waiting)
-            waiting, held = [], 0
-    if held:
-        yield _events_of(waiting)
+        columns = [part.column(name).to_pylist() for name in ("first", "file", "row", "body")]
+        for first_us, file, row, body in zip(*columns, strict=True):
+            yield Portion(first_us=first_us, place=(file, row), events=EventBatch.from_bytes(body))
 
 
 def _reading(history: History, shards: int, tasks: int) -> Step:
@@ -128,7 +123,7 @@ def _read_files(history: History, numbers: Sequence[int], shards: int) -> Iterat
         count = 0
         try:
             path, later_us = history.files[number], done if history.options.times == "file" else 0
-            for part in iterate_batches(path, history.options, history.declaration, rows=BATCH_ROWS):
+            for part in iterate_batches(path, history.options, history.declaration, rows=_PORTION_ROWS):
                 yield _rows_of(part, later_us, number, count, shards)
                 count += len(part)
         except EventFileError as error:
@@ -138,38 +133,15 @@ def _read_files(history: History, numbers: Sequence[int], shards: int) -> Iterat
 
 
 def _rows_of(batch: EventBatch, later_us: int, file: int, first_row: int, shards: int) -> pa.RecordBatch:
-    columns, hashes, size = batch.columns, batch.key_hashes, len(batch)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(shard_of(hashes, shards).astype(np.int32)),
-            pa.array(batch.time_us + later_us),
-            pa.array(np.full(size, file, np.int32)),
-            pa.array(np.arange(first_row, first_row + size, dtype=np.int64)),
-            pa.array(hashes.view(np.int64)),
-            columns.column("id"),
-            columns.column("type").cast(pa.string()),
-            columns.column("key"),
-            columns.column("data"),
-            pa.nulls(size, pa.string()),
-        ],
-        schema=_SCHEMA,
-    )
+    """A portion for each shard that has some of the events."""
+    rows = []
+    for shard, part in batch.with_times(batch.time_us + later_us).split_by_shard(shards).items():
+        times_us, body = part.time_us, part.to_bytes()
+        times = {"first": int(times_us.min()), "last": int(times_us.max())}
+        rows.append({"shard": shard, **times, "file": file, "row": first_row, "events": len(part), "body": body})
+    return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
 
 def _refusal(error: EventFileError) -> pa.RecordBatch:
     row = dict.fromkeys(_SCHEMA.names)
     return pa.RecordBatch.from_pylist([{**row, "shard": 0, "error": error.message}], schema=_SCHEMA)
-
-
-def _events_of(parts: Sequence[pa.RecordBatch]) -> EventBatch:
-    table = pa.Table.from_batches(parts).combine_chunks()
-    rows = table.to_batches()[0]
-    arrays = [
-        rows.column("id"),
-        rows.column("type").dictionary_encode(),
-        rows.column("time").cast(pa.timestamp("us", tz="UTC")),
-        rows.column("key"),
-        pa.array(rows.column("key_hash").to_numpy(zero_copy_only=False).view(np.uint64)),
-        rows.column("data"),
-    ]
-    return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=EventBatch.from_events([]).columns.schema))

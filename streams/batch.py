@@ -146,6 +146,12 @@ class EventBatch:
         }
         return cls(columns[0], attributes) if columns else cls(pa.RecordBatch.from_pylist([], schema=SCHEMA))
 
+    def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
+        """The rows at other times."""
+        times = pa.array(times_us).cast(pa.timestamp("us", tz="UTC"))
+        arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
+        return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), self.attributes)
+
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
         """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
         homes = shard_of(self.key_hashes, shards)

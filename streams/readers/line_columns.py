@@ -81,7 +81,7 @@ def chunks_by_columns(
         is_for_columns = not (without and without in chunk)
         batch = reader.read(chunk, is_first=count == 0) if is_for_columns else None
         if batch is not None and options.times == "file":
-            batch = _in_file_order(batch, count)
+            batch = batch.with_times(np.arange(count, count + len(batch), dtype=np.int64))
         yield batch
         if batch is None:
             return
@@ -211,11 +211,3 @@ def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType
     room = np.empty(int(offsets[-1]), np.uint8)
     kernel.copy_spans(text, np.ascontiguousarray(spans), offsets, room)
     return pa.Array.from_buffers(kind, len(spans), [None, pa.py_buffer(offsets), pa.py_buffer(room)])
-
-
-def _in_file_order(batch: EventBatch, first: int) -> EventBatch:
-    """The events with their places in the file as times."""
-    places = np.arange(first, first + len(batch), dtype=np.int64)
-    times = pa.array(places).cast(pa.timestamp("us", tz="UTC"))
-    arrays = [times if name == "time" else batch.columns.column(name) for name in SCHEMA.names]
-    return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
