@@ -27,7 +27,7 @@ from streams.readers.jsonl import BYTE_ORDER_MARK, read_line
 from streams.readers.options import ReaderOptions
 from streams.timestamps import EARLIEST_US, LATEST_US
 
-_CHUNK_BYTES = 128 * 1024**2
+_CHUNK_BYTES = 4 * 1024**2  # small enough that the memory for one is used again for the next
 _MOST_UNUSUAL = 10_000  # lines of a chunk; reading more of them one by one would only take longer
 _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
 
