@@ -55,7 +55,7 @@ def test_workload_w_is_as_agreed_to_the_letter():
     assert [(row.type, row.time_us, row.key, row.value) for row in rows] == [
         ("T3", 1_700_000_000_000_000, "k654", 4.09),
         ("T8", 1_700_000_000_001_000, "k759", 40.12),
-        rows[2],
+        ("T4", 1_700_000_000_002_000, "k228", 16.79),
     ]
 
 
