@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +15,7 @@ from benchmarks.ccep.experiments import LEAN, WATCHED
 from benchmarks.ccep.figures import Figures, Row, change, select
 from benchmarks.ccep.modes import R_CEP
 from benchmarks.ccep.queries import VARIED, cell_of, table_cells
+from benchmarks.drawing import STYLE
 
 _COLOURS: Mapping[str, str] = {
     R_CEP: "#5f6b7a",
@@ -28,20 +28,6 @@ _COLOURS: Mapping[str, str] = {
 _MARKS: Mapping[str, str] = {R_CEP: "s", "query": "o", "state": "D", "exact": "^", WATCHED: "v", LEAN: "P"}
 _SWEEPS = ("Q1 early", "Q1 late", "Q2", "Q2 late", "EP1")
 _MODES = ("query", "state", "exact")
-_STYLE: Any = {
-    "font.size": 9,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
-    "axes.edgecolor": "#9aa5b1",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-}
 
 
 def draw_all(figures: Figures, folder: Path) -> None:
@@ -55,7 +41,7 @@ def draw_all(figures: Figures, folder: Path) -> None:
         "targets.png": _targets,
         "bytes.png": _bytes,
     }
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         for name, draw in drawings.items():
             picture = draw(figures)
             if picture is not None:

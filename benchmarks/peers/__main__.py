@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.peers.cases import CASES
-from benchmarks.peers.environments import FOLDER, HERE, Unavailable
+from benchmarks.peers.environments import FOLDER, HERE, PEERS, Unavailable
 from benchmarks.peers.launching import Bench
 from benchmarks.peers.planning import plan
 from benchmarks.peers.report import allowances, write_report
@@ -34,6 +34,10 @@ def main() -> None:
         kept.unlink(missing_ok=True)
     systems = chosen(options.only)
     bench = Bench(CASES, FOLDER)
+    if options.set_up:
+        for peer, reason in unavailable(PEERS, bench).items():
+            told.print(f"{peer} is not available: {reason}")
+        return
     before = {record.run: record for record in kept_in(kept) if record.status == "done"}
     runs = plan(CASES, systems, is_quick=options.quick, events=options.events, names=options.case)
     todo = [run for run in runs if run.empty.run not in before]
@@ -62,17 +66,13 @@ def chosen(names: str | None) -> list[System]:
 def carry_out(todo: Sequence[Run], bench: Bench, runner: Runner, kept: Path, budget_s: float) -> None:
     """Run one after the other until the time is over; every record is kept as it comes."""
     deadline = time.monotonic() + budget_s
-    reasons: dict[str, str] = {}
     columns = (TextColumn("{task.description:52}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=len(todo))
-        for peer in dict.fromkeys(run.system.peer for run in todo if run.system.peer):
-            progress.update(bar, description=f"setting up {peer}")
-            try:
-                bench.prepare(peer)
-            except Unavailable as reason:
-                reasons[peer] = str(reason)
-                progress.console.print(f"{peer} is not available: {reason}")
+        progress.update(bar, description="setting up")
+        reasons = unavailable(dict.fromkeys(run.system.peer for run in todo if run.system.peer), bench)
+        for peer, reason in reasons.items():
+            progress.console.print(f"{peer} is not available: {reason}")
         for run in todo:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -81,6 +81,17 @@ def carry_out(todo: Sequence[Run], bench: Bench, runner: Runner, kept: Path, bud
             progress.update(bar, description=f"{run.case.name}: {run.empty.label}, {run.mode.source}")
             keep(kept, _record(run, runner, reasons, left))
             progress.advance(bar)
+
+
+def unavailable(peers: Iterable[str], bench: Bench) -> dict[str, str]:
+    """Set up some peers; those that cannot be, with the reason."""
+    reasons: dict[str, str] = {}
+    for peer in peers:
+        try:
+            bench.prepare(peer)
+        except Unavailable as reason:
+            reasons[peer] = str(reason)
+    return reasons
 
 
 def _record(run: Run, runner: Runner, reasons: dict[str, str], left_s: float) -> Record:
@@ -104,6 +115,7 @@ def finish_up(records: Iterable[Record], folder: Path) -> Judgement:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench peers", description="Forestall beside other engines.")
     parser.add_argument("--quick", action="store_true", help="few events: shows that it runs and that answers agree")
+    parser.add_argument("--set-up", action="store_true", help="install the peers and run nothing")
     parser.add_argument("--only", help="peers or engines, with commas between; ours is always there")
     parser.add_argument(
         "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"

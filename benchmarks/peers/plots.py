@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.drawing import STYLE
 from benchmarks.peers.results import Record
 
 _OWN, _OTHER = "#1f6fb4", "#9aa5b1"
-_STYLE: Any = {
-    "font.size": 9,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titleweight": "bold",
-}
 
 
 def draw_all(records: Sequence[Record], folder: Path) -> None:
@@ -28,7 +19,7 @@ def draw_all(records: Sequence[Record], folder: Path) -> None:
     done = [record for record in records if record.status == "done"]
     if not done:
         return
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         _draw(done, "events/s", "rate", folder / "speed.png")
         _draw(done, "peak memory, MB", "peak_bytes", folder / "memory.png")
 

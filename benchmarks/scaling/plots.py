@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.drawing import STYLE
 from benchmarks.scaling.points import Point
 
 _COLOURS = ("#1f6fb4", "#d1781f", "#2a9d68", "#8c5fb3")
-_STYLE: Any = {
-    "font.size": 9,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
-    "axes.edgecolor": "#9aa5b1",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-}
 _WIDE = frozenset({"patterns"})  # rates of a thousandth are to be seen too
 _EVEN = frozenset({"length", "cores"})  # a step or a core more is as far everywhere
 
@@ -34,7 +20,7 @@ def draw(plot: str, title: str, unit: str, points: Sequence[Point], folder: Path
     """Write one picture; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plot}.png"
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         picture = Figure(figsize=(6, 3.4), layout="constrained")
         axes = picture.add_subplot()
         for colour, (series, own) in zip(_COLOURS, _by_series(points).items(), strict=False):
