@@ -79,7 +79,7 @@ def main() -> None:
     """
     try:
         # house: allow environment: shells say there what is to be completed, which is no setting
-        _app_for(sys.argv[1:], os.environ)()
+        _app_for(sys.argv[1:], os.environ)(prog_name="forestall")
     except ForestallError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +18,6 @@ from service.client import ForestallClient
 backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
 
 _LOOK_S = 0.5
-_LARGEST_PAGE = 1_000
 
 
 class Pruned(StrEnum):
@@ -87,8 +85,7 @@ def alerts(
 ) -> None:
     """List the alerts of a backtest, by their end; those that a comparison has added or lost are marked."""
     with calling(url, api_key) as client:
-        pages = client.pages(f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit=min(limit, _LARGEST_PAGE))
-        _ALERTS.show(list(islice(pages, limit)), is_json=is_json)
+        _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=is_json)
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a backtest that waits or runs; remove one that is over, with its alerts.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated, Any
 
 import orjson
@@ -40,8 +39,7 @@ def list_letters(
 ) -> None:
     """List recent dead letters, the newest first."""
     with calling(url, api_key) as client:
-        pages = client.pages(_LETTERS.path, **given(stream=stream, code=code, limit=min(limit, _LARGEST_PAGE)))
-        _LETTERS.table.show(list(islice(pages, limit)), is_json=is_json)
+        _LETTERS.table.show_pages(client, _LETTERS.path, limit, is_json=is_json, stream=stream, code=code)
 
 
 add_show(dead_letters, _LETTERS, "a dead letter with its event, and what became of it when it was sent again")

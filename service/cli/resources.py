@@ -15,6 +15,7 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
 from service.cli.inputs import told
+from service.client import ForestallClient
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 OfStream: TypeAlias = Annotated[str | None, typer.Option(help="Only those of this stream.")]
@@ -38,6 +39,21 @@ class Table:
 
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
+
+    def show_pages(
+        self, client: ForestallClient, path: str, limit: int, *, is_json: bool, **chosen: str | None
+    ) -> None:
+        """Show the first of a list that comes in pages.
+
+        Args:
+            client: Asked for them.
+            path: Of the list.
+            limit: At most so many are shown.
+            is_json: As JSON.
+            chosen: What the list is narrowed by, where it is said.
+        """
+        pages = client.pages(path, **given(limit=min(limit, _LARGEST_PAGE), **chosen))
+        self.show(list(islice(pages, limit)), is_json=is_json)
 
     def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
         """Show some items."""
@@ -97,8 +113,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
         is_json: IsJson = False,
     ) -> None:
         with calling(url, api_key) as client:
-            pages = client.pages(resource.path, **given(stream=stream, limit=min(limit, _LARGEST_PAGE)))
-            resource.table.show(list(islice(pages, limit)), is_json=is_json)
+            resource.table.show_pages(client, resource.path, limit, is_json=is_json, stream=stream)
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:

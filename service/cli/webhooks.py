@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,8 +109,7 @@ def deliveries(
 ) -> None:
     """List the latest attempts to deliver, the newest first."""
     with calling(url, api_key) as client:
-        items = list(islice(client.pages(f"/webhooks/{part(webhook)}/deliveries", limit=min(limit, 1_000)), limit))
-    _ATTEMPTS.show(items, is_json=is_json)
+        _ATTEMPTS.show_pages(client, f"/webhooks/{part(webhook)}/deliveries", limit, is_json=is_json)
 
 
 @webhooks.command()
