@@ -34,7 +34,7 @@ from pipeline.pulse import Heartbeat
 from pipeline.resharding import divide_states, forget_states
 from pipeline.rows import OutputRow, RowKind, alert_id
 from pipeline.running_query import RunningQuery
-from pipeline.session import SessionOptions, build_session, check_java, end_session
+from pipeline.session import SessionOptions, build_context, build_session, check_java, end_session
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
 from pipeline.trial import ComparisonCounts, Likeness, TrialPlan, Variant, VariantCounts
@@ -82,6 +82,7 @@ __all__ = [
     "VariantCounts",
     "alert_id",
     "await_machines",
+    "build_context",
     "build_session",
     "check_java",
     "divide_states",

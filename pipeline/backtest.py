@@ -1,9 +1,11 @@
 """The backtest: history through the states of the live pipeline, partitioned by key over all cores.
 
-Two Spark jobs. The first reads the history, deals its events out to shards and keeps them on disk in their order; so
-nothing is ever whole in memory but one file in the task that reads it. The second takes each shard through a ``Trial``:
-what is asked about and everything that it is compared with see the same events in one task. What a shard finds is cut
-off at a limit before it goes to the driver; all of it goes to files where a folder is named.
+One Spark job of two stages. The first reads the history and deals its events out to shards in their order, with what is
+known of all of it; so nothing is ever whole in memory but one file in the task that reads it. The second takes each
+shard through a ``Trial``: what is asked about and everything that it is compared with see the same events in one task.
+What a shard finds is cut off at a limit before it goes to the driver; all of it goes to files where a folder is named.
+
+The job is one of plain Spark without frames, whose planner takes longer to start than a small history to match.
 """
 
 from __future__ import annotations
@@ -16,22 +18,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as StillRunning
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, TypeVar
 
 import orjson
-import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.storagelevel import StorageLevel
 
 from pipeline.errors import BacktestFailed
-from pipeline.history import History, Step, history_frame, portions_of
-from pipeline.merging import in_order
+from pipeline.history import Dealt, Facts, History, deal_out, received
+from pipeline.merging import Portion, in_order
 from pipeline.spark_account import summary_of
 from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRow, VariantCounts
 from pipeline.warmup import exercise
@@ -40,20 +40,11 @@ from streams import EventFileError
 Progress = Callable[[float], None]
 """Told the share that is done, 0.0 to 1.0, never falling; what it raises ends the backtest."""
 
-_POLL_S = 0.2
+_POLL_S = 0.1
 _READING_SHARE = 0.4
-_CHUNK_ROWS = 1_000
 _FED_ROWS = 4_096  # after so many events it is looked at what is held
+_FACTS = "facts"
 _SUMMARY = "summary"
-_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        pa.field("variant", pa.int32()),
-        pa.field("label", pa.string()),
-        pa.field("body", pa.binary()),
-    ]
-)
-_DDL = "shard INT, variant INT, label STRING, body BINARY"
 
 _Answer = TypeVar("_Answer")
 
@@ -100,7 +91,7 @@ class BacktestResult:
 
 
 def run_backtest(
-    session: SparkSession,
+    context: SparkContext,
     history: History,
     plan: TrialPlan,
     options: BacktestOptions,
@@ -112,52 +103,35 @@ def run_backtest(
         EventFileError: A file cannot be read; the message names it and the places.
         BacktestFailed: Spark gave up.
     """
-    frame = history_frame(session, history, options.shards).persist(StorageLevel.DISK_ONLY)
-    try:
-        begin_s = time.monotonic()
-        reading = _Job(session, progress, 0.0, _READING_SHARE)
-        facts = reading.run(lambda: _facts(frame))
-        if facts["error"] is not None:
-            raise EventFileError(facts["error"])
-        read_s = time.monotonic() - begin_s
-        matching = _Job(session, progress, _READING_SHARE, 1.0)
-        rows = frame.mapInArrow(_matching(plan, options, facts["last"] or 0, is_ordered=history.is_ordered), _DDL)
-        found = _Collected(plan, options.limit)
-        matching.run(lambda: found.take(rows))
-        progress(1.0)
-        return BacktestResult(
-            events=facts["events"] or 0,
-            first_us=facts["first"],
-            last_us=facts["last"],
-            variants=found.variants,
-            comparisons=found.comparisons,
-            rows=found.rows,
-            read_s=read_s,
-            match_s=time.monotonic() - begin_s - read_s,
-        )
-    finally:
-        frame.unpersist()
-
-
-def _facts(frame: DataFrame) -> Mapping[str, Any]:
-    """What is known of a history once it is read; reading it happens here."""
-    row = frame.agg(
-        sql.sum("events").alias("events"),
-        sql.min("first").alias("first"),
-        sql.max("last").alias("last"),
-        sql.max("error").alias("error"),
-    ).collect()[0]
-    return cast("Mapping[str, Any]", row.asDict())
+    begin_s = time.time()  # not monotonic: tasks tell on their machines' clocks when they begin
+    found = _Collected(plan, options.limit)
+    job = deal_out(context, history, options.shards).mapPartitions(_matching(plan, options, history))
+    for row in _Job(context, progress).run(job.collect):
+        found.take(row)
+    progress(1.0)
+    total_s = time.time() - begin_s
+    read_s = min(max(found.facts["began_s"] - begin_s, 0.0), total_s)
+    if (error := found.facts["error"]) is not None:
+        raise EventFileError(error)
+    return BacktestResult(
+        events=found.facts["events"],
+        first_us=found.facts["first_us"],
+        last_us=found.facts["last_us"],
+        variants=found.variants,
+        comparisons=found.comparisons,
+        rows=found.rows,
+        read_s=read_s,
+        match_s=total_s - read_s,
+    )
 
 
 class _Job:
     """Work of Spark, done in another thread, so that this one can tell how far it is and may be interrupted."""
 
-    def __init__(self, session: SparkSession, progress: Progress, first: float, last: float) -> None:
-        self._context = session.sparkContext
+    def __init__(self, context: SparkContext, progress: Progress) -> None:
+        self._context = context
         self._progress = progress
-        self._first, self._last = first, last
-        self._told = first
+        self._told = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
         """The answer of ``action``.
@@ -190,14 +164,14 @@ class _Job:
                 self._tell(group)
 
     def _tell(self, group: str) -> None:
+        """How far the stages are: the first reads, the second matches."""
         tracker = self._context.statusTracker()
-        done = total = 0
-        for job in tracker.getJobIdsForGroup(group):
-            info = tracker.getJobInfo(job)
-            for number in info.stageIds if info is not None else ():
-                if (stage := tracker.getStageInfo(number)) is not None:
-                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
-        share = self._first + (self._last - self._first) * (done / total if total else 0.0)
+        infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = sorted(stage for info in infos if info is not None for stage in info.stageIds)
+        share = 0.0
+        for stage, part in zip(stages, (_READING_SHARE, 1.0 - _READING_SHARE), strict=False):
+            if (info := tracker.getStageInfo(stage)) is not None and info.numTasks:
+                share += part * info.numCompletedTasks / info.numTasks
         self._told = max(self._told, share)
         self._progress(self._told)
 
@@ -211,17 +185,18 @@ class _Collected:
         self.variants = {variant.name: VariantCounts() for variant in plan.variants}
         self.comparisons = {variant.name: ComparisonCounts() for variant in plan.variants[1:]}
         self.rows: dict[str, list[Mapping[str, Any]]] = {}
+        self.facts: Mapping[str, Any] = {}
 
-    def take(self, frame: DataFrame) -> None:
-        """Run the job and keep what it returns."""
-        for label, variant, body in sorted(
-            ((row["label"], row["variant"], bytes(row["body"])) for row in frame.collect()), key=lambda row: row[:2]
-        ):
-            document = orjson.loads(body)
-            if label == _SUMMARY:
-                self._add(document)
-                continue
-            kept = self.rows.setdefault(self._place(label, variant), [])
+    def take(self, row: TrialRow) -> None:
+        """Keep a row, or what it adds to the counts."""
+        document = orjson.loads(row.body)
+        if row.label == _FACTS:
+            began_s = min(document["began_s"], self.facts.get("began_s", document["began_s"]))
+            self.facts = document | {"began_s": began_s}
+        elif row.label == _SUMMARY:
+            self._add(document)
+        else:
+            kept = self.rows.setdefault(self._place(row.label, row.variant), [])
             if len(kept) < self._limit:
                 kept.append(document)
 
@@ -271,66 +246,45 @@ class _ShardRows:
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
 
 
-def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int, *, is_ordered: bool) -> Step:
-    """What a task does with the rows of its shard."""
+def _matching(
+    plan: TrialPlan, options: BacktestOptions, history: History
+) -> Callable[[Iterable[Dealt]], Iterator[TrialRow]]:
+    """What a task does with what its shard gets."""
+    is_ordered = history.is_ordered
 
-    def match(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _warmed()
-        parts = iter(rows)
-        first = next((part for part in parts if part.num_rows), None)
-        if first is None:
+    def match(dealt: Iterable[Dealt]) -> Iterator[TrialRow]:
+        began_s = time.time()
+        shard, facts, portions = received(dealt)
+        told = asdict(facts) | {"began_s": began_s}
+        yield TrialRow(label=_FACTS, variant=0, body=orjson.dumps(told))
+        first = next(portions, None)
+        if first is None or facts.error is not None:
             return
-        shard = first.column("shard")[0].as_py()
+        if len(plan.variants) > 1:
+            _warmed()
         trial = Trial(plan, shard)
         with ExitStack() as files:
             said = _ShardRows(plan, options, shard, files)
-            found = said.of(_found(trial, _chain(first, parts), newest_us, is_ordered=is_ordered))
-            yield from _packed(shard, found)
+            yield from said.of(_found(trial, chain([first], portions), facts, is_ordered=is_ordered))
             said.publish()
         summary = {
             "variants": [counts.to_document() for counts in trial.counts],
             "comparisons": [counts.to_document() for counts in trial.comparisons],
         }
-        yield from _packed(shard, [TrialRow(label=_SUMMARY, variant=0, body=orjson.dumps(summary))])
+        yield TrialRow(label=_SUMMARY, variant=0, body=orjson.dumps(summary))
 
     return match
 
 
-def _found(trial: Trial, rows: Iterable[pa.RecordBatch], newest_us: int, *, is_ordered: bool) -> Iterator[TrialRow]:
+def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordered: bool) -> Iterator[TrialRow]:
     yield from trial.begin()
-    for batch in in_order(portions_of(rows), is_ordered=is_ordered):
+    for batch in in_order(portions, is_ordered=is_ordered):
         for first in range(0, len(batch), _FED_ROWS):
             yield from trial.feed(batch.slice(first, min(_FED_ROWS, len(batch) - first)))
-    yield from trial.finish(newest_us)
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
-
-
-def _packed(shard: int, rows: Iterable[TrialRow]) -> Iterator[pa.RecordBatch]:
-    waiting: list[TrialRow] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == _CHUNK_ROWS:
-            yield _batch(shard, waiting)
-            waiting = []
-    if waiting:
-        yield _batch(shard, waiting)
-
-
-def _batch(shard: int, rows: Sequence[TrialRow]) -> pa.RecordBatch:
-    arrays = [
-        pa.array([shard] * len(rows), pa.int32()),
-        pa.array([row.variant for row in rows], pa.int32()),
-        pa.array([row.label for row in rows], pa.string()),
-        pa.array([row.body for row in rows], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+    yield from trial.finish(facts.last_us or 0)
 
 
 @cache
 def _warmed() -> int:
-    """Kernels are loaded once per process, so that the time of nobody's first batch has that in it."""
+    """Kernels are loaded once per process, so that in a comparison the first variant does not pay for all."""
     return exercise()

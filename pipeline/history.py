@@ -1,44 +1,32 @@
-"""History for a backtest: event files as a Spark frame, by shard and in order.
+"""History for a backtest: event files as portions of events by shard and in order.
 
-Files are read by the readers that everything else uses, each by one task, which holds some events of it at a time (CSV
-and XES: all). What cannot be read does not fail its task but becomes a row that says why, so that a person gets to see
-the reader's own words.
+Files are read by the readers that everything else uses, in parts where they can be divided, each by one task, which
+holds some events of it at a time (CSV and XES: all). What cannot be read does not fail its task but becomes a fact that
+says why, so that a person gets to see the reader's own words.
 
-A row of the frame is a portion of many events as one batch: Spark moves and orders portions, which costs it next to
-nothing, and a shard's task puts their events in order (``merging``).
+A portion is many events as one batch: Spark moves and orders portions, which costs it next to nothing, and a shard's
+task puts their events in order (``merging``). What is known of all files comes to every shard before its portions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD, SparkContext
 
 from pipeline.merging import Portion
 from streams import EventBatch, EventFileError, StreamDeclaration
-from streams.readers import ReaderOptions, iterate_batches
+from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans
 
 _PORTION_ROWS = 65_536  # of all shards
-_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        pa.field("first", pa.int64()),
-        pa.field("last", pa.int64()),
-        pa.field("file", pa.int32()),
-        pa.field("row", pa.int64()),
-        pa.field("events", pa.int64()),
-        pa.field("body", pa.binary()),
-        pa.field("error", pa.string()),
-    ]
-)
-_DDL = "shard INT, first LONG, last LONG, file INT, row LONG, events LONG, body BINARY, error STRING"
-_PORTIONS_AT_ONCE = 4  # that a task gets from Spark; they are large
+_PARTS_PER_CORE = 2
 _IGNORED = (".", "_")
-
-Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +45,62 @@ class History:
     options: ReaderOptions = field(default_factory=ReaderOptions)
     declaration: StreamDeclaration | None = None
     is_ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a history once it is read; facts of its parts add up, in their order.
+
+    Attributes:
+        events: How many.
+        first_us: Time of the earliest; None where there is none.
+        last_us: Time of the newest.
+        error: Why it cannot be read.
+    """
+
+    events: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+    error: str | None = None
+
+    def __add__(self, other: Facts) -> Facts:
+        return Facts(
+            events=self.events + other.events,
+            first_us=min((time for time in (self.first_us, other.first_us) if time is not None), default=None),
+            last_us=max((time for time in (self.last_us, other.last_us) if time is not None), default=None),
+            error=other.error if self.error is None else self.error,
+        )
+
+
+class Place(NamedTuple):
+    """Where something comes among all that goes to the shards.
+
+    Attributes:
+        shard: To which it goes.
+        is_portion: Facts come first.
+        first_us: Time of a portion's earliest event; 0 for facts, and where the order of the files counts.
+        file: Number of the file.
+        begin: Where in it the part begins, in bytes.
+        row: Of the part's events, the portion's first.
+    """
+
+    shard: int
+    is_portion: bool
+    first_us: int
+    file: int
+    begin: int
+    row: int
+
+
+Dealt: TypeAlias = tuple[Place, Facts | bytes]
+"""Facts, or a portion as ``EventBatch.to_bytes`` gives it."""
+
+
+class Part(NamedTuple):
+    """What a task reads: a file, or a span of it."""
+
+    file: int
+    span: tuple[int, int] | None
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
@@ -79,69 +123,100 @@ def history_files(path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def history_frame(session: SparkSession, history: History, shards: int) -> DataFrame:
-    """Portions of events by shard, one partition each, in the order in which ``in_order`` takes them.
-
-    Sets in the session how many of them a task gets at once.
+def deal_out(context: SparkContext, history: History, shards: int) -> RDD[Dealt]:
+    """Facts and portions by shard, one partition each, in the order of their places.
 
     Args:
-        session: From ``build_session``.
+        context: From ``build_context``.
         history: What is read.
         shards: How many partitions.
     """
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_PORTIONS_AT_ONCE))
+    parts = parts_of(history, _PARTS_PER_CORE * context.defaultParallelism)
     # Times that count the events of all files can only be told by who reads them all.
-    tasks = 1 if history.options.times == "file" else len(history.files)
-    numbers = session.range(0, tasks, numPartitions=tasks)
-    rows = numbers.mapInArrow(_reading(history, shards, tasks), _DDL)
-    order = ("file", "row") if history.is_ordered else ("first", "file", "row")
-    return rows.repartitionById(shards, "shard").sortWithinPartitions(*order)
+    tasks = 1 if history.options.times == "file" else len(parts)
+    dealt = context.parallelize(parts, tasks).mapPartitions(reading(history, shards))
+    return dealt.repartitionAndSortWithinPartitions(shards, itemgetter(0))
 
 
-def portions_of(rows: Iterable[pa.RecordBatch]) -> Iterator[Portion]:
-    """The portions of one shard."""
-    for part in rows:
-        columns = [part.column(name).to_pylist() for name in ("first", "file", "row", "body")]
-        for first_us, file, row, body in zip(*columns, strict=True):
-            yield Portion(first_us=first_us, place=(file, row), events=EventBatch.from_bytes(body))
+def parts_of(history: History, parts: int) -> list[Part]:
+    """What can be read at once; one file is divided into about ``parts``, of several each into as many fewer."""
+    each = -(-parts // len(history.files))
+    return [
+        Part(number, span)
+        for number, path in enumerate(history.files)
+        for span in ([*line_spans(path, history.options, each)] or (None,))
+    ]
 
 
-def _reading(history: History, shards: int, tasks: int) -> Step:
-    """What a task does: the files whose numbers it gets, or all of them where there is one task."""
+def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[Portion]]:
+    """What one shard gets: its number, what is known of all files, and its portions."""
+    things = iter(dealt)
+    shard, facts = 0, Facts()
+    for place, thing in things:
+        if not isinstance(thing, Facts):
+            return shard, facts, map(_portion, chain([(place, thing)], things))
+        shard, facts = place.shard, facts + thing
+    return shard, facts, iter(())
 
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for task in batch.column(0).to_pylist():
-                yield from _read_files(history, range(task, len(history.files), tasks), shards)
+
+def _portion(dealt: Dealt) -> Portion:
+    place, body = dealt
+    assert isinstance(body, bytes)
+    events = EventBatch.from_bytes(body)
+    return Portion(first_us=place.first_us, place=(place.file, place.begin, place.row), events=events)
+
+
+def reading(history: History, shards: int) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
+    """What a task does with the parts that it gets."""
+
+    def read(parts: Iterable[Part]) -> Iterator[Dealt]:
+        done = 0
+        for part in parts:
+            facts = Facts()
+            try:
+                for batch in _batches(history, part, done):
+                    yield from _portions(batch, part, facts.events, shards, is_ordered=history.is_ordered)
+                    facts += _facts_of(batch)
+            except EventFileError as error:
+                facts += Facts(error=error.message)
+            yield from ((_place(part, shard), facts) for shard in range(shards))
+            done += facts.events
+            if facts.error is not None:
+                return
 
     return read
 
 
-def _read_files(history: History, numbers: Sequence[int], shards: int) -> Iterator[pa.RecordBatch]:
-    done = 0
-    for number in numbers:
-        count = 0
-        try:
-            path, later_us = history.files[number], done if history.options.times == "file" else 0
-            for part in iterate_batches(path, history.options, history.declaration, rows=_PORTION_ROWS):
-                yield _rows_of(part, later_us, number, count, shards)
-                count += len(part)
-        except EventFileError as error:
-            yield _refusal(error)
-            return
-        done += count
+def _batches(history: History, part: Part, done: int) -> Iterator[EventBatch]:
+    """The events of a part.
+
+    Raises:
+        EventFileError: Its file cannot be read; places in the message are those of the whole file.
+    """
+    path = history.files[part.file]
+    options = replace(history.options, span=part.span)
+    try:
+        for batch in iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS):
+            yield batch.with_times(batch.time_us + done) if done and options.times == "file" else batch
+    except EventFileError:
+        if part.span is not None:
+            deque(iterate_events(path, history.options, history.declaration), maxlen=0)
+        raise
 
 
-def _rows_of(batch: EventBatch, later_us: int, file: int, first_row: int, shards: int) -> pa.RecordBatch:
+def _portions(batch: EventBatch, part: Part, row: int, shards: int, *, is_ordered: bool) -> Iterator[Dealt]:
     """A portion for each shard that has some of the events."""
-    rows = []
-    for shard, part in batch.with_times(batch.time_us + later_us).split_by_shard(shards).items():
-        times_us, body = part.time_us, part.to_bytes()
-        times = {"first": int(times_us.min()), "last": int(times_us.max())}
-        rows.append({"shard": shard, **times, "file": file, "row": first_row, "events": len(part), "body": body})
-    return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+    for shard, events in batch.split_by_shard(shards).items():
+        first_us = 0 if is_ordered else int(events.time_us.min())
+        yield _place(part, shard)._replace(is_portion=True, first_us=first_us, row=row), events.to_bytes()
 
 
-def _refusal(error: EventFileError) -> pa.RecordBatch:
-    row = dict.fromkeys(_SCHEMA.names)
-    return pa.RecordBatch.from_pylist([{**row, "shard": 0, "error": error.message}], schema=_SCHEMA)
+def _place(part: Part, shard: int) -> Place:
+    """Of the facts of a part."""
+    begin, _ = part.span or (0, 0)
+    return Place(shard=shard, is_portion=False, first_us=0, file=part.file, begin=begin, row=0)
+
+
+def _facts_of(batch: EventBatch) -> Facts:
+    times_us = batch.time_us
+    return Facts(events=len(batch), first_us=int(times_us.min()), last_us=int(times_us.max()))

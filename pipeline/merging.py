@@ -18,12 +18,12 @@ class Portion:
 
     Attributes:
         first_us: Time of the earliest; no later portion has an earlier one, where portions are ordered by it.
-        place: Number of the file, and row of the portion's first event.
+        place: Number of the file, where in it the portion's part begins, and the part's row that is its first event.
         events: They.
     """
 
     first_us: int
-    place: tuple[int, int]
+    place: tuple[int, int, int]
     events: EventBatch
 
 

@@ -1,4 +1,4 @@
-"""The Spark session: one way to build it, whatever the master."""
+"""The Spark session and what is below it, the context: one way to build them, whatever the master."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from nfa import kernel_digest
@@ -66,7 +67,18 @@ class SessionOptions:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """The session of this process, started if there is none yet.
+    """The session of this process, started if there is none yet; as ``build_context`` otherwise.
+
+    Raises:
+        JavaMissing: No Java of version 17 or newer was found.
+        ClusterUnready: The master does not answer.
+    """
+    build_context(options)
+    return SparkSession.builder.getOrCreate()
+
+
+def build_context(options: SessionOptions) -> SparkContext:
+    """The Spark context of this process, started if there is none yet: all that jobs without frames need.
 
     Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, which is where Spark looks for
     the interpreter.
@@ -81,14 +93,12 @@ def build_session(options: SessionOptions) -> SparkSession:
         (folder / name).mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
-    builder = SparkSession.builder.appName("forestall").master(options.master)
-    for name, value in _settings(options, folder).items():
-        builder = builder.config(name, value)
+    settings = {"spark.app.name": "forestall", "spark.master": options.master} | _settings(options, folder)
     with _own_interrupts(), starting_on(options.master):
-        return builder.getOrCreate()
+        return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
 
 
-def end_session(session: SparkSession) -> None:
+def end_session(session: SparkSession | SparkContext) -> None:
     """Stop Spark, if its Java process is still there."""
     with suppress(OSError, Py4JError):  # what it died of is the news, and is told by whoever waits for the query
         session.stop()

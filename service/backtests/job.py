@@ -15,7 +15,7 @@ from pipeline import (
     History,
     SessionOptions,
     TrialPlan,
-    build_session,
+    build_context,
     end_session,
     run_backtest,
 )
@@ -74,11 +74,11 @@ def run_job(
             shares_kernels=use.data_folder is None,
         )
         with signals_held():  # Spark's Java process would stay behind
-            session = build_session(where)
+            context = build_context(where)
         try:
-            return run_backtest(session, history, plan, chosen, progress)
+            return run_backtest(context, history, plan, chosen, progress)
         finally:
-            end_session(session)
+            end_session(context)
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

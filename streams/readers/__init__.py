@@ -8,6 +8,7 @@ from streams.readers.files import read_batch, read_events
 from streams.readers.one_by_one import iterate_batches, iterate_events
 from streams.readers.options import Progress, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
+from streams.readers.spans import line_spans
 
 __all__ = [
     "FILE_KINDS",
@@ -18,6 +19,7 @@ __all__ = [
     "iterate_batches",
     "iterate_events",
     "kind_of",
+    "line_spans",
     "raw_rows",
     "read_batch",
     "read_events",

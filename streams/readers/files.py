@@ -40,7 +40,7 @@ def read_events(
     """
     path, chosen = Path(path), options or ReaderOptions()
     reader = _READERS[_kind(path)]
-    with open_events(path, chosen.max_bytes, progress) as stream:
+    with open_events(path, chosen, progress) as stream:
         return reader(stream, path, chosen)
 
 
@@ -52,7 +52,7 @@ def read_batch(path: str | Path, options: ReaderOptions | None = None, progress:
     """
     path, chosen = Path(path), options or ReaderOptions()
     if _READERS[_kind(path)] is read_jsonl:
-        with open_events(path, chosen.max_bytes, progress) as stream:
+        with open_events(path, chosen, progress) as stream:
             batch = read_line_columns(stream, path, chosen)
         if batch is not None:
             return batch

@@ -79,7 +79,7 @@ def iterate_batches(
     """
     chosen, done = options or ReaderOptions(), 0
     if declaration is None and kind_of(path) == "jsonl":
-        with open_events(path, chosen.max_bytes, None) as stream:
+        with open_events(path, chosen) as stream:
             for batch in chunks_by_columns(stream, path, chosen, _CHUNK_BYTES, without=_CLOUD_EVENT):
                 if batch is None:
                     break

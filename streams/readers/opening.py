@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.errors import EventFileError
-from streams.readers.options import Progress
+from streams.readers.options import Progress, ReaderOptions
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -25,8 +26,8 @@ _CHUNK_BYTES = 256 * 1024
 
 
 @contextmanager
-def open_events(path: Path, max_bytes: int, progress: Progress | None) -> Iterator[io.BufferedReader]:
-    """The decompressed bytes of a file, at most ``max_bytes`` of them.
+def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
+    """The decompressed bytes of a file, at most ``max_bytes`` of them; those of the span, where the options have one.
 
     Raises:
         EventFileError: The file cannot be opened; reading raises it for damage and excess.
@@ -36,25 +37,29 @@ def open_events(path: Path, max_bytes: int, progress: Progress | None) -> Iterat
     except OSError as error:
         raise EventFileError(f"{path}: cannot be opened: {error.strerror or error}", file=str(path)) from error
     with raw:
-        counted = io.BufferedReader(_ProgressReader(raw, progress), _CHUNK_BYTES)
+        counted = io.BufferedReader(_ProgressReader(raw, options.span, progress), _CHUNK_BYTES)
         source = gzip.GzipFile(fileobj=counted, mode="rb") if path.suffix.lower() == ".gz" else counted
-        yield io.BufferedReader(_BoundedReader(source, path, max_bytes), _CHUNK_BYTES)
+        yield io.BufferedReader(_BoundedReader(source, path, options.max_bytes), _CHUNK_BYTES)
 
 
 class _ProgressReader(io.RawIOBase):
-    """Passes a file through and reports how much of it was read."""
+    """Passes a file, or a span of it, through and reports how much of it was read."""
 
-    def __init__(self, raw: io.FileIO, progress: Progress | None) -> None:
+    def __init__(self, raw: io.FileIO, span: tuple[int, int] | None, progress: Progress | None) -> None:
+        begin, end = span or (0, os.fstat(raw.fileno()).st_size)
+        raw.seek(begin)
         self._raw = raw
+        self._most = sys.maxsize if span is None else end - begin
         self._progress = progress
-        self._size = os.fstat(raw.fileno()).st_size
+        self._size = end - begin
         self._read_bytes = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        count = self._raw.readinto(buffer) or 0
+        view = memoryview(buffer).cast("B")
+        count = self._raw.readinto(view[: self._most - self._read_bytes]) or 0
         self._read_bytes += count
         if self._progress is not None:
             self._progress(min(1.0, self._read_bytes / self._size) if self._size and count else 1.0)

@@ -22,6 +22,7 @@ class ReaderOptions:
         keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
         lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
         max_bytes: Most bytes that the file may hold, after decompression.
+        span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
     """
 
     key: str | None = None
@@ -29,3 +30,4 @@ class ReaderOptions:
     keeps_order: bool = False
     lifecycle: bool = False
     max_bytes: int = 4 * 1024**3
+    span: tuple[int, int] | None = None

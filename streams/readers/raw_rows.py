@@ -99,7 +99,7 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
     if kind == "parquet":
         yield from _bounded(_parquet_rows(path, layout), layout)
         return
-    with open_events(path, chosen.max_bytes, None) as stream:
+    with open_events(path, chosen) as stream:
         yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout), layout)
 
 

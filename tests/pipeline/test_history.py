@@ -2,8 +2,9 @@
 
 import pytest
 
-from pipeline.history import history_files
+from pipeline.history import Facts, History, history_files, parts_of, reading, received
 from streams import EventFileError
+from streams.readers import ReaderOptions
 
 
 def test_files_below_a_folder_come_by_their_paths_without_hidden_ones(tmp_path):
@@ -19,3 +20,48 @@ def test_nothing_to_read_is_refused(tmp_path):
         history_files(tmp_path)
     with pytest.raises(EventFileError, match="no such file or folder"):
         history_files(tmp_path / "none")
+
+
+def lines_of(numbers):
+    return "".join(f'{{"id":"e{n}","type":"A","time":{n},"key":"k{n % 5}"}}\n' for n in numbers)
+
+
+@pytest.fixture
+def dealt(tmp_path, monkeypatch):
+    """What shards get of files that are written here, each read in parts."""
+    monkeypatch.setattr("streams.readers.spans.LEAST_BYTES", 64)
+
+    def deal(texts, shards=3, **options):
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        history = History(files=history_files(tmp_path), options=ReaderOptions(**options))
+        parts = parts_of(history, 8)
+        assert len(parts) > len(texts) or options.get("times") == "file"
+        found = sorted(reading(history, shards)(parts), key=lambda one: one[0])
+        return [received([one for one in found if one[0].shard == shard]) for shard in range(shards)]
+
+    return deal
+
+
+def test_every_shard_gets_its_events_in_order_and_what_is_known_of_all(dealt):
+    texts = {"a.jsonl": lines_of(range(50, 99)), "b.jsonl": lines_of(range(50))}
+    ids = []
+    for number, (shard, facts, portions) in enumerate(dealt(texts)):
+        events = [event for portion in portions for event in portion.events.to_events()]
+        assert (shard, facts) == (number, Facts(events=99, first_us=0, last_us=98))
+        assert [event.time_us for event in events] == sorted(event.time_us for event in events)
+        ids += [event.id for event in events]
+    assert sorted(ids) == sorted(f"e{n}" for n in range(99))
+
+
+def test_the_order_of_the_files_counts_where_times_come_from_it(dealt):
+    texts = {"a.jsonl": lines_of(range(9)), "b.jsonl": lines_of(range(9, 99))}
+    ((_, facts, portions),) = dealt(texts, shards=1, times="file")
+    assert facts == Facts(events=99, first_us=0, last_us=98)
+    events = [event for portion in portions for event in portion.events.to_events()]
+    assert [(event.id, event.time_us) for event in events] == [(f"e{n}", n) for n in range(99)]
+
+
+def test_a_problem_is_told_by_the_line_of_the_whole_file(dealt):
+    for _, facts, _ in dealt({"a.jsonl": lines_of(range(80)) + "nonsense\n" + lines_of(range(80, 99))}):
+        assert "a.jsonl: line 81: not JSON" in facts.error

@@ -27,7 +27,7 @@ def portions_of(content):
                 Event(id=f"{file}-{row + n}", type="A", time_us=time_us, key="k") for n, time_us in enumerate(times)
             ]
             batch = EventBatch.from_events(found)
-            portions.append(Portion(first_us=min(times), place=(file, row), events=batch))
+            portions.append(Portion(first_us=min(times), place=(file, 0, row), events=batch))
             events += found
             row += len(times)
     return portions, events

@@ -1,0 +1,48 @@
+"""A file of JSON lines in parts, which several readers can take at once."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+
+from streams.readers.jsonl import BYTE_ORDER_MARK
+from streams.readers.options import ReaderOptions
+from streams.readers.raw_rows import kind_of
+
+LEAST_BYTES = 4 * 1024**2
+
+
+def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int, int]]:
+    """Where about equal parts of a file begin and end, in bytes; every part has whole lines.
+
+    Args:
+        path: The file.
+        options: How it is read.
+        parts: At most so many; fewer where they would have less than ``LEAST_BYTES``.
+
+    Returns:
+        One after the other, all of the file; nothing where it has to be read as a whole: it is no file of JSON lines,
+        it is compressed, its events get their times from their order, or it is larger than it may be.
+    """
+    if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "file":
+        return []
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, io.SEEK_END)
+            count = min(parts, size // LEAST_BYTES)
+            if size > options.max_bytes or count < 2:
+                return []
+            inside = {_next_line(stream, size * number // count) for number in range(1, count)}
+    except OSError:
+        return []  # who reads it finds the words
+    return list(pairwise(sorted({0, size} | inside)))
+
+
+def _next_line(stream: io.BufferedReader, place: int) -> int:
+    """The beginning of the first line behind a place; at the end of the file, its size."""
+    stream.seek(place)
+    stream.readline()
+    while stream.peek(len(BYTE_ORDER_MARK)).startswith(BYTE_ORDER_MARK):  # it is no such mark within a file
+        stream.readline()
+    return stream.tell()
