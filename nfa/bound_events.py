@@ -13,7 +13,7 @@ from nfa.conditions.predicates import attributes_of
 from nfa.event_store import StoredEvents
 from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
-from streams import Event
+from streams import Event, column_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ class BoundColumns:
         return cls(
             rows=rows,
             aliases=table.aliases[order],
-            ids=events.columns.column("id").take(pa.array(rows)),
-            keys=events.columns.column("key").take(pa.array(rows[firsts])),
+            ids=events.columns.column("id").take(column_of(rows)),
+            keys=events.columns.column("key").take(column_of(rows[firsts])),
             starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
             ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams import EventBatch
+from streams import EventBatch, column_of
 
 _SLACK = 1_024  # forgotten rows that are not worth a compaction
 _MOST_PARTS = 16
@@ -37,7 +37,7 @@ class StoredEvents:
     def take(self, rows: NDArray[np.intp]) -> StoredEvents:
         """Some of them."""
         columns = pa.RecordBatch.from_arrays(
-            [self.columns.column(name).take(pa.array(rows)) for name in FIELDS], names=list(FIELDS)
+            [self.columns.column(name).take(column_of(rows)) for name in FIELDS], names=list(FIELDS)
         )
         return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
@@ -50,7 +50,7 @@ def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
     """Some rows of a batch, ascending."""
-    places, columns = pa.array(rows), batch.columns
+    places, columns = column_of(rows), batch.columns
     arrays = [columns.column("id").take(places), columns.column("key").take(places)]
     if keeps_data:
         arrays += [columns.column("type").take(places).cast(pa.string()), columns.column("data").take(places)]
@@ -67,12 +67,7 @@ def _empty(rows: int, kind: pa.DataType) -> pa.Array:
 
 def no_events() -> StoredEvents:
     """None at all."""
-    arrays = [
-        pa.array([], pa.string()),
-        pa.array([], pa.string()),
-        pa.array([], pa.string()),
-        pa.array([], pa.binary()),
-    ]
+    arrays = [pa.nulls(0, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.binary())]
     columns = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
     return StoredEvents(sequences=np.zeros(0, np.int64), times_us=np.zeros(0, np.int64), columns=columns)
 

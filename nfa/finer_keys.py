@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.values import BOOLEAN, FLOAT, NULL, TEXT, Values
 from nfa.syntax import Path
-from streams import EventBatch
+from streams import EventBatch, column_of
 
 _LEAST_SWEEP = 4_096
 
@@ -76,10 +76,10 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
         _hash_of(int(home), [_plain(column, row) for column in columns])
         for home, row in zip(batch.key_hashes[rows].tolist(), rows.tolist(), strict=True)
     ]
-    taken = batch.columns.take(pa.array(rows))
+    taken = batch.columns.take(column_of(rows))
     place = taken.schema.get_field_index("key_hash")
     field = taken.schema.field(place)
-    attributes = {path: column.take(pa.array(rows)) for path, column in batch.attributes.items()}
+    attributes = {path: column.take(column_of(rows)) for path, column in batch.attributes.items()}
     finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes)
     return finer, batch.key_hashes[rows]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.arena import distinct
@@ -20,7 +19,7 @@ from nfa.guard_tables import Interned
 from nfa.guards import EventClass, Guard, MonitorState
 from nfa.kernels.traces import NIL
 from nfa.registered import RegisteredPattern
-from streams import EventBatch
+from streams import EventBatch, column_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +412,7 @@ class LaneOutput:
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """What is told of the event of each row; nothing where the passing of time did it."""
         known = rows[rows != NIL]
-        columns = self.batch.columns.select(["key", "id", "type"]).take(pa.array(known))
+        columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(known))
         texts = (column.to_pylist() for column in columns.columns)
         found = zip(*texts, self.batch.time_us[known].tolist(), strict=True)
         for row in rows.tolist():

@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 
 from nfa.guards import TRACE_END
 from nfa.idle_traces import EndedTraces
-from streams import EventBatch
+from streams import EventBatch, column_of, time_column
 
 
 def end_rows(ended: EndedTraces) -> EventBatch:
     """A row for each of some traces, in their order."""
     size = len(ended)
     schema = EventBatch.from_events([]).columns.schema
-    types = pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, np.int32)), pa.array([TRACE_END]))
+    types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([TRACE_END]))
     columns = {
         "id": pa.array([""] * size, pa.string()),
         "type": types,
-        "time": pa.array(ended.times_us).cast(pa.timestamp("us", tz="UTC")),
+        "time": time_column(ended.times_us),
         "key": pa.array([""] * size, pa.string()),
-        "key_hash": pa.array(ended.keys),
+        "key_hash": column_of(ended.keys),
         "data": pa.array([b"{}"] * size, pa.binary()),
     }
     return EventBatch(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, MatchColumns
 from nfa import RegisteredPattern as Pattern
-from streams import EARLIEST_US, LATEST_US
+from streams import EARLIEST_US, LATEST_US, column_of, numbers_of
 
 _SECOND_US = 1_000_000
 _TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
@@ -42,7 +42,7 @@ def matches_text(found: Sequence[MatchColumns]) -> bytes | None:
     is_tied = (np.diff(start_us[order]) == 0) & (np.diff(end_us[order]) == 0)
     if np.any(is_tied & (np.diff(owners) != 0)):
         return None
-    return _joined(pa.concat_arrays(texts).take(pa.array(order)))
+    return _joined(pa.concat_arrays(texts).take(column_of(order)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class _Block:
         """Each match, with a comma behind it."""
         parts: list[pa.Array | str] = [f'{{"pattern":{_json(self.pattern.name)},"key":"', self.key, '","bindings":{']
         for place, alias in enumerate(self.pattern.automaton.aliases):
-            parts += [f'{"," if place else ""}{_json(alias)}:["', self.names.take(pa.array(self.ids[:, place])), '"]']
+            parts += [f'{"," if place else ""}{_json(alias)}:["', self.names.take(column_of(self.ids[:, place])), '"]']
         shown_us = np.clip(self.detected_us, EARLIEST_US, LATEST_US)
         end = _times(self.end_us)
         detected = end if np.array_equal(shown_us, self.end_us) else _times(shown_us)
@@ -88,7 +88,7 @@ class _Block:
         if self.how.any():
             known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
             words = pa.array(["" if word is None else f',"decided_by":"{word}"' for word in known])
-            parts.append(words.take(pa.array(self.how)))
+            parts.append(words.take(column_of(self.how)))
         parts += [_flag(self.is_deviating, ',"deviating":true'), _flag(self.is_lost, ',"would_be_lost":true'), "},"]
         return pc.binary_join_element_wise(*(pa.scalar(one) if isinstance(one, str) else one for one in parts), "")
 
@@ -99,8 +99,8 @@ def _blocks(columns: MatchColumns) -> list[_Block]:
     sizes = columns.ends - starts
     named = columns.ids.dictionary_encode()
     rank = np.empty(len(named.dictionary), np.int64)
-    rank[pc.array_sort_indices(named.dictionary).to_numpy()] = np.arange(len(rank))
-    places = named.indices.to_numpy().astype(np.int64)
+    rank[numbers_of(pc.array_sort_indices(named.dictionary))] = np.arange(len(rank))
+    places = numbers_of(named.indices).astype(np.int64)
     found = []
     kinds = columns.pattern.astype(np.int64) << 32 | sizes
     for kind in [int(kinds[0])] if np.all(kinds == kinds[0]) else np.unique(kinds).tolist():
@@ -117,7 +117,7 @@ def _blocks(columns: MatchColumns) -> list[_Block]:
         found.append(
             _Block(
                 pattern=pattern,
-                key=columns.key.take(pa.array(chosen)),
+                key=columns.key.take(column_of(chosen)),
                 start_us=columns.start_us[chosen],
                 end_us=columns.end_us[chosen],
                 detected_us=columns.detected_us[chosen],
@@ -134,7 +134,7 @@ def _blocks(columns: MatchColumns) -> list[_Block]:
 
 def _times(times_us: NDArray[np.int64]) -> pa.Array:
     """As ``format_time`` shows them."""
-    text = pa.array(times_us).cast(pa.timestamp("us")).cast(pa.string())
+    text = column_of(times_us, pa.timestamp("us")).cast(pa.string())
     rows = len(text)
     shown = np.full((rows, _TIME_BYTES), ord("Z"), np.uint8)
     shown[:, :-1] = np.frombuffer(text.buffers()[2], np.uint8, rows * (_TIME_BYTES - 1)).reshape(rows, -1)
@@ -145,7 +145,7 @@ def _times(times_us: NDArray[np.int64]) -> pa.Array:
         return full
     short = shown[:, :_SHORT_BYTES].copy()
     short[:, -1] = ord("Z")
-    return pc.if_else(pa.array(is_whole), _fixed(short), full)
+    return pc.if_else(column_of(is_whole), _fixed(short), full)
 
 
 def _fixed(rows: NDArray[np.uint8]) -> pa.Array:
@@ -155,7 +155,7 @@ def _fixed(rows: NDArray[np.uint8]) -> pa.Array:
 
 
 def _flag(is_set: NDArray[np.bool_], text: str) -> pa.Array | str:
-    return pc.if_else(pa.array(is_set), text, "") if is_set.any() else ""
+    return pc.if_else(column_of(is_set), text, "") if is_set.any() else ""
 
 
 def _is_plain(names: pa.Array) -> bool:

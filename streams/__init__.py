@@ -5,6 +5,7 @@ of a stream, the records of the event log, event time, and the root of the error
 the order of rows is the order of the log, and nothing here knows who reads a batch.
 """
 
+from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.batch import EventBatch
 from streams.clock import Clock, SystemClock
 from streams.cloudevents import parse_cloudevent, render_cloudevent
@@ -88,11 +89,13 @@ __all__ = [
     "Ties",
     "TraceEnd",
     "check_extent",
+    "column_of",
     "decode_control",
     "encode_control",
     "format_time",
     "key_hash",
     "log_key",
+    "numbers_of",
     "parse_cloudevent",
     "parse_columns",
     "parse_each",
@@ -102,4 +105,5 @@ __all__ = [
     "render_cloudevent",
     "render_plain",
     "shard_of",
+    "time_column",
 ]

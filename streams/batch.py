@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, shard_of
@@ -57,6 +58,8 @@ class EventBatch:
     @classmethod
     def from_events(cls, events: Sequence[Event]) -> EventBatch:
         """Column form of events, in their order."""
+        if not events:
+            return cls(_no_rows())
         return cls.from_columns(
             [event.id for event in events],
             [event.type for event in events],
@@ -74,7 +77,7 @@ class EventBatch:
         arrays = [
             pa.array(ids, pa.string()),
             pa.array(types, pa.string()).dictionary_encode(),
-            pa.array(times_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            time_column(times_us),
             pa.array(keys, pa.string()),
             pa.array([hashes[key] for key in keys], pa.uint64()),
             pa.array(data, pa.binary()),
@@ -98,12 +101,12 @@ class EventBatch:
     @property
     def time_us(self) -> NDArray[np.int64]:
         """Occurrence times; read-only."""
-        return cast("NDArray[np.int64]", self.columns.column("time").view(pa.int64()).to_numpy(zero_copy_only=False))
+        return cast("NDArray[np.int64]", numbers_of(self.columns.column("time")))
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
         """Hashed correlation keys; read-only."""
-        return cast("NDArray[np.uint64]", self.columns.column("key_hash").to_numpy(zero_copy_only=False))
+        return cast("NDArray[np.uint64]", numbers_of(self.columns.column("key_hash")))
 
     @property
     def type_names(self) -> list[str]:
@@ -113,7 +116,7 @@ class EventBatch:
     @property
     def type_codes(self) -> NDArray[np.int32]:
         """Event type of each row as an index into ``type_names``; read-only."""
-        return cast("NDArray[np.int32]", self.columns.column("type").indices.to_numpy(zero_copy_only=False))
+        return cast("NDArray[np.int32]", numbers_of(self.columns.column("type").indices))
 
     def slice(self, offset: int, length: int | None = None) -> EventBatch:
         """Rows ``offset`` to ``offset + length`` without a copy."""
@@ -123,7 +126,7 @@ class EventBatch:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
         """Some rows, in the order in which they are named."""
-        places = pa.array(rows)
+        places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
         return EventBatch(self.columns.take(places), attributes)
 
@@ -144,11 +147,11 @@ class EventBatch:
             )
             for path, kind in kinds.items()
         }
-        return cls(columns[0], attributes) if columns else cls(pa.RecordBatch.from_pylist([], schema=SCHEMA))
+        return cls(columns[0], attributes) if columns else cls(_no_rows())
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
         """The rows at other times."""
-        times = pa.array(times_us).cast(pa.timestamp("us", tz="UTC"))
+        times = time_column(times_us)
         arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
         return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), self.attributes)
 
@@ -156,7 +159,7 @@ class EventBatch:
         """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
         homes = shard_of(self.key_hashes, shards)
         return {
-            int(shard): EventBatch(self.columns.take(pa.array(np.flatnonzero(homes == shard))))
+            int(shard): EventBatch(self.columns.take(column_of(np.flatnonzero(homes == shard))))
             for shard in np.unique(homes)
         }
 
@@ -200,7 +203,11 @@ class EventBatch:
         except (pa.ArrowInvalid, OSError, EOFError) as error:
             raise BatchFormatError(f"{len(body)} bytes are not an Arrow batch: {error}") from error
         batches = table.combine_chunks().to_batches()
-        return cls(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA))
+        return cls(batches[0] if batches else _no_rows())
+
+
+def _no_rows() -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in SCHEMA], schema=SCHEMA)
 
 
 def _check_schema(schema: pa.Schema) -> None:

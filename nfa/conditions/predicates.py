@@ -9,7 +9,6 @@ from typing import Literal as OneOf
 
 import numpy as np
 import orjson
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.residuals import split_condition
@@ -34,7 +33,7 @@ from nfa.syntax import (
     Path,
     operands_of,
 )
-from streams import EventBatch
+from streams import EventBatch, column_of
 
 ALWAYS = 0  # row of the condition that every event meets
 
@@ -112,7 +111,7 @@ class BatchColumns:
             if isinstance(leaf, str):
                 found[leaf] = self._read_own(rows, leaf)
             elif leaf in attributes:
-                found[leaf] = Values.of_arrow(attributes[leaf].take(pa.array(rows)))
+                found[leaf] = Values.of_arrow(attributes[leaf].take(column_of(rows)))
             else:
                 from_json.append(leaf)
         if from_json:
@@ -127,13 +126,13 @@ class BatchColumns:
         if leaf == "#type":
             names = np.array([*self._batch.type_names, ""], np.object_)
             return Values.of_texts(names[self._batch.type_codes[rows]])
-        ids = self._batch.columns.column("id").take(pa.array(rows))
+        ids = self._batch.columns.column("id").take(column_of(rows))
         return Values.of_texts(ids.to_numpy(zero_copy_only=False))
 
     def _parsed(self, rows: NDArray[np.intp]) -> list[Any]:
         missing = rows[~self._is_parsed[rows]]
         if len(missing):
-            texts = self._batch.columns.column("data").take(pa.array(missing)).to_pylist()
+            texts = self._batch.columns.column("data").take(column_of(missing)).to_pylist()
             for row, item in zip(missing.tolist(), attributes_of_all(texts), strict=True):
                 self._objects[row] = item
             self._is_parsed[missing] = True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from typing import NoReturn, cast
+from types import MappingProxyType
+from typing import Any, NoReturn, cast
 
 from lark import Lark
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
@@ -14,11 +16,21 @@ from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from nfa.errors import PatternRefused
 from nfa.language.checks import checked
 from nfa.language.expression_building import Branch
+from nfa.language.kept_parser import kept_parser
 from nfa.language.limits import check_text, position_at
 from nfa.language.tree_building import build_drafts
 from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, listed
 from nfa.syntax import NOWHERE, Pattern, Position
 
+_OPTIONS: Mapping[str, Any] = MappingProxyType(
+    {
+        "start": ["start", "atom"],
+        "parser": "lalr",
+        "lexer": "contextual",
+        "propagate_positions": True,
+        "maybe_placeholders": False,
+    }
+)
 _WORD = re.compile(r"\w+|<>|==|//|/\*|.", re.DOTALL)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
@@ -61,14 +73,7 @@ def parse_tree(text: str, start: str = "start") -> Branch:
 @cache
 def _parser() -> Lark:
     grammar = files("nfa.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        start=["start", "atom"],
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+    return kept_parser(grammar, _OPTIONS)
 
 
 def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:

@@ -1,10 +1,10 @@
 """The command line: ``forestall``.
 
-Purpose: one module per command, composed in ``app``. Promises: results on standard output, progress and errors on
-standard error; exit status 0 for success, 1 for a finding, 2 for a call that cannot be carried out, 3 for a
-service that does not answer.
+Purpose: one module per command, composed in ``app``, which ``starting`` imports. Promises: results on standard output,
+progress and errors on standard error; exit status 0 for success, 1 for a finding, 2 for a call that cannot be carried
+out, 3 for a service that does not answer.
 """
 
-from service.cli.app import main
+from service.cli.starting import main
 
 __all__ = ["main"]

@@ -71,15 +71,20 @@ def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def main() -> None:
-    """Entry point: an error of this project is one sentence on standard error.
+def called_app() -> typer.Typer:
+    """The application, with the command that this process is called for."""
+    # house: allow environment: shells say there what is to be completed, which is no setting
+    return _app_for(sys.argv[1:], os.environ)
+
+
+def run(app: typer.Typer) -> None:
+    """Run the command of this process: an error of this project is one sentence on standard error.
 
     The exit status is then 3 where the service, or its Redis, does not answer or takes no more for now, so that the
     same call may succeed later, and 2 else.
     """
     try:
-        # house: allow environment: shells say there what is to be completed, which is no setting
-        _app_for(sys.argv[1:], os.environ)(prog_name="forestall")
+        app(prog_name="forestall")
     except ForestallError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))

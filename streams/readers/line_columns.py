@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.batch import SCHEMA, EventBatch
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
@@ -196,9 +197,9 @@ def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp])
     arrays = [
         _pieces(text, spans[:, kernel.ID], pa.string()),
         _pieces(text, spans[:, kernel.TYPE], pa.string()).dictionary_encode(),
-        pa.array(lines.times[rows]).cast(pa.timestamp("us", tz="UTC")),
+        time_column(lines.times[rows]),
         keys,
-        pa.array(hashes[distinct.indices.to_numpy()]),
+        column_of(hashes[numbers_of(distinct.indices)]),
         data,
     ]
     return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))

@@ -30,6 +30,6 @@ def test_types_and_data_are_shipped(names):
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix not in {".pyc", ".nbi", ".nbc"}
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert sources == {name for name in names if ".dist-info/" not in name}

@@ -1,0 +1,41 @@
+"""Numbers as columns of Arrow, and back.
+
+Nothing is copied, and pandas is not asked for: Arrow's own conversions ask it what values are, and importing it takes
+longer than most commands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """The column of some numbers, whose memory it shares, or of booleans.
+
+    Args:
+        values: One-dimensional; every value counts, NaN included.
+        kind: Type of the column, as wide as the numbers; that of the numbers when absent.
+    """
+    is_flag = values.dtype == np.bool_
+    room = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)
+    chosen = kind or pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(chosen, len(values), [None, pa.py_buffer(room)])
+
+
+def time_column(times_us: NDArray[np.int64]) -> pa.Array:
+    """The column of some times, as batches hold them; it shares their memory."""
+    return column_of(times_us, pa.timestamp("us", tz="UTC"))
+
+
+def numbers_of(column: pa.Array) -> NDArray[Any]:
+    """The numbers of a column without nulls, or its times as int64; read-only, in its memory."""
+    kind = np.dtype(np.int64) if pa.types.is_timestamp(column.type) else np.dtype(column.type.to_pandas_dtype())
+    if not len(column):
+        return np.zeros(0, kind)
+    found = np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
+    found.flags.writeable = False
+    return found
