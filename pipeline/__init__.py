@@ -28,13 +28,14 @@ from pipeline.errors import (
 from pipeline.held_shards import HeldOptions
 from pipeline.history import History, history_files
 from pipeline.inline import run_inline
+from pipeline.java import check_java
 from pipeline.job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
 from pipeline.progress import BatchProgress, BatchReport
 from pipeline.pulse import Heartbeat
 from pipeline.resharding import divide_states, forget_states
 from pipeline.rows import OutputRow, RowKind, alert_id
 from pipeline.running_query import RunningQuery
-from pipeline.session import SessionOptions, build_context, build_session, check_java, end_session
+from pipeline.session import SessionOptions, build_context, build_session, end_session, end_with_process
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
 from pipeline.trial import ComparisonCounts, Likeness, TrialPlan, Variant, VariantCounts
@@ -87,6 +88,7 @@ __all__ = [
     "check_java",
     "divide_states",
     "end_session",
+    "end_with_process",
     "forget_states",
     "history_files",
     "is_local",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,9 +17,8 @@ from pyspark.sql import SparkSession
 
 from nfa import kernel_digest
 from pipeline.cluster import ClusterOptions, cluster_settings, is_local, starting_on
-from pipeline.errors import JavaMissing
+from pipeline.java import archive_options, find_java
 
-_LEAST_JAVA = 17
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # The driver plans a small job some times a second. Compiling its code to the utmost keeps two cores busy for minutes
 # and gains nothing that could be measured; a heap this small is collected fastest by one thread.
@@ -57,12 +53,14 @@ class SessionOptions:
             cluster.
         shares_kernels: Whether Spark's processes look for compiled kernels where this process does, beside the code,
             rather than below the data folder; local masters only.
+        writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         cluster: How driver and machines meet where the master is not local.
     """
 
     data_folder: Path
     master: str = "local[*]"
     shares_kernels: bool = False
+    writes_archive: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
 
 
@@ -87,13 +85,14 @@ def build_context(options: SessionOptions) -> SparkContext:
         JavaMissing: No Java of version 17 or newer was found.
         ClusterUnready: The master does not answer.
     """
-    check_java()
+    _, java = find_java()
+    _clear()
     folder = (options.data_folder / "spark").resolve()
     for name in ("local", "warehouse"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
-    settings = {"spark.app.name": "forestall", "spark.master": options.master} | _settings(options, folder)
+    settings = {"spark.app.name": "forestall", "spark.master": options.master} | _settings(options, folder, java)
     with _own_interrupts(), starting_on(options.master):
         return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
 
@@ -102,6 +101,22 @@ def end_session(session: SparkSession | SparkContext) -> None:
     """Stop Spark, if its Java process is still there."""
     with suppress(OSError, Py4JError):  # what it died of is the news, and is told by whoever waits for the query
         session.stop()
+
+
+def end_with_process(context: SparkContext) -> None:
+    """Stop Spark, but leave what is on Python's side of it to the end of this process, or to the next context.
+
+    ``SparkContext.stop`` waits a second for a thread that listens to Spark's tasks.
+    """
+    with suppress(OSError, Py4JError):
+        context._jsc.stop()  # the only way past the wait
+
+
+def _clear() -> None:
+    """End what ``end_with_process`` has left."""
+    left = SparkContext._active_spark_context
+    if left is not None and left._jsc.sc().isStopped():
+        left.stop()
 
 
 @contextmanager
@@ -117,40 +132,6 @@ def _own_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def check_java() -> int:
-    """Major version of the Java that Spark will start.
-
-    Raises:
-        JavaMissing: There is none, or it is older than 17; the message says how to get one.
-    """
-    # house: allow environment: Spark's own launcher looks for Java there first
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    advice = (
-        f"Spark needs Java {_LEAST_JAVA} or newer: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless;"
-        " macOS: brew install openjdk@17) and put java on PATH, or set JAVA_HOME"
-    )
-    if java is None:
-        raise JavaMissing(f"no java on PATH and JAVA_HOME is not set. {advice}")
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise JavaMissing(f"{java} does not start: {error}. {advice}", java=java) from error
-    version = java_version(answer.stderr + answer.stdout)
-    if version < _LEAST_JAVA:
-        raise JavaMissing(f"{java} is Java {version or 'of an unknown version'}. {advice}", java=java, version=version)
-    return version
-
-
-def java_version(text: str) -> int:
-    """Major version in what ``java -version`` prints; 0 where none is found."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if found is None:
-        return 0
-    major = int(found.group(1))
-    return int(found.group(2) or 0) if major == 1 else major
-
-
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
     """For Spark's Python processes: a shared kernel cache, and no imports from the folder that they run in."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
@@ -164,12 +145,17 @@ def _worker_environment(options: SessionOptions) -> dict[str, str]:
     return {"NUMBA_CACHE_DIR": cache, "PYTHONSAFEPATH": "1"}
 
 
-def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
+def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str]:
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOG_SETTINGS, encoding="utf-8")
+    java_options = [
+        _JAVA_OPTIONS,
+        f'-Dlog4j2.configurationFile="{log_settings.as_uri()}"',
+        archive_options(java, writes=options.writes_archive),
+    ]
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Dlog4j2.configurationFile="{log_settings.as_uri()}"',
+        "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "local"),
@@ -187,5 +173,6 @@ def _settings(options: SessionOptions, folder: Path) -> dict[str, str]:
     } | _FEW_FILES
     settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
     if is_local(options.master):
-        return settings | {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        return settings | here | {"spark.python.daemon.module": "pipeline.spark_daemon"}
     return settings | cluster_settings(options.cluster, folder) | dict(options.cluster.settings)

@@ -119,7 +119,7 @@ def backtest(
 
 def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:
     _require_empty(output)
-    spark = SparkUse(master=f"local[{cores or '*'}]")
+    spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True)
     options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
     with progress_bar("backtest") as (progress, task):
         return run_job(history, plan_of(question), spark, options, lambda share: progress.update(task, completed=share))

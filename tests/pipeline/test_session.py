@@ -1,10 +1,13 @@
+import re
 import signal
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from pipeline.errors import JavaMissing
-from pipeline.session import check_java, java_version
+from pipeline.java import archive_options, check_java, java_version
 
 AT_START = signal.getsignal(signal.SIGINT)  # modules are imported before Spark starts
 
@@ -75,3 +78,39 @@ def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
 @pytest.mark.spark
 def test_interrupts_stay_with_the_program(spark):
     assert signal.getsignal(signal.SIGINT) is AT_START
+
+
+@pytest.fixture
+def archives(monkeypatch, tmp_path):
+    """The folder of archives, and what Java would be told of one."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    folder = tmp_path / "kept" / "pipeline"
+    return folder, partial(archive_options, "17")
+
+
+def test_an_archive_of_classes_is_written_once_and_then_used(archives):
+    folder, options = archives
+    assert options(writes=False) == ""
+    found = re.fullmatch(r'.* -XX:ArchiveClassesAtExit="(.*)"', options(writes=True))
+    assert found is not None
+    archive = Path(found[1])
+    assert archive.parent == folder
+    archive.write_bytes(b"\0\0\0\0rest")  # its header comes last
+    assert "ArchiveClassesAtExit" in options(writes=True)
+    assert options(writes=False) == ""
+    archive.write_bytes(b"\xa8\xab\x0b\xf0rest")
+    for writes in (True, False):
+        assert options(writes=writes).endswith(f'-XX:SharedArchiveFile="{archive}"')
+
+
+def test_archives_that_others_can_write_are_left_alone(archives):
+    folder, options = archives
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert options(writes=True) == ""
+
+
+def test_what_cannot_be_written_is_done_without(archives, tmp_path):
+    _, options = archives
+    (tmp_path / "kept").write_text("a file")
+    assert options(writes=True) == ""

@@ -60,7 +60,8 @@ def test_parts_are_about_equal(tmp_path):
 def test_a_mark_of_byte_order_within_a_file_is_refused_in_parts_too(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"\n".join(MARK + line(number) for number in range(9)))
-    for span in line_spans(path, OPTIONS, 9) or [None]:
+    assert line_spans(path, OPTIONS, 9) == [(0, path.stat().st_size)]
+    for span in (None, (0, path.stat().st_size)):
         with pytest.raises(EventFileError, match="not JSON"):
             events_of(path, replace(OPTIONS, span=span))
 
