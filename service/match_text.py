@@ -183,4 +183,4 @@ def _json(text: str) -> str:
 def _joined(texts: pa.Array) -> bytes:
     """The strings one after the other, without the last comma."""
     first, last = (int(place) for place in np.frombuffer(texts.buffers()[1], np.int32)[[0, len(texts)]])
-    return bytes(texts.buffers()[2].to_pybytes()[first : last - 1])
+    return memoryview(texts.buffers()[2])[first : last - 1].tobytes()

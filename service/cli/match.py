@@ -140,7 +140,8 @@ def match(
     read = read_event_batch(events, reading_of(key, times, timing, lifecycle=lifecycle))
     report = _matched(patterns, read, constraint_set, options, use)
     if is_json:
-        typer.echo(report.to_json())
+        typer.echo(report.to_json(), nl=False)  # with the line feed it would be copied
+        typer.echo()
     else:
         _print(report, sections)
 
