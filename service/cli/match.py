@@ -140,8 +140,7 @@ def match(
     read = read_event_batch(events, reading_of(key, times, timing, lifecycle=lifecycle))
     report = _matched(patterns, read, constraint_set, options, use)
     if is_json:
-        typer.echo(report.to_json(), nl=False)  # with the line feed it would be copied
-        typer.echo()
+        _print_json(report)
     else:
         _print(report, sections)
 
@@ -220,6 +219,11 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
         if not verdict.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
             told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name} can never match: {reasons}')}")
+
+
+def _print_json(report: MatchReport) -> None:
+    typer.echo(report.to_json(), nl=False)  # with the line feed it would be copied
+    typer.echo()
 
 
 def _print(report: MatchReport, sections: Sequence[Section]) -> None:
