@@ -21,7 +21,7 @@ from streams.readers.options import Progress
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
 
 
 @contextmanager
