@@ -87,10 +87,10 @@ class _Block:
         parts += ['},"start":"', _times(self.start_us), '","end":"', end, '","detected":"', detected, '"']
         if self.how.any():
             known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-            words = pa.array(["" if word is None else f',"decided_by":"{word}"' for word in known])
+            words = _texts(["" if word is None else f',"decided_by":"{word}"' for word in known])
             parts.append(words.take(column_of(self.how)))
         parts += [_flag(self.is_deviating, ',"deviating":true'), _flag(self.is_lost, ',"would_be_lost":true'), "},"]
-        return pc.binary_join_element_wise(*(pa.scalar(one) if isinstance(one, str) else one for one in parts), "")
+        return pc.binary_join_element_wise(*(_text(one) if isinstance(one, str) else one for one in parts), _text(""))
 
 
 def _blocks(columns: MatchColumns) -> list[_Block]:
@@ -154,8 +154,20 @@ def _fixed(rows: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
 
+def _texts(texts: Sequence[str]) -> pa.Array:
+    content = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, content)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(texts), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(content))]
+    )
+
+
+def _text(text: str) -> pa.Scalar:
+    return _texts([text])[0]
+
+
 def _flag(is_set: NDArray[np.bool_], text: str) -> pa.Array | str:
-    return pc.if_else(column_of(is_set), text, "") if is_set.any() else ""
+    return pc.if_else(column_of(is_set), _text(text), _text("")) if is_set.any() else ""
 
 
 def _is_plain(names: pa.Array) -> bool:
@@ -171,4 +183,4 @@ def _json(text: str) -> str:
 def _joined(texts: pa.Array) -> bytes:
     """The strings one after the other, without the last comma."""
     first, last = (int(place) for place in np.frombuffer(texts.buffers()[1], np.int32)[[0, len(texts)]])
-    return bytes(texts.buffers()[2].to_pybytes()[first : last - 1])
+    return memoryview(texts.buffers()[2])[first : last - 1].tobytes()

@@ -148,7 +148,7 @@ class MatchReport:
         text = matches_text([columns for output in self.outputs for columns in output.match_columns()])
         if text is None:
             return orjson.dumps(self.to_document())
-        return b'{"matches":[' + text + b"]," + orjson.dumps(self._rest()).removeprefix(b"{")
+        return b"".join([b'{"matches":[', text, b"],", orjson.dumps(self._rest()).removeprefix(b"{")])
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -16,44 +17,58 @@ from rich.markup import escape
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from streams import ForestallError
 
-COMMANDS = (
-    "serve",
-    "status",
-    "reshard",
-    "backup",
-    "restore",
-    "demo",
-    "streams",
-    "event-types",
-    "workflows",
-    "constraints",
-    "patterns",
-    "webhooks",
-    "keys",
-    "replay",
-    "feed",
-    "alerts",
-    "traces",
-    "endings",
-    "deviations",
-    "dead-letters",
-    "match",
-    "check",
-    "backtest",
-    "backtests",
-    "generate",
-    "discover",
-    "conformance",
-    "doctor",
-    "settings",
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "serve": "Run the whole service until it is interrupted.",
+        "status": (
+            "Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready."
+        ),
+        "reshard": "Divide the log of a stopped service into more shards.",
+        "backup": "Write what Redis holds, the checkpoint and the saved states of a stopped service to a file.",
+        "restore": "Bring back what forestall backup wrote; the file is checked as a whole before anything is changed.",
+        "demo": "Play generated orders through the whole service. Exit status 1: the alerts differ from the reference.",
+        "streams": "Streams of the running service.",
+        "event-types": "Schemas of event types, by stream of the running service.",
+        "workflows": "Workflows of the running service.",
+        "constraints": (
+            "Constraints of a model file ('forestall constraints MODEL'), and of the streams of the running service."
+        ),
+        "patterns": "Patterns of the running service.",
+        "webhooks": "Webhooks of the running service.",
+        "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
+        "replay": (
+            "Send the events of a file, in the order of their times, to the running service. Exit "
+            "status 1: one is refused."
+        ),
+        "feed": (
+            "Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help."
+        ),
+        "alerts": "Alerts of the running service.",
+        "traces": "Transactions of the running service.",
+        "endings": "Early endings that the running service has seen.",
+        "deviations": "Deviations that the running service has seen: transactions that leave their constraints.",
+        "dead-letters": "Dead letters of the running service.",
+        "match": "Find patterns in an event file, without Spark, Redis or HTTP.",
+        "check": (
+            "Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."
+        ),
+        "backtest": "Find patterns in a history with Spark, and compare them with others.",
+        "backtests": "Backtests of the running service.",
+        "generate": "Write events of interleaved traces: of the order-fulfilment workload, or of a workflow.",
+        "discover": "Find the constraints that the traces of a past log keep.",
+        "conformance": "Compare the traces of a past log with a model. Exit status 1: some trace leaves the model.",
+        "doctor": "Look at Java, Python, packages, settings, data folder, Redis, clocks, port and a service that runs.",
+        "settings": "Print every setting with its value in force and where that comes from; secrets are not shown.",
+    }
 )
+"""Every command, and what it does as the help of all of them says; each says the same in its own."""
 
 _REFUSED, _AWAY = 2, 3
 _COMPLETING = "_FORESTALL_COMPLETE"
 _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of the other shells
 
 
-def build_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
+def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line application.
 
     Args:
@@ -92,16 +107,20 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """An application that knows the command that is called or completed; all of them, where none is."""
-    if _COMPLETING not in environment:
-        first = arguments[:1]
-        return build_app(first if first and first[0] in COMMANDS else COMMANDS)
-    typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
-    if typed and typed[0] in COMMANDS:
-        return build_app(typed)
+    """An application that knows the command that is called or completed; the names of all, where none is."""
+    if _COMPLETING in environment:
+        typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
+        return build_app(typed) if typed and typed[0] in COMMANDS else _listing()
+    if arguments and arguments[0] in COMMANDS:
+        return build_app(arguments[:1])
+    return _listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
+
+
+def _listing() -> typer.Typer:
+    """Every command with what it does, none of which is imported."""
     app = _bare()
-    for name in COMMANDS:
-        app.command(name)(_named)
+    for name, text in COMMANDS.items():
+        app.command(name, help=text)(_named)
     return app
 
 
@@ -116,7 +135,7 @@ def _bare() -> typer.Typer:
 
 
 def _named() -> None:
-    """Stands for a command of which only the name is asked for."""
+    """Stands for a command of which no more is asked for than what it is."""
 
 
 def _tell_version(is_asked: bool) -> None:

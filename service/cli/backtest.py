@@ -42,10 +42,10 @@ from service.cli.match import (
     check_patterns,
     event_time,
     followed,
-    model_choice,
     reading_of,
     shown_bindings,
 )
+from service.cli.model_choice import model_choice
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
 from service.reports import has_trace_end

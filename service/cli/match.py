@@ -24,8 +24,7 @@ from service.cli.inputs import (
     require_key,
     told,
 )
-from service.cli.models import refusal_as_json
-from service.cli.processes import ModelChoice, follow_model
+from service.cli.model_choice import ModelChoice, model_choice
 from service.matching import (
     SECTIONS,
     USUAL_SECTIONS,
@@ -36,7 +35,6 @@ from service.matching import (
     match_events,
     shown_time,
 )
-from service.stores import FollowMode
 from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
 from streams.readers import ReaderOptions
 
@@ -142,7 +140,7 @@ def match(
     read = read_event_batch(events, reading_of(key, times, timing, lifecycle=lifecycle))
     report = _matched(patterns, read, constraint_set, options, use)
     if is_json:
-        typer.echo(report.to_json())
+        _print_json(report)
     else:
         _print(report, sections)
 
@@ -185,23 +183,12 @@ def followed(
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
+    # What reads models takes as long to import as all else here, and most calls have none.
+    from service.cli.models import refusal_as_json  # noqa: PLC0415
+    from service.cli.processes import follow_model  # noqa: PLC0415
+
     with refusal_as_json(is_on_output=is_json):
         return follow_model(own, choice)
-
-
-def model_choice(
-    workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
-) -> ModelChoice | None:
-    """The model that is to be followed, if one is given."""
-    if exact and tables:
-        raise typer.BadParameter("say one of --exact and --tables", param_hint="--exact")
-    if workflow is None:
-        said = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
-        if idle := [option for option, value in said.items() if value]:
-            raise typer.BadParameter("this is about a model: give one with --workflow", param_hint=idle[0])
-        return None
-    mode: FollowMode = "exact" if exact else "tables" if tables else "auto"
-    return ModelChoice(path=workflow, map_file=map_file, process=process, mode=mode)
 
 
 def _sections(outputs: str) -> tuple[Section, ...]:
@@ -232,6 +219,11 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
         if not verdict.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
             told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name} can never match: {reasons}')}")
+
+
+def _print_json(report: MatchReport) -> None:
+    typer.echo(report.to_json(), nl=False)  # with the line feed it would be copied
+    typer.echo()
 
 
 def _print(report: MatchReport, sections: Sequence[Section]) -> None:

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from rich.markup import escape
 
 from constraints import ConstraintSet
 from service.cli.inputs import progress_bar, told
+from service.cli.model_choice import ModelChoice
 from service.cli.models import read_model_file
 from service.joining import Derived
 from service.matching import WorkflowUse
 from service.stores import FollowMode
 from workflows import compile_workflow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChoice:
-    """A model file, and how its process is followed.
-
-    Attributes:
-        path: The file.
-        map_file: The file that maps its tasks to event types.
-        process: Which process of several is meant.
-        mode: How it is followed.
-    """
-
-    path: Path
-    map_file: Path | None = None
-    process: str | None = None
-    mode: FollowMode = "auto"
 
 
 def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:

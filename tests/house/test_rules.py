@@ -5,10 +5,15 @@ import pytest
 from house import PACKAGES, RULES, Source, check, project_files, read_source
 from house.ruleset import misused_allowances
 
-SOURCES = [read_source(path) for path in project_files(".py")]
+SOURCES = [read_source(path) for path in [*project_files(".py"), *project_files(".pyi")]]
 KERNEL = "nfa/kernels/planted.py"
 MODULE = "nfa/planted.py"
 TEST = "tests/nfa/test_planted.py"
+
+LAZY_FRONT = """\"\"\"Purpose.\"\"\"
+from lazy_loader import attach_stub
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+"""
 
 BREAKS = [
     ("file-size", MODULE, "x = 1\n" * 601),
@@ -41,6 +46,10 @@ BREAKS = [
     ("inner-imports", "constraints/planted.py", "import nfa.automata.query_building"),
     ("package-front", "nfa/__init__.py", '"""Purpose."""\nx = 1'),
     ("package-front", "nfa/__init__.py", "from nfa.automata.query import Query"),
+    ("package-front", "nfa/__init__.py", LAZY_FRONT + "from nfa.automata.query import Query"),
+    ("package-front", "nfa/__init__.py", LAZY_FRONT + "__all__ = []"),
+    ("package-front", "nfa/__init__.py", LAZY_FRONT.replace('"""Purpose."""', "")),
+    ("package-front", "nfa/__init__.pyi", '"""Purpose."""\nfrom .automata import Query\nx = 1'),
     ("test-asserts", TEST, "def test_it():\n    f()"),
     ("test-asserts", TEST, "def run():\n    f()\n\ndef test_it():\n    run()"),
     ("skipped-tests", TEST, "import pytest\n@pytest.mark.skip\ndef test_it():\n    assert f()"),
@@ -82,6 +91,8 @@ KEEPS = [
     ("inner-imports", "constraints/planted.py", "from nfa import Query\nfrom constraints.model import Clause"),
     ("inner-imports", TEST, "from nfa.language.parsing import parse"),
     ("package-front", "nfa/__init__.py", '"""Purpose."""\nfrom nfa.automata.query import Query\n__all__ = ["Query"]'),
+    ("package-front", "nfa/__init__.py", LAZY_FRONT),
+    ("package-front", "nfa/__init__.pyi", '"""Purpose."""\nfrom .automata import Query\n__all__ = ["Query"]'),
     ("test-asserts", TEST, "import pytest\ndef test_it():\n    with pytest.raises(ValueError):\n        f()"),
     ("test-asserts", TEST, "def agree():\n    assert f()\n\ndef test_it():\n    agree()"),
     ("skipped-tests", TEST, "import pytest\n@pytest.mark.xfail(reason='issue 12')\ndef test_it():\n    assert f()"),

@@ -175,11 +175,38 @@ def test_what_is_probably_not_meant_is_noticed(call, files: Path) -> None:
     assert "q.price > 1 is about the step q alone" in err
 
 
-def test_the_command_does_not_wait_for_frameworks() -> None:
-    script = "import sys; from service.cli.app import build_app; build_app(['match']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert {"nfa", "service.matching"} <= set(done.stdout.split())
-    assert not {"pyspark", "pandas", "fastapi", "uvicorn"} & set(done.stdout.split())
+@pytest.mark.parametrize(
+    "arguments",
+    ["match --pattern any.pattern --events events.jsonl --json", "check any.pattern", "--help", "--version"],
+)
+def test_a_command_does_not_wait_for_what_it_does_not_use(files: Path, arguments: str) -> None:
+    script = """
+import sys
+from service.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+    command = [sys.executable, "-c", script, *arguments.split()]
+    done = subprocess.run(command, cwd=files, capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    assert done.stdout
+    assert "service.cli.app" in modules
+    unused = {
+        "redis",
+        "pandas",
+        "pyspark",
+        "fastapi",
+        "uvicorn",
+        "httpx",
+        "structlog",
+        "opentelemetry",
+        "jsonschema_rs",
+    }
+    assert not unused & modules
+    if arguments.startswith("match"):
+        assert "workflows" not in modules
 
 
 def test_lateness_and_idle_timeouts_mean_what_they_mean_in_a_stream(call, tmp_path: Path) -> None:

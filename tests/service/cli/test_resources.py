@@ -3,6 +3,8 @@
 import orjson
 import pytest
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from api import create_app
 from api.testing import serving
@@ -248,6 +250,13 @@ def test_commands_that_call_the_service_are_regular(group):
         assert {"--url", "--api-key"} <= options, f"{group} {name}"
         if name not in ("delete", "unfollow", "enable", "disable", "revoke"):
             assert "--json" in options, f"{group} {name}"
+
+
+def test_the_help_of_all_commands_says_what_each_says_of_itself():
+    group = get_command(build_app())
+    assert isinstance(group, TyperGroup)
+    said = {name: (command.help or "").split("\n\n")[0] for name, command in group.commands.items()}
+    assert said == dict(COMMANDS)
 
 
 def test_every_command_is_in_its_reference():

@@ -1,0 +1,44 @@
+"""Which model the traces of a file are to follow; what reads it is imported where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from service.stores import FollowMode  # brings Redis, which reading a file does without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model file, and how its process is followed.
+
+    Attributes:
+        path: The file.
+        map_file: The file that maps its tasks to event types.
+        process: Which process of several is meant.
+        mode: How it is followed.
+    """
+
+    path: Path
+    map_file: Path | None = None
+    process: str | None = None
+    mode: FollowMode = "auto"
+
+
+def model_choice(
+    workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
+) -> ModelChoice | None:
+    """The model that is to be followed, if one is given."""
+    if exact and tables:
+        raise typer.BadParameter("say one of --exact and --tables", param_hint="--exact")
+    if workflow is None:
+        said = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
+        if idle := [option for option, value in said.items() if value]:
+            raise typer.BadParameter("this is about a model: give one with --workflow", param_hint=idle[0])
+        return None
+    mode: FollowMode = "exact" if exact else "tables" if tables else "auto"
+    return ModelChoice(path=workflow, map_file=map_file, process=process, mode=mode)
