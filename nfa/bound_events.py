@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,33 @@ class MatchColumns:
 
     def __len__(self) -> int:
         return len(self.pattern)
+
+    def parts(self, events: int) -> Iterator[MatchColumns]:
+        """Some matches after the others, each time about so many bound events."""
+        number = 0
+        while number < len(self):
+            first = int(self.ends[number - 1]) if number else 0
+            end = max(number + 1, int(np.searchsorted(self.ends, first + events, "right")))
+            yield (
+                self if end - number == len(self) else self._part(slice(number, end), slice(first, self.ends[end - 1]))
+            )
+            number = end
+
+    def _part(self, matches: slice, bound: slice) -> MatchColumns:
+        return MatchColumns(
+            patterns=self.patterns,
+            pattern=self.pattern[matches],
+            key=self.key[matches],
+            start_us=self.start_us[matches],
+            end_us=self.end_us[matches],
+            detected_us=self.detected_us[matches],
+            how=self.how[matches],
+            is_deviating=self.is_deviating[matches],
+            is_lost=self.is_lost[matches],
+            ends=self.ends[matches] - bound.start,
+            aliases=self.aliases[bound],
+            ids=self.ids[bound],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as StillRunning
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -33,9 +33,9 @@ from pipeline.errors import BacktestFailed
 from pipeline.history import History, Step, history_frame, portions_of
 from pipeline.merging import in_order
 from pipeline.spark_account import summary_of
-from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRow, VariantCounts
+from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts
 from pipeline.warmup import exercise
-from streams import EventFileError
+from streams import EventFileError, lines_of
 
 Progress = Callable[[float], None]
 """Told the share that is done, 0.0 to 1.0, never falling; what it raises ends the backtest."""
@@ -43,7 +43,7 @@ Progress = Callable[[float], None]
 _POLL_S = 0.2
 _READING_SHARE = 0.4
 _CHUNK_ROWS = 1_000
-_FED_ROWS = 4_096  # after so many events it is looked at what is held
+_FED_ROWS = 16_384  # after so many events it is looked at how large the state is; fewer cost more than they tell
 _SUMMARY = "summary"
 _SCHEMA = pa.schema(
     [
@@ -246,15 +246,16 @@ class _ShardRows:
     _open: dict[str, IO[bytes]] = field(default_factory=dict)
     _said: Counter[str] = field(default_factory=Counter)
 
-    def of(self, found: Iterable[TrialRow]) -> Iterator[TrialRow]:
+    def of(self, found: Iterable[TrialRows]) -> Iterator[TrialRows]:
         """The rows that go to the driver."""
-        for row in found:
-            place = f"{row.label}.{self.plan.variants[row.variant].name}" if row.variant else row.label
+        for rows in found:
+            place = f"{rows.label}.{self.plan.variants[rows.variant].name}" if rows.variant else rows.label
             if self.options.output is not None:
-                self._file(self.options.output, place).write(row.body + b"\n")
-            self._said[place] += 1
-            if self._said[place] <= self.options.limit:
-                yield row
+                self._file(self.options.output, place).write(lines_of(rows.bodies))
+            free = self.options.limit - self._said[place]
+            self._said[place] += len(rows)
+            if free > 0:
+                yield rows if free >= len(rows) else replace(rows, bodies=rows.bodies[:free])
 
     def _file(self, folder: Path, place: str) -> IO[bytes]:
         if place not in self._open:
@@ -291,12 +292,13 @@ def _matching(plan: TrialPlan, options: BacktestOptions, newest_us: int, *, is_o
             "variants": [counts.to_document() for counts in trial.counts],
             "comparisons": [counts.to_document() for counts in trial.comparisons],
         }
-        yield from _packed(shard, [TrialRow(label=_SUMMARY, variant=0, body=orjson.dumps(summary))])
+        told = pa.array([orjson.dumps(summary)], pa.binary())
+        yield from _packed(shard, [TrialRows(label=_SUMMARY, variant=0, bodies=told)])
 
     return match
 
 
-def _found(trial: Trial, rows: Iterable[pa.RecordBatch], newest_us: int, *, is_ordered: bool) -> Iterator[TrialRow]:
+def _found(trial: Trial, rows: Iterable[pa.RecordBatch], newest_us: int, *, is_ordered: bool) -> Iterator[TrialRows]:
     yield from trial.begin()
     for batch in in_order(portions_of(rows), is_ordered=is_ordered):
         for first in range(0, len(batch), _FED_ROWS):
@@ -309,25 +311,23 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-def _packed(shard: int, rows: Iterable[TrialRow]) -> Iterator[pa.RecordBatch]:
-    waiting: list[TrialRow] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == _CHUNK_ROWS:
-            yield _batch(shard, waiting)
+def _packed(shard: int, found: Iterable[TrialRows]) -> Iterator[pa.RecordBatch]:
+    """As batches of at least so many rows, but for the last one."""
+    waiting: list[pa.RecordBatch] = []
+    for rows in found:
+        waiting.append(_batch(shard, rows))
+        if sum(len(one) for one in waiting) >= _CHUNK_ROWS:
+            yield pa.concat_batches(waiting)
             waiting = []
     if waiting:
-        yield _batch(shard, waiting)
+        yield pa.concat_batches(waiting)
 
 
-def _batch(shard: int, rows: Sequence[TrialRow]) -> pa.RecordBatch:
-    arrays = [
-        pa.array([shard] * len(rows), pa.int32()),
-        pa.array([row.variant for row in rows], pa.int32()),
-        pa.array([row.label for row in rows], pa.string()),
-        pa.array([row.body for row in rows], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+def _batch(shard: int, rows: TrialRows) -> pa.RecordBatch:
+    same = (shard, rows.variant, rows.label)
+    fields = list(_SCHEMA)[: len(same)]
+    arrays = [pa.repeat(pa.scalar(value, field.type), len(rows)) for value, field in zip(same, fields, strict=True)]
+    return pa.RecordBatch.from_arrays([*arrays, rows.bodies], schema=_SCHEMA)
 
 
 @cache
