@@ -15,6 +15,8 @@ from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
 from streams import Event
 
+_SPARSE = 8  # a table that is so many times longer than what is looked up costs as much as searching
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
@@ -107,7 +109,7 @@ class BoundColumns:
             table: The matches.
             events: All that they bind, ascending by sequence number.
         """
-        rows, firsts = np.searchsorted(events.sequences, table.sequences), table.starts
+        rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
         order = _by_alias(table, rows)
         rows = rows[order]
         times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
@@ -192,6 +194,16 @@ class BoundEvents:
             key=event["key"],
             data=attributes_of(event["data"]) if event["data"] else {},
         )
+
+
+def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the wanted ones, all of them known, are among those that are known, which ascend."""
+    reach = int(known[-1] - known[0]) + 1 if len(known) else 0
+    if not 0 < reach <= _SPARSE * len(wanted):
+        return np.searchsorted(known, wanted)
+    rows = np.empty(reach, np.intp)
+    rows[known - known[0]] = np.arange(len(known))
+    return rows[wanted - known[0]]
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:

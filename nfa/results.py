@@ -353,6 +353,8 @@ class LaneOutput:
 
     def values_of_corrections(self) -> Iterator[Correction]:
         """The corrections as values."""
+        if not len(self.corrections):
+            return
         bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
         for number, event in enumerate(self._events_at(self.corrections.rows)):
             pattern = bound.patterns[number]
@@ -365,6 +367,8 @@ class LaneOutput:
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
         """The timed-out partial matches as values."""
+        if not len(self.timeouts):
+            return
         bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
         for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
             pattern, bindings = bound.patterns[number], bound.bindings(number)
@@ -461,6 +465,8 @@ class LaneOutput:
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """What is told of the event of each row; nothing where the passing of time did it."""
+        if not len(rows):
+            return
         known = rows[rows != NIL]
         columns = self.batch.columns.select(["key", "id", "type"]).take(pa.array(known))
         texts = (column.to_pylist() for column in columns.columns)
