@@ -203,7 +203,8 @@ def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.
         return np.searchsorted(known, wanted)
     rows = np.empty(reach, np.intp)
     rows[known - known[0]] = np.arange(len(known))
-    return rows[wanted - known[0]]
+    found: NDArray[np.intp] = rows[wanted - known[0]]
+    return found
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
