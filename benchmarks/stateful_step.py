@@ -83,8 +83,7 @@ def advanced(frames: Iterable[pd.DataFrame], saved: bytes | None) -> tuple[pd.Da
         ]
     entries.sort(key=lambda entry: position_order(entry.position))
     state = ShardState(shard) if saved is None else ShardState.load(saved)
-    rows = state.apply(entries)
-    return to_batch(rows).to_pandas(), state.dump()
+    return to_batch(state.advance(entries)).to_pandas(), state.dump()
 
 
 def grouped(entries: DataFrame, _options: HeldOptions) -> DataFrame:

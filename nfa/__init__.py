@@ -35,7 +35,19 @@ from nfa.language.steps import parse_step
 from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
-from nfa.results import Correction, Deviation, Ending, Match, MatcherStats, MatchOutput, Overflow, Timeout, match_order
+from nfa.results import (
+    Correction,
+    Deviation,
+    Ending,
+    EndingColumns,
+    LaneOutput,
+    Match,
+    MatcherStats,
+    MatchOutput,
+    Overflow,
+    Timeout,
+    match_order,
+)
 from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,
@@ -89,6 +101,7 @@ __all__ = [
     "Disjunction",
     "Either",
     "Ending",
+    "EndingColumns",
     "EventClass",
     "Expression",
     "Gap",
@@ -96,6 +109,7 @@ __all__ = [
     "InList",
     "IsNull",
     "Item",
+    "LaneOutput",
     "Like",
     "Literal",
     "Match",

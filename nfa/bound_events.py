@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from nfa.event_store import StoredEvents
 from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
 from streams import Event, column_of
+
+_SPARSE = 8  # a table that is so many times longer than what is looked up costs as much as searching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,33 @@ class MatchColumns:
     def __len__(self) -> int:
         return len(self.pattern)
 
+    def parts(self, events: int) -> Iterator[MatchColumns]:
+        """Some matches after the others, each time about so many bound events."""
+        number = 0
+        while number < len(self):
+            first = int(self.ends[number - 1]) if number else 0
+            end = max(number + 1, int(np.searchsorted(self.ends, first + events, "right")))
+            yield (
+                self if end - number == len(self) else self._part(slice(number, end), slice(first, self.ends[end - 1]))
+            )
+            number = end
+
+    def _part(self, matches: slice, bound: slice) -> MatchColumns:
+        return MatchColumns(
+            patterns=self.patterns,
+            pattern=self.pattern[matches],
+            key=self.key[matches],
+            start_us=self.start_us[matches],
+            end_us=self.end_us[matches],
+            detected_us=self.detected_us[matches],
+            how=self.how[matches],
+            is_deviating=self.is_deviating[matches],
+            is_lost=self.is_lost[matches],
+            ends=self.ends[matches] - bound.start,
+            aliases=self.aliases[bound],
+            ids=self.ids[bound],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BoundColumns:
@@ -80,7 +109,7 @@ class BoundColumns:
             table: The matches.
             events: All that they bind, ascending by sequence number.
         """
-        rows, firsts = np.searchsorted(events.sequences, table.sequences), table.starts
+        rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
         order = _by_alias(table, rows)
         rows = rows[order]
         times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
@@ -165,6 +194,17 @@ class BoundEvents:
             key=event["key"],
             data=attributes_of(event["data"]) if event["data"] else {},
         )
+
+
+def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the wanted ones, all of them known, are among those that are known, which ascend."""
+    reach = int(known[-1] - known[0]) + 1 if len(known) else 0
+    if not 0 < reach <= _SPARSE * len(wanted):
+        return np.searchsorted(known, wanted)
+    rows = np.empty(reach, np.intp)
+    rows[known - known[0]] = np.arange(len(known))
+    found: NDArray[np.intp] = rows[wanted - known[0]]
+    return found
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:

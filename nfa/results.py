@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.arena import distinct
@@ -139,6 +140,29 @@ class Deviation:
     before: MonitorState
     event: EventClass
     released: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndingColumns:
+    """Ended (trace, pattern) pairs as columns, for who writes down many of them.
+
+    Attributes:
+        kinds: The first of each kind: others of it have the same pattern, event type, states and event in its guard's
+            eyes, and so the same reason.
+        kind: Number of each one's kind.
+        key: Strings: the correlation key of its trace.
+        event_id: Strings: the event after which the pattern can no longer match; empty where time did it.
+        time_us: int64 its time.
+    """
+
+    kinds: Sequence[Ending]
+    kind: NDArray[np.intp]
+    key: pa.Array
+    event_id: pa.Array
+    time_us: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,8 +342,19 @@ class LaneOutput:
             ids=bound.ids,
         )
 
+    def values_of_returns(self) -> Iterator[Mapping[str, Any]]:
+        """What RETURN makes of the matches, in their order; nothing at all where no pattern of theirs has one."""
+        if not any(self.patterns[number].query.pattern.returns for number in np.unique(self.matches.patterns).tolist()):
+            return
+        bound = BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        for number, pattern in enumerate(bound.patterns):
+            returns = pattern.query.pattern.returns
+            yield project(returns, bound.events(number)) if returns else {}
+
     def values_of_corrections(self) -> Iterator[Correction]:
         """The corrections as values."""
+        if not len(self.corrections):
+            return
         bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
         for number, event in enumerate(self._events_at(self.corrections.rows)):
             pattern = bound.patterns[number]
@@ -332,6 +367,8 @@ class LaneOutput:
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
         """The timed-out partial matches as values."""
+        if not len(self.timeouts):
+            return
         bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
         for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
             pattern, bindings = bound.patterns[number], bound.bindings(number)
@@ -348,6 +385,23 @@ class LaneOutput:
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
         """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last so many."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
+
+    def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
+        """The ended (trace, pattern) pairs as columns; where ``newest`` is given, the last so many."""
+        rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
+        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one: where time passed
+        _, firsts, kind = np.unique(
+            np.column_stack([rows[:, 1:], types]), axis=0, return_index=True, return_inverse=True
+        )
+        known = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
+        columns = self.batch.columns.select(["key", "id"]).take(known)
+        return EndingColumns(
+            kinds=list(self._endings(rows[firsts])),
+            kind=kind.reshape(-1),
+            key=columns.column(0).fill_null(""),
+            event_id=columns.column(1).fill_null(""),
+            time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
+        )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
         """Those before the ``newest``: how many there are of each kind, with the first one of it."""
@@ -411,6 +465,8 @@ class LaneOutput:
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """What is told of the event of each row; nothing where the passing of time did it."""
+        if not len(rows):
+            return
         known = rows[rows != NIL]
         columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(known))
         texts = (column.to_pylist() for column in columns.columns)
@@ -451,6 +507,10 @@ class MatchOutput:
     def endings(self, newest: int | None = None) -> list[Ending]:
         """The ended (trace, pattern) pairs as values; of each correlation key the ``newest`` ones, or all."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
+
+    def ending_columns(self, newest: int | None = None) -> list[EndingColumns]:
+        """The ended (trace, pattern) pairs as columns, as ``endings`` has them; by correlation key."""
+        return [lane.columns_of_endings(newest) for lane in self.lanes if len(lane.ending_rows)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
         """What ``endings(newest)`` leaves out: the first one of each kind, and how many of it there are.

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as StillRunning
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import orjson
 from py4j.protocol import Py4JError
@@ -33,18 +33,21 @@ from pipeline.errors import BacktestFailed
 from pipeline.history import Dealt, Facts, History, deal_out, received
 from pipeline.merging import Portion, in_order
 from pipeline.spark_account import summary_of
-from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRow, VariantCounts
+from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts
 from pipeline.warmup import exercise
-from streams import EventFileError
+from streams import EventFileError, lines_of
 
 Progress = Callable[[float], None]
 """Told the share that is done, 0.0 to 1.0, never falling; what it raises ends the backtest."""
 
 _POLL_S = 0.1
 _READING_SHARE = 0.4
-_FED_ROWS = 4_096  # after so many events it is looked at what is held
+_FED_ROWS = 16_384  # after so many events it is looked at how large the state is; fewer cost more than they tell
 _FACTS = "facts"
 _SUMMARY = "summary"
+
+_Told: TypeAlias = tuple[str, int, list[bytes]]
+"""What a task says: a label (that of ``TrialRows``, facts or the summary), the variant and some JSON objects."""
 
 _Answer = TypeVar("_Answer")
 
@@ -106,8 +109,8 @@ def run_backtest(
     begin_s = time.time()  # not monotonic: tasks tell on their machines' clocks when they begin
     found = _Collected(plan, options.limit)
     job = deal_out(context, history, options.shards).mapPartitions(_matching(plan, options, history))
-    for row in _Job(context, progress).run(job.collect):
-        found.take(row)
+    for label, variant, bodies in _Job(context, progress).run(job.collect):
+        found.take(label, variant, bodies)
     progress(1.0)
     total_s = time.time() - begin_s
     read_s = min(max(found.facts["began_s"] - begin_s, 0.0), total_s)
@@ -187,18 +190,19 @@ class _Collected:
         self.rows: dict[str, list[Mapping[str, Any]]] = {}
         self.facts: Mapping[str, Any] = {}
 
-    def take(self, row: TrialRow) -> None:
-        """Keep a row, or what it adds to the counts."""
-        document = orjson.loads(row.body)
-        if row.label == _FACTS:
-            began_s = min(document["began_s"], self.facts.get("began_s", document["began_s"]))
-            self.facts = document | {"began_s": began_s}
-        elif row.label == _SUMMARY:
-            self._add(document)
+    def take(self, label: str, variant: int, bodies: Sequence[bytes]) -> None:
+        """Keep rows, or what they add to the counts."""
+        documents = map(orjson.loads, bodies)
+        if label == _FACTS:
+            for document in documents:
+                began_s = min(document["began_s"], self.facts.get("began_s", document["began_s"]))
+                self.facts = document | {"began_s": began_s}
+        elif label == _SUMMARY:
+            for document in documents:
+                self._add(document)
         else:
-            kept = self.rows.setdefault(self._place(row.label, row.variant), [])
-            if len(kept) < self._limit:
-                kept.append(document)
+            kept = self.rows.setdefault(self._place(label, variant), [])
+            kept += islice(documents, max(self._limit - len(kept), 0))
 
     def _place(self, label: str, variant: int) -> str:
         return f"{label}.{self._plan.variants[variant].name}" if variant else label
@@ -221,15 +225,16 @@ class _ShardRows:
     _open: dict[str, IO[bytes]] = field(default_factory=dict)
     _said: Counter[str] = field(default_factory=Counter)
 
-    def of(self, found: Iterable[TrialRow]) -> Iterator[TrialRow]:
+    def of(self, found: Iterable[TrialRows]) -> Iterator[TrialRows]:
         """The rows that go to the driver."""
-        for row in found:
-            place = f"{row.label}.{self.plan.variants[row.variant].name}" if row.variant else row.label
+        for rows in found:
+            place = f"{rows.label}.{self.plan.variants[rows.variant].name}" if rows.variant else rows.label
             if self.options.output is not None:
-                self._file(self.options.output, place).write(row.body + b"\n")
-            self._said[place] += 1
-            if self._said[place] <= self.options.limit:
-                yield row
+                self._file(self.options.output, place).write(lines_of(rows.bodies))
+            free = self.options.limit - self._said[place]
+            self._said[place] += len(rows)
+            if free > 0:
+                yield rows if free >= len(rows) else replace(rows, bodies=rows.bodies[:free])
 
     def _file(self, folder: Path, place: str) -> IO[bytes]:
         if place not in self._open:
@@ -248,15 +253,14 @@ class _ShardRows:
 
 def _matching(
     plan: TrialPlan, options: BacktestOptions, history: History
-) -> Callable[[Iterable[Dealt]], Iterator[TrialRow]]:
+) -> Callable[[Iterable[Dealt]], Iterator[_Told]]:
     """What a task does with what its shard gets."""
     is_ordered = history.is_ordered
 
-    def match(dealt: Iterable[Dealt]) -> Iterator[TrialRow]:
+    def match(dealt: Iterable[Dealt]) -> Iterator[_Told]:
         began_s = time.time()
         shard, facts, portions = received(dealt)
-        told = asdict(facts) | {"began_s": began_s}
-        yield TrialRow(label=_FACTS, variant=0, body=orjson.dumps(told))
+        yield _FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
         first = next(portions, None)
         if first is None or facts.error is not None:
             return
@@ -265,18 +269,19 @@ def _matching(
         trial = Trial(plan, shard)
         with ExitStack() as files:
             said = _ShardRows(plan, options, shard, files)
-            yield from said.of(_found(trial, chain([first], portions), facts, is_ordered=is_ordered))
+            found = _found(trial, chain([first], portions), facts, is_ordered=is_ordered)
+            yield from ((rows.label, rows.variant, rows.bodies.to_pylist()) for rows in said.of(found))
             said.publish()
         summary = {
             "variants": [counts.to_document() for counts in trial.counts],
             "comparisons": [counts.to_document() for counts in trial.comparisons],
         }
-        yield TrialRow(label=_SUMMARY, variant=0, body=orjson.dumps(summary))
+        yield _SUMMARY, 0, [orjson.dumps(summary)]
 
     return match
 
 
-def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordered: bool) -> Iterator[TrialRow]:
+def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordered: bool) -> Iterator[TrialRows]:
     yield from trial.begin()
     for batch in in_order(portions, is_ordered=is_ordered):
         for first in range(0, len(batch), _FED_ROWS):

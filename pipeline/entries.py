@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import orjson
+
+from streams import EventBatch, RecordKind
 
 # The kind of what stands in the place of an entry that broke the matcher; the log itself has none.
 QUARANTINED = "quarantined"
@@ -49,6 +52,26 @@ class StoredEntry:
     stream: str
     body: bytes
     route: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventsEntry:
+    """Events that were never bytes, or are so no more, in the place of an entry of them."""
+
+    position: str
+    stream: str
+    batch: EventBatch
+    route: str = ""
+
+    @property
+    def kind(self) -> str:
+        """That of events."""
+        return RecordKind.EVENTS.value
+
+    @cached_property
+    def body(self) -> bytes:
+        """What the entry would hold in the log."""
+        return self.batch.to_bytes()
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import orjson
@@ -13,25 +14,25 @@ from nfa import (
     Correction,
     Deviation,
     Ending,
-    Match,
     MatchOutput,
     Overflow,
     Query,
     RegisteredPattern,
     Timeout,
-    atoms_of,
     describe_atom,
 )
+from pipeline.alert_columns import alerts_of, endings_of
 from pipeline.entries import Entry
 from pipeline.errors import EventLate, MatchLimitReached, PipelineError, RunLimitReached
-from pipeline.rows import RowKind, alert_id, dead_letter_body, row_id
+from pipeline.rows import FoundRows, RowKind, alert_id, dead_letter_body, row_id
 from pipeline.rules import Rules
 from streams import EARLIEST_US, LATEST_US, EventBatch, format_time
 
 _SHOWN_CHARS = 4_000
 
-Finding: TypeAlias = tuple[RowKind, str, dict[str, Any]]
-"""Kind, id, JSON object."""
+_Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
+Finding: TypeAlias = _Single | FoundRows
+"""Kind, id, JSON object; or many of one kind as columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Teller:
         stream: Its name.
         patterns: The patterns by name and version.
         rules: Constraints by version.
+        route: Name of the further key whose traces they are; empty for those of the correlation key.
         endings_told: Of each correlation key the newest so many endings are told one by one, and the others counted by
             their reasons; None: all are told.
     """
@@ -49,8 +51,8 @@ class Teller:
     stream: str
     patterns: Mapping[tuple[str, int], RegisteredPattern]
     rules: Mapping[int, Rules]
+    route: str = ""
     endings_told: int | None = None
-    _steps: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
     def tell(self, output: MatchOutput, shard: int, entry: Entry) -> Iterator[Finding]:
@@ -61,9 +63,16 @@ class Teller:
             shard: Where the events are.
             entry: The last entry that had a part in it.
         """
-        yield from map(self._alert, output.matches())
-        yield from map(self._timeout, output.timeouts())
-        yield from map(self._ending, output.endings(self.endings_told))
+        for lane in output.lanes:
+            if len(lane.matches):
+                yield from alerts_of(lane, self.stream, self.route)
+        yield from self._routed(map(self._timeout, output.timeouts()))
+        for columns in output.ending_columns(self.endings_told):
+            yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
+        yield from self._routed(self._others(output, shard, entry))
+
+    def _others(self, output: MatchOutput, shard: int, entry: Entry) -> Iterator[_Single]:
+        """Of the findings those that are few."""
         if self.endings_told is not None:
             yield from self._counted(output.older_endings(self.endings_told), shard, entry)
         yield from map(self._deviation, output.deviations())
@@ -72,30 +81,13 @@ class Teller:
             for loss in self._losses(overflow):
                 yield self._loss(shard, entry, overflow, loss)
 
-    def _alert(self, match: Match) -> Finding:
-        name = self.stream
-        identity = alert_id(name, match.pattern, match.version, match.key, match.bindings)
-        end = format_time(match.end_us)
-        body = {
-            "type": RowKind.ALERT.value,
-            "id": identity,
-            "stream": name,
-            "pattern": match.pattern,
-            "version": match.version,
-            "key": match.key,
-            "start": format_time(match.start_us),
-            "end": end,
-            "detected_at": end if match.detected_us == match.end_us else format_time(match.detected_us),
-            "bindings": match.bindings,
-            "returns": match.returns,
-            "why": _why(self._steps_of(match), match.bindings),
-            **({} if match.decided_by is None else {"decided_by": match.decided_by}),
-            **({"deviating": True} if match.deviating else {}),
-            **({"would_be_lost": True} if match.would_be_lost else {}),
-        }
-        return RowKind.ALERT, identity, body
+    def _routed(self, found: Iterable[_Single]) -> Iterator[_Single]:
+        """The same with the further key in their bodies."""
+        if not self.route:
+            return iter(found)
+        return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in found)
 
-    def _correction(self, correction: Correction) -> Finding:
+    def _correction(self, correction: Correction) -> _Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
         alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
@@ -116,7 +108,7 @@ class Teller:
         }
         return RowKind.CORRECTION, identity, body
 
-    def _timeout(self, timeout: Timeout) -> Finding:
+    def _timeout(self, timeout: Timeout) -> _Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
         parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
@@ -134,23 +126,7 @@ class Teller:
         }
         return RowKind.TIMEOUT, identity, body
 
-    def _ending(self, ending: Ending) -> Finding:
-        name = self.stream
-        identity = row_id(RowKind.ENDING, name, ending.pattern, ending.version, ending.key, ending.event_id)
-        body = {
-            "id": identity,
-            "stream": name,
-            "pattern": ending.pattern,
-            "version": ending.version,
-            "key": ending.key,
-            "event": ending.event_id,
-            "event_type": ending.event_type,
-            "time": format_time(ending.time_us),
-            **self._reason(ending),
-        }
-        return RowKind.ENDING, identity, body
-
-    def _counted(self, kinds: Iterable[tuple[Ending, int]], shard: int, entry: Entry) -> Iterator[Finding]:
+    def _counted(self, kinds: Iterable[tuple[Ending, int]], shard: int, entry: Entry) -> Iterator[_Single]:
         """How many endings have the same pattern and reason; the first of them makes the id."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
@@ -176,7 +152,7 @@ class Teller:
             self._reasons[cause] = ending, told  # the ending keeps its parts, and so their ids, from being reused
         return self._reasons[cause][1]
 
-    def _deviation(self, deviation: Deviation) -> Finding:
+    def _deviation(self, deviation: Deviation) -> _Single:
         name = self.stream
         identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
         why = self.rules[deviation.guard_version].explain_deviation(deviation)
@@ -215,24 +191,23 @@ class Teller:
                 f"be missing; {advice}"
             )
 
-    def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> Finding:
+    def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> _Single:
         place = entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
         identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
         return RowKind.DEAD_LETTER, identity, dead_letter_body(shard, entry, error) | {"id": identity}
 
-    def _steps_of(self, match: Match) -> dict[str, str]:
-        """The steps of the pattern in words, by alias: where alternatives share an alias, all of them."""
-        name = match.pattern, match.version
-        if name not in self._steps:
-            steps: dict[str, dict[str, None]] = {}
-            for atom in atoms_of(self._query(match).pattern.event):
-                steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
-            self._steps[name] = {alias: " or ".join(found) for alias, found in steps.items()}
-        return self._steps[name]
-
-    def _query(self, found: Match | Ending | Overflow) -> Query:
+    def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query
+
+
+def in_columns(findings: Iterable[Finding]) -> Iterator[FoundRows]:
+    """The same findings in the same order, single ones of one kind together."""
+    for kind, some in groupby(findings, lambda found: found[0] if isinstance(found, tuple) else None):
+        if kind is None:
+            yield from (found for found in some if isinstance(found, FoundRows))
+        else:
+            yield FoundRows.of(kind, [found[1:] for found in some if isinstance(found, tuple)])
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
@@ -249,13 +224,6 @@ def _place_of(overflow: Overflow) -> str:
     if overflow.event_id:
         return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
     return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"
-
-
-def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The bound events, each with its step."""
-    return "; ".join(
-        f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
-    )
 
 
 def late_letter(shard: int, entry: Entry, event: EventBatch, watermark_us: int) -> Finding:

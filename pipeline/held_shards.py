@@ -29,7 +29,7 @@ from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged, SavedStateError
 from pipeline.measures import Spent, stats_row
 from pipeline.quarantine import Quarantine
-from pipeline.rows import OutputRow
+from pipeline.rows import RowBlock
 from pipeline.shard import ShardState
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import START, connect, read_entries
@@ -87,7 +87,7 @@ class HeldShards:
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
 
-    def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
+    def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """Rows of a micro-batch's part of one shard, and one of the kind ``stats``; the state at its end is kept.
 
         Args:
@@ -125,11 +125,11 @@ class HeldShards:
         del self._held[shard]
         return state
 
-    def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[OutputRow]:
+    def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
         state, wanted = self._held_at(shard, after).state, self._quarantine.screened(shard, entries)
         try:
-            return state.apply(wanted)
+            return state.advance(wanted)
         except MemoryError:
             raise
         # house: allow broad-except: whatever it is, the entry that causes it is set aside, with the reason
@@ -140,10 +140,10 @@ class HeldShards:
 
     def _one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
-    ) -> list[OutputRow]:
+    ) -> list[RowBlock]:
         """Find the entries that raise, or that ended the process before, set them aside, and match the others."""
         done: list[StoredEntry] = []
-        rows: list[OutputRow] = []
+        rows: list[RowBlock] = []
         for entry in entries:
             if is_watched and self._quarantine.watch(shard, entry):
                 self._quarantine.set_aside(shard, entry, "the process that matched it died, again and again")
@@ -152,12 +152,12 @@ class HeldShards:
             self._quarantine.unwatch(shard, entry)
         return rows
 
-    def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[OutputRow]:
+    def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
         """Match one entry behind those that are done; if it raises, it is set aside and the state made anew."""
         held = self._held.get(shard) or self._held_at(shard, after)
         wanted = self._quarantine.screened(shard, [entry])
         try:
-            return held.state.apply(wanted)
+            return held.state.advance(wanted)
         except MemoryError:
             raise
         # house: allow broad-except: whatever it is, the entry is set aside with the reason and told as a dead letter
@@ -165,8 +165,8 @@ class HeldShards:
             self._quarantine.set_aside(shard, entry, f"matching it raised {type(error).__name__}: {error}")
             del self._held[shard]
             again = self._held_at(shard, after).state
-            again.apply(done)
-            return again.apply(self._quarantine.screened(shard, [entry]))
+            again.advance(done)
+            return again.advance(self._quarantine.screened(shard, [entry]))
 
     def _held_at(self, shard: int, after: str) -> _Held:
         """The state of the shard at a position, from where it is nearest."""

@@ -7,10 +7,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import orjson
-
 from pipeline.entries import StoredEntry
-from pipeline.rows import OutputRow, RowKind, row_id
+from pipeline.rows import FoundRows, RowBlock, RowKind, row_id
 from pipeline.shard import ShardState
 
 
@@ -29,7 +27,7 @@ class Spent:
     keep_s: float
 
 
-def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int) -> OutputRow:
+def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int) -> RowBlock:
     """The row of the kind ``stats``; it is about one run of the micro-batch and never stored.
 
     Args:
@@ -47,11 +45,5 @@ def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, s
         "state_bytes": state_bytes,
         "streams": state.measures(),
     }
-    return OutputRow(
-        kind=RowKind.STATS,
-        stream="",
-        id=row_id(RowKind.STATS, state.shard, state.position),
-        body=orjson.dumps(body),
-        position=state.position,
-        shard=state.shard,
-    )
+    found = FoundRows.of(RowKind.STATS, [(row_id(RowKind.STATS, state.shard, state.position), body)])
+    return RowBlock(found=found, stream="", position=state.position, shard=state.shard)

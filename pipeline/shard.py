@@ -8,21 +8,20 @@ applied becomes a dead letter and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
-
-import orjson
 
 from nfa import MatcherStats
 from pipeline.blob import pack, unpack
 from pipeline.decoding import decode_batches
-from pipeline.entries import QUARANTINED, Entry, StoredEntry, quarantine_reason
+from pipeline.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
 from pipeline.errors import EntryQuarantined, SavedStateError
-from pipeline.findings import Finding
-from pipeline.rows import OutputRow, dead_letter
+from pipeline.findings import Finding, in_columns
+from pipeline.rows import OutputRow, RowBlock, dead_letter, rows_of
 from pipeline.stream_state import TELLS_NOTHING, StreamState
 from streams import (
+    BatchFormatError,
     ConstraintsOn,
     ControlRecord,
     ControlRecordError,
@@ -45,6 +44,13 @@ _GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save n
 _MAIN = ""
 _Place: TypeAlias = tuple[str, str]
 _KINDS = frozenset(kind.value for kind in RecordKind)
+
+
+_Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
+
+
+def _decoded(entries: Sequence[Entry]) -> list[EventBatch | BatchFormatError]:
+    return decode_batches([entry.body for entry in entries])
 
 
 class _Group:
@@ -130,7 +136,11 @@ class ShardState:
         Args:
             entries: In the order of the shard's log.
         """
-        rows: list[OutputRow] = []
+        return rows_of(self.advance(entries))
+
+    def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
+        """As ``apply``, with the rows as columns."""
+        rows: list[RowBlock] = []
         group = _Group()
         reached = position_order(self._position)
         for entry in entries:
@@ -138,14 +148,21 @@ class ShardState:
             if order <= reached:
                 continue
             if entry.kind != RecordKind.EVENTS:
-                rows += self._matched(group)
+                rows += self._matched(group.taken())
                 rows += self._rows(entry, self._control_findings)
             else:
                 if not group.takes(entry):
-                    rows += self._matched(group)
+                    rows += self._matched(group.taken())
                 group.add(entry)
             self._position, reached = entry.position, order
-        return rows + self._matched(group)
+        return rows + self._matched(group.taken())
+
+    def take(self, entry: EventsEntry) -> list[RowBlock]:
+        """As ``advance`` of one entry, for events of which it is certain that nothing in them harms the matcher."""
+        if position_order(entry.position) <= position_order(self._position):
+            return []
+        self._position = entry.position
+        return self._matched([entry], lambda _: [entry.batch])
 
     def replay(self, entries: Iterable[Entry]) -> None:
         """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
@@ -156,16 +173,16 @@ class ShardState:
         told = self._endings_told
         self._set_telling(TELLS_NOTHING)
         try:
-            self.apply(entries)
+            self.advance(entries)
         finally:
             self._set_telling(told)
 
-    def finish(self) -> list[OutputRow]:
+    def finish(self) -> list[RowBlock]:
         """What follows from the end of a finite input: every trace ends, and all time has passed.
 
         No entries may come afterwards.
         """
-        rows: list[OutputRow] = []
+        rows: list[RowBlock] = []
         for name, route in self._streams:
             end = StoredEntry(position=self._position, kind="end-of-input", stream=name, body=b"", route=route)
             rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(self._shard, entry)))
@@ -219,19 +236,18 @@ class ShardState:
         named = {(stream.declaration.name, stream.route): stream for stream in streams}
         return cls(head["shard"], position=head["position"], streams=named)
 
-    def _matched(self, group: _Group) -> list[OutputRow]:
-        """Match the events of a group, which is empty then; the rows have the position of its last entry.
+    def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
+        """Match the events of entries of one stream and route; the rows have the position of the last one.
 
         Entries that hold no events that can be matched become dead letters.
         """
-        entries = group.taken()
         if not entries:
             return []
         try:
             state = self._routed(entries[-1])
         except ControlRecordError as error:
             return [dead_letter(self._shard, entry, error) for entry in entries]
-        decoded = list(zip(entries, decode_batches([entry.body for entry in entries]), strict=True))
+        decoded = list(zip(entries, decode(entries), strict=True))
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
@@ -239,18 +255,11 @@ class ShardState:
             rows += self._rows(told[-1], lambda _: state.process(self._shard, told, batches))
         return rows
 
-    def _rows(self, entry: Entry, findings: Callable[[Entry], Iterable[Finding]]) -> list[OutputRow]:
+    def _rows(self, entry: Entry, findings: Callable[[Entry], Iterable[Finding]]) -> list[RowBlock]:
         try:
             return [
-                OutputRow(
-                    kind=kind,
-                    stream=entry.stream,
-                    id=identity,
-                    body=orjson.dumps(body),
-                    position=entry.position,
-                    shard=self._shard,
-                )
-                for kind, identity, body in findings(entry)
+                RowBlock(found=found, stream=entry.stream, position=entry.position, shard=self._shard)
+                for found in in_columns(findings(entry))
             ]
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]

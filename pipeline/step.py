@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame
 
 from pipeline.entries import StoredEntry
 from pipeline.held_shards import HeldOptions, held_shards
-from pipeline.rows import OutputRow, RowKind
+from pipeline.rows import OutputRow, RowBlock, RowKind
 from streams import position_order
 
 OUTPUT_DDL = "shard INT, position STRING, kind STRING, stream STRING, id STRING, body BINARY"
@@ -89,18 +89,17 @@ def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[S
         yield *current, entries
 
 
-def to_batch(rows: list[OutputRow]) -> pa.RecordBatch:
+def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
     """Rows in columns of ``OUTPUT_DDL``."""
-    columns = [
-        [row.shard for row in rows],
-        [row.position for row in rows],
-        [row.kind.value for row in rows],
-        [row.stream for row in rows],
-        [row.id for row in rows],
-        [row.body for row in rows],
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, _OUTPUT, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+    columns = zip([pa.nulls(0, field.type) for field in _OUTPUT], *map(_columns, blocks), strict=True)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], schema=_OUTPUT)
+
+
+def _columns(block: RowBlock) -> list[pa.Array]:
+    same = (block.shard, block.position, block.found.kind.value, block.stream)
+    fields = list(_OUTPUT)[: len(same)]
+    arrays = [pa.repeat(pa.scalar(value, field.type), len(block)) for value, field in zip(same, fields, strict=True)]
+    return [*arrays, block.found.ids, block.found.bodies]
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:

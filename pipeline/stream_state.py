@@ -39,7 +39,7 @@ class _Version:
 
 
 class StreamState:
-    """Applies what the log says about one stream; findings are (kind, id, JSON object).
+    """Applies what the log says about one stream; findings are single ones or columns of them.
 
     Attributes:
         endings_told: Of what is matched together, so many endings are told one by one; None: all. Nothing at all is
@@ -298,10 +298,10 @@ class StreamState:
             stream=self._declaration.name,
             patterns=output.versions,
             rules={number: version.rules for number, version in self._versions.items()},
+            route=self._route,
             endings_told=self.endings_told,
         )
-        for kind, identity, body in teller.tell(output, shard, entry):
-            yield kind, identity, {**body, "route": self._route} if self._route else body
+        yield from teller.tell(output, shard, entry)
 
     def keep(self, shard: int, shards: int, *, has_counts: bool) -> None:
         """Forget every key of which the home is not one shard of so many, as if its events had gone elsewhere.

@@ -9,7 +9,7 @@ import orjson
 
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.job import JobOptions
-from pipeline.rows import OutputRow
+from pipeline.rows import OutputRow, rows_of
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from streams import (
@@ -102,7 +102,7 @@ def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], No
     for shard, after in begin.items():
         reached = after
         for page in read_entries(server, int(shard), after, end[shard]):
-            sink(held.advance(int(shard), reached, page), 0)
+            sink(rows_of(held.advance(int(shard), reached, page)), 0)
             reached = page[-1].position
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     checkpoint.write_bytes(orjson.dumps(end))

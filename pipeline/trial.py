@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import orjson
+import pyarrow as pa
 
-from pipeline.entries import StoredEntry
-from pipeline.rows import OutputRow, RowKind
+from pipeline.entries import EventsEntry, StoredEntry
+from pipeline.rows import RowBlock, RowKind
 from pipeline.shard import ShardState
 from streams import KINDS, ControlRecord, EventBatch, RecordKind, Tick, encode_control
 
@@ -128,20 +129,23 @@ class ComparisonCounts:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRow:
-    """Something that a backtest has found.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrialRows:
+    """Things of one kind that a backtest has found.
 
     Attributes:
-        label: A value of ``RowKind`` for a row of the first variant; ``added`` or ``lost`` for an alert in which it
+        label: A value of ``RowKind`` for rows of the first variant; ``added`` or ``lost`` for alerts in which it
             differs from another one.
-        variant: The index of the variant that it was compared with; 0 for a row of the first.
-        body: JSON object in UTF-8.
+        variant: The index of the variant that it was compared with; 0 for rows of the first.
+        bodies: Bytes: JSON objects in UTF-8.
     """
 
     label: str
     variant: int
-    body: bytes
+    bodies: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.bodies)
 
 
 class Trial:
@@ -167,21 +171,20 @@ class Trial:
         """Of each variant but the first, so far; alerts in which they differ are known at the end."""
         return [comparison.counts for comparison in self._comparisons]
 
-    def begin(self) -> Iterator[TrialRow]:
+    def begin(self) -> Iterator[TrialRows]:
         """Apply what is said before the first event; rows are dead letters."""
         first, *_ = [run.begin() for run in self._runs]
         yield from _found(first)
 
-    def feed(self, batch: EventBatch) -> Iterator[TrialRow]:
+    def feed(self, batch: EventBatch) -> Iterator[TrialRows]:
         """Match the next events of the shard.
 
         Args:
             batch: In the order in which they are to be seen.
         """
-        body = batch.to_bytes()
-        yield from self._take([run.apply(RecordKind.EVENTS, body) for run in self._runs])
+        yield from self._take([run.feed(batch) for run in self._runs])
 
-    def finish(self, newest_us: int) -> Iterator[TrialRow]:
+    def finish(self, newest_us: int) -> Iterator[TrialRows]:
         """What the end of the history brings, and the alerts in which variants differ.
 
         Args:
@@ -189,14 +192,14 @@ class Trial:
         """
         if self._plan.is_open:
             tick = encode_control(Tick(time_us=newest_us, cause="events"))
-            yield from self._take([run.apply(RecordKind.TICK, tick) for run in self._runs])
+            yield from self._take([run.say(RecordKind.TICK, tick) for run in self._runs])
         else:
             yield from self._take([run.finish() for run in self._runs])
         for number, comparison in enumerate(self._comparisons, start=1):
-            for label, body in comparison.differences():
-                yield TrialRow(label=label, variant=number, body=body)
+            for label, bodies in comparison.differences():
+                yield TrialRows(label=label, variant=number, bodies=bodies)
 
-    def _take(self, found: list[list[OutputRow]]) -> Iterator[TrialRow]:
+    def _take(self, found: list[list[RowBlock]]) -> Iterator[TrialRows]:
         first, *others = found
         for comparison, rows in zip(self._comparisons, others, strict=True):
             comparison.take(first, rows)
@@ -213,35 +216,41 @@ class _Run:
         self._position = 0
         self.counts = VariantCounts()
 
-    def begin(self) -> list[OutputRow]:
-        return [row for record in self._variant.control for row in self._said(record)]
+    def begin(self) -> list[RowBlock]:
+        return [rows for record in self._variant.control for rows in self._said(record)]
 
-    def _said(self, record: ControlRecord) -> list[OutputRow]:
-        return self.apply(KINDS[type(record)], encode_control(record))
+    def _said(self, record: ControlRecord) -> list[RowBlock]:
+        return self.say(KINDS[type(record)], encode_control(record))
 
-    def apply(self, kind: RecordKind, body: bytes) -> list[OutputRow]:
+    def say(self, kind: RecordKind, body: bytes) -> list[RowBlock]:
+        entry = StoredEntry(position=self._next(), kind=kind.value, stream=self._stream, body=body)
+        return self._noted(lambda: self._state.advance([entry]))
+
+    def feed(self, batch: EventBatch) -> list[RowBlock]:
+        entry = EventsEntry(position=self._next(), stream=self._stream, batch=batch)
+        return self._noted(lambda: self._state.take(entry))
+
+    def finish(self) -> list[RowBlock]:
+        return self._noted(self._state.finish, is_end=True)
+
+    def _next(self) -> str:
         self._position += 1
-        entry = StoredEntry(position=f"1-{self._position}", kind=kind.value, stream=self._stream, body=body)
-        begin_ns = time.thread_time_ns()
-        rows = self._state.apply([entry])
-        self._note(rows, begin_ns)
-        return rows
+        return f"1-{self._position}"
 
-    def finish(self) -> list[OutputRow]:
+    def _noted(self, action: Callable[[], list[RowBlock]], *, is_end: bool = False) -> list[RowBlock]:
         begin_ns = time.thread_time_ns()
-        rows = self._state.finish()
-        self._note(rows, begin_ns, is_end=True)
-        return rows
+        blocks = action()
+        self._note(blocks, time.thread_time_ns() - begin_ns, is_end=is_end)
+        return blocks
 
-    def _note(self, rows: list[OutputRow], begin_ns: int, *, is_end: bool = False) -> None:
+    def _note(self, blocks: list[RowBlock], busy_ns: int, *, is_end: bool) -> None:
         counts = self.counts
-        counts.busy_ns += time.thread_time_ns() - begin_ns
-        for row in rows:
-            counts.rows[row.kind.value] += 1
-            if row.kind is RowKind.ALERT:
-                counts.patterns[orjson.loads(row.body)["pattern"]] += 1
-            elif row.kind is RowKind.DEAD_LETTER:
-                counts.reasons[orjson.loads(row.body)["code"]] += 1
+        counts.busy_ns += busy_ns
+        tallies = {RowKind.ALERT: counts.patterns, RowKind.DEAD_LETTER: counts.reasons}
+        for block in blocks:
+            counts.rows[block.found.kind.value] += len(block)
+            if block.found.kind in tallies:
+                tallies[block.found.kind].update(block.found.tally)
         stats = self._state.stats.get(self._stream)
         if stats is None:
             return
@@ -266,29 +275,28 @@ class _Comparison:
         sizes = {label: sum(map(len, waiting.values())) for label, waiting in self._waiting.items()}
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
-    def take(self, first: list[OutputRow], other: list[OutputRow]) -> None:
+    def take(self, first: list[RowBlock], other: list[RowBlock]) -> None:
         """Rows that the two variants have found in the same events."""
-        names = self._variant.counterparts
-        for row in first:
-            self._wait(row, "added", {})
-        for row in other:
-            self._wait(row, "lost", names)
+        for blocks, label, names in ((first, "added", {}), (other, "lost", self._variant.counterparts)):
+            for block in blocks:
+                if block.found.kind is RowKind.ALERT:
+                    for alert in block.found.bodies.to_pylist():
+                        self._wait(alert, label, names)
 
-    def differences(self) -> Iterator[tuple[str, bytes]]:
-        """(label, alert) of what is still without its like."""
+    def differences(self) -> Iterator[tuple[str, pa.Array]]:
+        """(label, alerts) of what is still without its like."""
         for label, waiting in self._waiting.items():
-            for bodies in waiting.values():
-                yield from ((label, body) for body in bodies if body)
+            bodies = [body for found in waiting.values() for body in found if body]
+            if bodies:
+                yield label, pa.array(bodies, pa.binary())
 
-    def _wait(self, row: OutputRow, label: str, names: Mapping[str, str]) -> None:
-        if row.kind is not RowKind.ALERT:
-            return
-        identity = self._identity(orjson.loads(row.body), names)
+    def _wait(self, alert: bytes, label: str, names: Mapping[str, str]) -> None:
+        identity = self._identity(orjson.loads(alert), names)
         opposite = self._waiting["lost" if label == "added" else "added"]
         if identity in opposite:
             self._let_go(opposite, identity)
             return
-        body = row.body if self._held < HELD_DIFFERENCES else b""
+        body = alert if self._held < HELD_DIFFERENCES else b""
         self._waiting[label].setdefault(identity, []).append(body)
         self._held += bool(body)
         self._unlisted += not body
@@ -312,8 +320,8 @@ class _Comparison:
         return blake2b(orjson.dumps(what, option=orjson.OPT_SORT_KEYS), digest_size=_DIGEST_BYTES).digest()
 
 
-def _found(rows: list[OutputRow]) -> Iterator[TrialRow]:
-    return (TrialRow(label=row.kind.value, variant=0, body=row.body) for row in rows)
+def _found(blocks: list[RowBlock]) -> Iterator[TrialRows]:
+    return (TrialRows(label=block.found.kind.value, variant=0, bodies=block.found.bodies) for block in blocks)
 
 
 def _plain(value: Any) -> Any:

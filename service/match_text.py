@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, MatchColumns
 from nfa import RegisteredPattern as Pattern
-from streams import EARLIEST_US, LATEST_US, column_of, numbers_of
-
-_SECOND_US = 1_000_000
-_TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
-_QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    column_of,
+    flag_texts,
+    is_plain,
+    joined_texts,
+    json_text,
+    numbers_of,
+    texts_of,
+    time_texts,
+)
 
 
 def matches_text(found: Sequence[MatchColumns]) -> bytes | None:
@@ -74,23 +80,35 @@ class _Block:
     def is_plain(self) -> bool:
         """Whether its text can be written by columns."""
         is_each_once = np.array_equal(self.aliases, np.arange(len(self.pattern.automaton.aliases)))
-        return is_each_once and not self.pattern.query.pattern.returns and all(map(_is_plain, (self.key, self.names)))
+        return is_each_once and not self.pattern.query.pattern.returns and all(map(is_plain, (self.key, self.names)))
 
     def text(self) -> pa.Array:
         """Each match, with a comma behind it."""
-        parts: list[pa.Array | str] = [f'{{"pattern":{_json(self.pattern.name)},"key":"', self.key, '","bindings":{']
+        parts: list[pa.Array | str] = [
+            f'{{"pattern":{json_text(self.pattern.name)},"key":"',
+            self.key,
+            '","bindings":{',
+        ]
         for place, alias in enumerate(self.pattern.automaton.aliases):
-            parts += [f'{"," if place else ""}{_json(alias)}:["', self.names.take(column_of(self.ids[:, place])), '"]']
+            parts += [
+                f'{"," if place else ""}{json_text(alias)}:["',
+                self.names.take(column_of(self.ids[:, place])),
+                '"]',
+            ]
         shown_us = np.clip(self.detected_us, EARLIEST_US, LATEST_US)
-        end = _times(self.end_us)
-        detected = end if np.array_equal(shown_us, self.end_us) else _times(shown_us)
-        parts += ['},"start":"', _times(self.start_us), '","end":"', end, '","detected":"', detected, '"']
+        end = time_texts(self.end_us)
+        detected = end if np.array_equal(shown_us, self.end_us) else time_texts(shown_us)
+        parts += ['},"start":"', time_texts(self.start_us), '","end":"', end, '","detected":"', detected, '"']
         if self.how.any():
             known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-            words = _texts(["" if word is None else f',"decided_by":"{word}"' for word in known])
+            words = texts_of(["" if word is None else f',"decided_by":"{word}"' for word in known])
             parts.append(words.take(column_of(self.how)))
-        parts += [_flag(self.is_deviating, ',"deviating":true'), _flag(self.is_lost, ',"would_be_lost":true'), "},"]
-        return pc.binary_join_element_wise(*(_text(one) if isinstance(one, str) else one for one in parts), _text(""))
+        parts += [
+            flag_texts(self.is_deviating, ',"deviating":true'),
+            flag_texts(self.is_lost, ',"would_be_lost":true'),
+            "},",
+        ]
+        return joined_texts(parts)
 
 
 def _blocks(columns: MatchColumns) -> list[_Block]:
@@ -130,54 +148,6 @@ def _blocks(columns: MatchColumns) -> list[_Block]:
             )
         )
     return found
-
-
-def _times(times_us: NDArray[np.int64]) -> pa.Array:
-    """As ``format_time`` shows them."""
-    text = column_of(times_us, pa.timestamp("us")).cast(pa.string())
-    rows = len(text)
-    shown = np.full((rows, _TIME_BYTES), ord("Z"), np.uint8)
-    shown[:, :-1] = np.frombuffer(text.buffers()[2], np.uint8, rows * (_TIME_BYTES - 1)).reshape(rows, -1)
-    shown[:, 10] = _T
-    full = _fixed(shown)
-    is_whole = times_us % _SECOND_US == 0
-    if not is_whole.any():
-        return full
-    short = shown[:, :_SHORT_BYTES].copy()
-    short[:, -1] = ord("Z")
-    return pc.if_else(column_of(is_whole), _fixed(short), full)
-
-
-def _fixed(rows: NDArray[np.uint8]) -> pa.Array:
-    """Strings of one length."""
-    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-    return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
-
-
-def _texts(texts: Sequence[str]) -> pa.Array:
-    content = [text.encode() for text in texts]
-    offsets = np.cumsum([0, *map(len, content)], dtype=np.int32)
-    return pa.Array.from_buffers(
-        pa.string(), len(texts), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(content))]
-    )
-
-
-def _text(text: str) -> pa.Scalar:
-    return _texts([text])[0]
-
-
-def _flag(is_set: NDArray[np.bool_], text: str) -> pa.Array | str:
-    return pc.if_else(column_of(is_set), _text(text), _text("")) if is_set.any() else ""
-
-
-def _is_plain(names: pa.Array) -> bool:
-    """Whether strings stand in JSON as they are."""
-    used = np.frombuffer(names.buffers()[2] or b"", np.uint8)
-    return not np.any((used < _FIRST_SHOWN) | (used == _QUOTE) | (used == _BACKSLASH))
-
-
-def _json(text: str) -> str:
-    return orjson.dumps(text).decode()
 
 
 def _joined(texts: pa.Array) -> bytes:

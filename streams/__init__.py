@@ -47,6 +47,22 @@ from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
+from streams.text_columns import (
+    Texts,
+    borders_of,
+    bytes_of,
+    chosen_texts,
+    fixed_texts,
+    flag_texts,
+    is_plain,
+    joined_texts,
+    json_contents,
+    json_text,
+    lines_of,
+    run_texts,
+    texts_of,
+    time_texts,
+)
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 
 __all__ = [
@@ -84,16 +100,27 @@ __all__ = [
     "StreamError",
     "StreamOn",
     "SystemClock",
+    "Texts",
     "Tick",
     "TickCause",
     "Ties",
     "TraceEnd",
+    "borders_of",
+    "bytes_of",
     "check_extent",
+    "chosen_texts",
     "column_of",
     "decode_control",
     "encode_control",
+    "fixed_texts",
+    "flag_texts",
     "format_time",
+    "is_plain",
+    "joined_texts",
+    "json_contents",
+    "json_text",
     "key_hash",
+    "lines_of",
     "log_key",
     "numbers_of",
     "parse_cloudevent",
@@ -104,6 +131,9 @@ __all__ = [
     "position_order",
     "render_cloudevent",
     "render_plain",
+    "run_texts",
     "shard_of",
+    "texts_of",
     "time_column",
+    "time_texts",
 ]

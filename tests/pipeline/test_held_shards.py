@@ -8,6 +8,7 @@ from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged
 from pipeline.held_shards import HeldOptions, HeldShards, held_shards
 from pipeline.inline import run_inline
+from pipeline.rows import rows_of
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
 from pipeline.testing import Step, bodies, event, log_of
@@ -49,7 +50,7 @@ def expected():
 
 
 def advance(held, log, start, end):
-    return held.advance(0, "0-0" if start == 0 else log[start - 1].position, log[start:end])
+    return rows_of(held.advance(0, "0-0" if start == 0 else log[start - 1].position, log[start:end]))
 
 
 @pytest.mark.parametrize("with_handover", [True, False])
@@ -86,11 +87,11 @@ def test_a_state_that_was_left_half_changed_is_not_used(monkeypatch, log, option
         whole_apply(state, [replace(entry, body=body_of_nothing) for entry in entries])
         raise MemoryError
 
-    whole_apply, body_of_nothing = ShardState.apply, EventBatch.from_events([]).to_bytes()
+    whole_apply, body_of_nothing = ShardState.advance, EventBatch.from_events([]).to_bytes()
     held, other = HeldShards(replace(options, handover=None)), HeldShards(replace(options, handover=None))
     rows = advance(held, log, 0, 4)
     with monkeypatch.context() as patch:
-        patch.setattr(ShardState, "apply", apply_and_fail)
+        patch.setattr(ShardState, "advance", apply_and_fail)
         with pytest.raises(MemoryError):
             advance(held, log, 4, 6)
     rows += advance(other, log, 4, 8)
@@ -146,7 +147,7 @@ class Bug(Exception):
 def breaking(monkeypatch):
     """Positions whose entries break the matcher half way through."""
     positions: set[str] = set()
-    apply = ShardState.apply
+    apply = ShardState.advance
 
     def apply_or_break(self, entries):
         whole = list(entries)
@@ -156,7 +157,7 @@ def breaking(monkeypatch):
                 raise Bug("half advanced")
         return apply(self, whole)
 
-    monkeypatch.setattr(ShardState, "apply", apply_or_break)
+    monkeypatch.setattr(ShardState, "advance", apply_or_break)
     return positions
 
 
@@ -191,7 +192,7 @@ def test_an_entry_that_ends_the_process_again_and_again_is_set_aside(log, option
     class Killed(BaseException):
         """Stands for a process that is gone: nothing catches it."""
 
-    apply = ShardState.apply
+    apply = ShardState.advance
 
     def apply_or_die(self, entries):
         whole = list(entries)
@@ -199,7 +200,7 @@ def test_an_entry_that_ends_the_process_again_and_again_is_set_aside(log, option
             raise Killed
         return apply(self, whole)
 
-    monkeypatch.setattr(ShardState, "apply", apply_or_die)
+    monkeypatch.setattr(ShardState, "advance", apply_or_die)
     advance(HeldShards(options), log, 0, 5)
     deaths = 0
     while True:

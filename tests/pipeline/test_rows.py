@@ -41,7 +41,7 @@ def test_parts_of_an_id_do_not_run_into_each_other(pairs):
 
 def test_a_dead_letter_says_what_where_and_why():
     entry = StoredEntry(position="5-1", kind="pattern-on", stream="orders", body=b"{}")
-    row = dead_letter(3, entry, ControlRecordError("no name"))
+    (row,) = dead_letter(3, entry, ControlRecordError("no name"))
     assert (row.kind, row.stream, row.position, row.shard) == (RowKind.DEAD_LETTER, "orders", "5-1", 3)
     assert orjson.loads(row.body) == {
         "id": row.id,

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.entries import StoredEntry
 from pipeline.inline import run_inline
-from pipeline.trial import ComparisonCounts, Trial, TrialRow, VariantCounts
+from pipeline.trial import ComparisonCounts, Trial, TrialRows, VariantCounts
 from service.backtests.plans import plan_of
 from service.backtests.testing import (
     PATTERNS,
@@ -28,7 +28,7 @@ def run(question, events, shards=1):
     """Rows and trials of all shards."""
     plan = plan_of(question)
     newest_us = max(event.time_us for event in events)
-    rows: list[TrialRow] = []
+    rows: list[TrialRows] = []
     trials: list[Trial] = []
     for shard, batches in batches_by_shard(events, shards).items():
         trial = Trial(plan, shard)
@@ -41,7 +41,11 @@ def run(question, events, shards=1):
 
 
 def labelled(rows, label, variant=0):
-    return [orjson.loads(row.body) for row in rows if (row.label, row.variant) == (label, variant)]
+    return [orjson.loads(body) for body in bodies_of(rows, label, variant)]
+
+
+def bodies_of(rows, label, variant=0):
+    return [body for one in rows if (one.label, one.variant) == (label, variant) for body in one.bodies.to_pylist()]
 
 
 CASES = [(name, guard, False) for name in PATTERNS for guard in GUARDS] + [
@@ -82,7 +86,7 @@ def test_alerts_are_those_of_the_live_shards(shards):
         ]
     live = sorted(row.body for row in run_inline(logs) if row.kind == "alert")
     assert live
-    assert live == sorted(row.body for row in run(question, events, shards)[0] if row.label == "alert")
+    assert live == sorted(bodies_of(run(question, events, shards)[0], "alert"))
 
 
 @pytest.mark.parametrize("shards", [1, 4])
