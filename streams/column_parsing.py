@@ -6,7 +6,7 @@ knows what is wrong with each, and takes what only looks odd.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _KNOWN = frozenset({"id", "type", "time", "key", "subject", "data", "source", "specversion", "datacontenttype"})
+_NO_NUMBERS = frozenset({str, type(None)})
 _CLOUDEVENT_TYPES = frozenset({"application/json", None})
 
 _Objects = Sequence[Mapping[str, Any]]
@@ -67,7 +68,8 @@ def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
         keys = _at(objects, declaration.key)
     data = list(objects) if mapping.data is None else _at(objects, mapping.data)
     times = _at(objects, mapping.time)
-    is_known = mapping.data == "data" and _KNOWN.issuperset(chain.from_iterable(objects))
+    used = {mapping.id, mapping.type, mapping.time, "data", declaration.key}
+    is_known = mapping.data == "data" and _is_known(objects, used)
     ids = _names(_at(objects, mapping.id))
     return _batch(objects, (ids, _at(objects, mapping.type), times, _names(keys), data), declaration, is_known=is_known)
 
@@ -85,7 +87,7 @@ def _cloudevents(objects: _Objects, declaration: StreamDeclaration) -> EventBatc
         raise _Unusual
     keys = _names(_at(objects, declaration.key))
     columns = (ids, [value.get("type") for value in objects], times, keys, [value.get("data") for value in objects])
-    is_known = _KNOWN.issuperset(chain.from_iterable(objects))
+    is_known = _is_known(objects, _KNOWN - {"key", "subject"} | {declaration.key})
     return _batch(objects, columns, declaration, is_known=is_known)
 
 
@@ -96,7 +98,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """The batch of ids, types, times, keys and attributes; ``is_known``: no member is there that is none of these."""
+    """The batch of ids, types, times, keys and attributes; ``is_known``: what is there beside these is harmless."""
     ids, types, times, keys, data = columns
     distinct = set(_require_texts(types))
     if declaration.event_types and not distinct.issubset(declaration.event_types):
@@ -108,6 +110,14 @@ def _batch(
             check_extent(value)
     texts = list(map(orjson.dumps, data))
     return EventBatch.from_columns(ids, types, _times_us(times), keys, texts)
+
+
+def _is_known(objects: _Objects, used: Set[str]) -> bool:
+    """Whether all members have usual names and those that are not ``used``, and so not looked at, are texts."""
+    members = set(chain.from_iterable(objects))
+    return _KNOWN.issuperset(members) and all(
+        _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
+    )
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:

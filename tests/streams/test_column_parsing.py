@@ -132,6 +132,9 @@ def one_by_one(objects: list[object], declaration: StreamDeclaration) -> EventBa
 @given(batches(), st.sampled_from(DECLARATIONS))
 @example([{**GOOD, "time": time} for time in TIMES[:1]], ORDERS)
 @example([{**GOOD, "time": 5}, {**GOOD, "time": "2026-01-31T10:30:00Z"}], ORDERS)
+@example([{**GOOD, "subject": 2**64}], ORDERS)
+@example([{**GOOD, "subject": "s", "key": 2**64}], ORDERS)
+@example([{**CLOUD, "key": 2**64}], KEYED)
 def test_columns_say_what_one_by_one_says(objects: list[object], declaration: StreamDeclaration) -> None:
     batch = parse_columns(objects, declaration)
     if batch is not None:
