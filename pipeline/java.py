@@ -18,7 +18,8 @@ from pipeline.errors import JavaMissing
 
 _LEAST_JAVA = 17
 _QUIET = "-Xshare:auto -Xlog:cds*=off"  # what the Java machine says of classes that it leaves out
-_HEADER = slice(0, 4)  # written last; zeros in a file that is not whole
+_OTHER_MACHINE = "OpenJ9"  # shares classes in its own way
+_HEADER_BYTES = 4  # written last; zeros in a file that is not whole
 
 
 def check_java() -> int:
@@ -78,8 +79,10 @@ def archive_options(java: str, *, writes: bool) -> str:
         writes: Whether the process is to write the archive at its end where there is none, which takes it some seconds.
 
     Returns:
-        Nothing where there is no archive.
+        Nothing where there is no archive, or none can be used.
     """
+    if _OTHER_MACHINE in java:
+        return ""
     parts = java, version_of("pyspark"), str(Path(pyspark.__file__).parent)
     digest = sha256(repr(parts).encode()).hexdigest()
     place = kept_folder("pipeline", __file__) / f"java-{digest[:16]}.jsa"
@@ -95,6 +98,6 @@ def archive_options(java: str, *, writes: bool) -> str:
 def _is_whole(place: Path) -> bool:
     try:
         with place.open("rb") as file:
-            return any(file.read(_HEADER.stop))
+            return any(file.read(_HEADER_BYTES))
     except OSError:
         return False

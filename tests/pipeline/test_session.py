@@ -76,6 +76,16 @@ def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
 
 
 @pytest.mark.spark
+def test_workers_have_the_pipeline_when_they_begin(spark):
+    def imported(_):
+        import sys  # noqa: PLC0415  # sent by value, so that nothing is imported for it
+
+        yield "pipeline.backtest" in sys.modules, "pipeline.stream_state" in sys.modules
+
+    assert spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect() == [(True, True)]
+
+
+@pytest.mark.spark
 def test_interrupts_stay_with_the_program(spark):
     assert signal.getsignal(signal.SIGINT) is AT_START
 
@@ -101,6 +111,10 @@ def test_an_archive_of_classes_is_written_once_and_then_used(archives):
     archive.write_bytes(b"\xa8\xab\x0b\xf0rest")
     for writes in (True, False):
         assert options(writes=writes).endswith(f'-XX:SharedArchiveFile="{archive}"')
+
+
+def test_a_machine_that_knows_no_such_archives_is_spared(archives):
+    assert archive_options("Eclipse OpenJ9 VM", writes=True) == ""
 
 
 def test_archives_that_others_can_write_are_left_alone(archives):
