@@ -26,7 +26,7 @@ class Finished:
         seconds: How long it ran.
         status: Its exit status; None: it was ended, as its time was over.
         output: What it said.
-        peak_bytes: Most memory of it and those below it; pages that several share count once.
+        peak_bytes: Most memory of it and those below it, if it was watched; pages that several share count once.
     """
 
     began_at: float
@@ -52,8 +52,16 @@ def pin_words(threads: int, *, is_wanted: bool) -> tuple[str, ...]:
     return ("taskset", "-c", str(max(os.sched_getaffinity(0))))
 
 
-def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float) -> Finished:
-    """Run a command to its end, or until its time is over."""
+def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, *, is_watched: bool = True) -> Finished:
+    """Run a command to its end, or until its time is over.
+
+    Args:
+        launch: The command.
+        before: Words before it.
+        folder: Where it runs.
+        limit_s: When its time is over.
+        is_watched: Whether its memory is looked at now and then, which takes a core some of its time.
+    """
     said = folder / "said.txt"
     output = launch.output or said
     begin, began_at = time.perf_counter(), time.time()
@@ -67,7 +75,7 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float) 
             start_new_session=True,
         )
         try:
-            peak, is_over = _watch(process, begin + limit_s)
+            peak, is_over = _watch(process, begin + limit_s, PAUSE_S if is_watched else limit_s)
         finally:
             if process.poll() is None:
                 _end(process)
@@ -80,12 +88,12 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float) 
     )
 
 
-def _watch(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, bool]:
+def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) -> tuple[int, bool]:
     """Most memory until the process ends, and whether its time was over before."""
     peak = 0
     while True:
         try:
-            process.wait(PAUSE_S)
+            process.wait(pause_s)
             return peak, False
         except subprocess.TimeoutExpired:
             peak = max(peak, sum(map(memory_of, [process.pid, *below(process.pid)])))

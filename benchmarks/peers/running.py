@@ -103,20 +103,18 @@ class Runner:
         )
 
     def _command(self, run: Run, empty: Record, before: Sequence[str], limit_s: float) -> Record:
-        """A command is run for some events to warm up caches, then for one, to see its start, and for all, in turns.
+        """A command is run for some events, which warms up caches, and for all, which tells its memory.
 
-        A brief one takes several turns, whose medians count.
+        Then it is run for one event, to see its start, and for all, in turns if it is brief; medians count.
         """
         deadline = time.monotonic() + limit_s
         warm_up = self._timed(run, min(MOST_WARM, run.events // WARM_SHARE), before, deadline).seconds
+        peak_bytes = self._timed(run, run.events, before, deadline, is_watched=True).peak_bytes
         starts: list[float] = []
         wholes: list[float] = []
-        peaks: list[int] = []
         while len(wholes) < ROUNDS and sum(starts + wholes) < BRIEF_S:
             starts.append(self._timed(run, 1, before, deadline).seconds)
-            done = self._timed(run, run.events, before, deadline)
-            wholes.append(done.seconds)
-            peaks.append(done.peak_bytes)
+            wholes.append(self._timed(run, run.events, before, deadline).seconds)
         start_up, whole = median(starts), median(wholes)
         answer = self._bench.launch(run.system, run.case, run.mode, self._files(run, run.events)).answer
         assert answer is not None
@@ -129,10 +127,12 @@ class Runner:
             whole_s=whole,
             matches=matches,
             digest=digest,
-            peak_bytes=max(peaks),
+            peak_bytes=peak_bytes,
         )
 
-    def _timed(self, run: Run, events: int, before: Sequence[str], deadline: float) -> Finished:
+    def _timed(
+        self, run: Run, events: int, before: Sequence[str], deadline: float, *, is_watched: bool = False
+    ) -> Finished:
         """A command from its start to its end.
 
         Raises:
@@ -142,7 +142,7 @@ class Runner:
         files = self._files(run, events)
         launch = self._bench.launch(run.system, run.case, run.mode, files)
         limit_s = max(deadline - time.monotonic(), 1.0)
-        done = finish(launch, before, files.folder, limit_s)
+        done = finish(launch, before, files.folder, limit_s, is_watched=is_watched)
         if done.status != 0:
             raise Failed(_trouble(done, limit_s))
         return done
