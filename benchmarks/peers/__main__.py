@@ -12,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.peers.cases import CASES
+from benchmarks.peers.axes import AXES, SCALING, SYSTEMS_TOLD, Axis
+from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.environments import FOLDER, HERE, PEERS, Unavailable
 from benchmarks.peers.launching import Bench
 from benchmarks.peers.planning import plan
@@ -29,17 +30,18 @@ def main() -> None:
     """Run what the command line asks for."""
     options = _options()
     folder, told = Path(options.out).resolve(), Console(stderr=True)
-    kept = folder / ("quick.jsonl" if options.quick else "runs.jsonl")
+    cases, axes = (SCALING, AXES) if options.scaling else (CASES, ())
+    kept = folder / f"{'quick-' * options.quick}{'scaling' if axes else 'runs'}.jsonl"
     if options.fresh:
         kept.unlink(missing_ok=True)
-    systems = chosen(options.only)
-    bench = Bench(CASES, FOLDER)
+    systems = [system for system in chosen(options.only) if not axes or system.name in SYSTEMS_TOLD]
+    bench = Bench(cases, FOLDER, "scaling" if axes else "bench")
     if options.set_up:
         for peer, reason in unavailable(PEERS, bench).items():
             told.print(f"{peer} is not available: {reason}")
         return
     before = {record.run: record for record in kept_in(kept) if record.status == "done"}
-    runs = plan(CASES, systems, is_quick=options.quick, events=options.events, names=options.case)
+    runs = plan(cases, systems, is_quick=options.quick, events=options.events, names=options.case)
     todo = [run for run in runs if run.empty.run not in before]
     told.print(f"{len(runs)} runs, {len(runs) - len(todo)} of them kept from before in {kept}")
     try:
@@ -47,7 +49,7 @@ def main() -> None:
     except KeyboardInterrupt:
         told.print("interrupted; what was finished is kept, and the same command goes on from there")
     asked = {run.empty.run for run in runs}
-    judgement = finish_up([record for record in kept_in(kept) if record.run in asked], folder)
+    judgement = finish_up([record for record in kept_in(kept) if record.run in asked], folder, cases, axes)
     if judgement.disagreements:
         sys.exit(1)
 
@@ -103,11 +105,13 @@ def _record(run: Run, runner: Runner, reasons: dict[str, str], left_s: float) ->
         return replace(run.empty, status="unavailable", reason=str(reason))
 
 
-def finish_up(records: Iterable[Record], folder: Path) -> Judgement:
+def finish_up(
+    records: Iterable[Record], folder: Path, cases: Sequence[Case] = CASES, axes: Sequence[Axis] = ()
+) -> Judgement:
     """Compare the answers, write the report, print the table."""
     found = list(records)
-    judgement = judge(found, {case.name: case.expected for case in CASES}, allowances(CASES))
-    text = write_report(found, judgement, CASES, folder)
+    judgement = judge(found, {case.name: case.expected for case in cases}, allowances(cases))
+    text = write_report(found, judgement, cases, folder, axes)
     print(text)
     return judgement
 
@@ -115,10 +119,13 @@ def finish_up(records: Iterable[Record], folder: Path) -> Judgement:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench peers", description="Forestall beside other engines.")
     parser.add_argument("--quick", action="store_true", help="few events: shows that it runs and that answers agree")
+    parser.add_argument(
+        "--scaling", action="store_true", help="over patterns, keys, windows and steps, in place of cases"
+    )
     parser.add_argument("--set-up", action="store_true", help="install the peers and run nothing")
     parser.add_argument("--only", help="peers or engines, with commas between; ours is always there")
     parser.add_argument(
-        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
+        "--case", action="append", choices=[case.name for case in (*CASES, *SCALING)], help="only this case; repeatable"
     )
     parser.add_argument("--events", type=int, help="at most so many events in each case")
     parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds for all runs, without setting up")

@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from benchmarks.drawing import STYLE
+from benchmarks.peers.axes import Axis
 from benchmarks.peers.results import Record
 
 _OWN, _OTHER = "#1f6fb4", "#9aa5b1"
@@ -22,6 +23,29 @@ def draw_all(records: Sequence[Record], folder: Path) -> None:
     with mpl.rc_context(STYLE):
         _draw(done, "events/s", "rate", folder / "speed.png")
         _draw(done, "peak memory, MB", "peak_bytes", folder / "memory.png")
+
+
+def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> None:
+    """Write a picture with a panel for each thing that varies, a line for each engine."""
+    done = [record for record in records if record.status == "done" and record.rate]
+    with mpl.rc_context(STYLE):
+        picture = Figure(figsize=(11, 3), layout="constrained")
+        for place, axis in enumerate(axes):
+            panel = picture.add_subplot(1, len(axes), place + 1)
+            for system in dict.fromkeys(record.system for record in done):
+                found = {
+                    value: max(rates)
+                    for value, case in axis.points.items()
+                    if (rates := [one.rate for one in done if (one.case, one.system) == (case.name, system)])
+                }
+                (line,) = panel.plot([*found], [*found.values()], marker="o", label=system)
+                if system == "library":
+                    line.set(color=_OWN, linewidth=2.4)
+            panel.set(xscale="log", yscale="log", title=axis.name, ylabel="" if place else "events/s")
+            panel.set_xticks([*axis.points], [f"{value:,}" for value in axis.points], fontsize=8)
+            panel.minorticks_off()
+        panel.legend(fontsize=8)
+        picture.savefig(path, dpi=130, metadata={"Software": None})
 
 
 def _draw(records: Sequence[Record], title: str, column: str, path: Path) -> None:

@@ -60,7 +60,7 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, 
         before: Words before it.
         folder: Where it runs.
         limit_s: When its time is over.
-        is_watched: Whether its memory is looked at now and then, which takes a core some of its time.
+        is_watched: Whether its memory is looked at now and then, which takes time where it has processes below it.
     """
     said = folder / "said.txt"
     output = launch.output or said
@@ -96,9 +96,14 @@ def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) ->
             process.wait(pause_s)
             return peak, False
         except subprocess.TimeoutExpired:
-            peak = max(peak, sum(map(memory_of, [process.pid, *below(process.pid)])))
+            peak = max(peak, _memory([process.pid, *below(process.pid)]))
         if time.perf_counter() > deadline:
             return peak, True
+
+
+def _memory(pids: Sequence[int]) -> int:
+    """Bytes that some processes hold; of a single one, what it has held at most, which is no trouble for it to tell."""
+    return sum(map(memory_of, pids)) if len(pids) > 1 else _told_of(pids[0], "status", "VmHWM:")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -123,9 +128,14 @@ def below(pid: int) -> list[int]:
 
 def memory_of(pid: int) -> int:
     """Bytes that a process holds, its share of what others hold too; 0 where the system does not tell."""
+    return _told_of(pid, "smaps_rollup", "Pss:")
+
+
+def _told_of(pid: int, file: str, name: str) -> int:
+    """Bytes that the system tells of a process under some name; 0 where it does not."""
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
+        for line in Path(f"/proc/{pid}/{file}").read_text(encoding="ascii").splitlines():
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
     except OSError:
         return 0

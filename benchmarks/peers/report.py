@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.peers.axes import Axis
 from benchmarks.peers.cases import Case
 from benchmarks.peers.differences import DIFFERENCES
-from benchmarks.peers.plots import draw_all
+from benchmarks.peers.plots import draw_all, draw_axes
 from benchmarks.peers.results import Allowance, Judgement, Record, table
 from benchmarks.peers.systems import SYSTEMS
 
@@ -25,15 +26,20 @@ def allowances(cases: Sequence[Case]) -> dict[tuple[str, str], Allowance]:
     return found
 
 
-def write_report(records: Sequence[Record], judgement: Judgement, cases: Sequence[Case], folder: Path) -> str:
-    """Write ``table.md`` and the pictures; returns the text."""
+def write_report(
+    records: Sequence[Record], judgement: Judgement, cases: Sequence[Case], folder: Path, axes: Sequence[Axis] = ()
+) -> str:
+    """Write ``table.md`` and pictures, or ``scaling.md`` and its picture where ``axes`` vary; returns the text."""
     folder.mkdir(parents=True, exist_ok=True)
     told = [case for case in cases if any(record.case == case.name for record in records)]
     titles = {case.name: f"{case.title} ({case.workload})" for case in told}
     parts = [table(records, titles), _cannot(told, records), _answers(judgement), _ratios(records), _versions(records)]
     text = "\n".join(part for part in parts if part)
-    (folder / "table.md").write_text(text, encoding="utf-8")
-    draw_all(records, folder)
+    (folder / ("scaling.md" if axes else "table.md")).write_text(text, encoding="utf-8")
+    if axes:
+        draw_axes(records, axes, folder / "scaling.png")
+    else:
+        draw_all(records, folder)
     return f"{text}\nThis table, the raw results and the pictures are in {folder}"
 
 

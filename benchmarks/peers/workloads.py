@@ -37,14 +37,18 @@ class Absent(Exception):
     """Why a workload is not there."""
 
 
-def w() -> Iterator[Row]:
-    """Workload W: one event a millisecond, 1,000 keys, 20 types."""
-    rng = random.Random(42)
-    number = 0
-    while True:
-        key, kind, value = rng.randrange(1_000), rng.randrange(20), rng.randrange(10_000) / 100
-        yield Row(f"T{kind}", (START_MS + number) * 1_000, f"k{key}", value)
-        number += 1
+def w(keys: int = 1_000) -> Callable[[], Iterator[Row]]:
+    """Workload W: one event a millisecond, 1,000 keys, 20 types; or as many other keys."""
+
+    def rows() -> Iterator[Row]:
+        rng = random.Random(42)
+        number = 0
+        while True:
+            key, kind, value = rng.randrange(keys), rng.randrange(20), rng.randrange(10_000) / 100
+            yield Row(f"T{kind}", (START_MS + number) * 1_000, f"k{key}", value)
+            number += 1
+
+    return rows
 
 
 def orders(fail: int) -> Callable[[], Iterator[Row]]:
@@ -97,7 +101,8 @@ def log() -> Iterator[Row]:
 
 
 WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
-    "w": w,
+    "w": w(),
+    **{f"w-{keys}": w(keys) for keys in (100, 1_000, 10_000)},
     "orders-0": orders(0),
     "orders-50": orders(50),
     "orders-90": orders(90),
