@@ -28,6 +28,10 @@ def draw_all(records: Sequence[Record], folder: Path) -> None:
 def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> None:
     """Write a picture with a panel for each thing that varies, a line for each engine."""
     done = [record for record in records if record.status == "done" and record.rate]
+    known = {record.case for record in done}
+    axes = [axis for axis in axes if any(case.name in known for case in axis.points.values())]
+    if not axes:
+        return
     with mpl.rc_context(STYLE):
         picture = Figure(figsize=(11, 3), layout="constrained")
         for place, axis in enumerate(axes):

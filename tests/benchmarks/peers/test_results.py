@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.peers.axes import AXES, SCALING
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.differences import DIFFERENCES
 from benchmarks.peers.planning import plan
+from benchmarks.peers.plots import draw_axes
 from benchmarks.peers.report import allowances, write_report
 from benchmarks.peers.results import Allowance, Record, judge, keep, kept_in, table
 from benchmarks.peers.systems import SYSTEMS
@@ -118,3 +120,21 @@ def test_example_of_a_difference_is_true_of_ours(difference):
         for place, (kind, second) in enumerate(difference.events)
     ]
     assert matcher.process(EventBatch.from_events(events)).n_matches == difference.ours != difference.theirs
+
+
+def test_what_varies_is_drawn_as_far_as_it_was_run(tmp_path):
+    axis, other = AXES[1], AXES[3]
+    records = [replace(one, case=case.name) for case in axis.points.values() for one in (OURS, SIDDHI)]
+    draw_axes(records, [axis, other], tmp_path / "some.png")
+    draw_axes([], [axis, other], tmp_path / "none.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["some.png"]
+
+
+def test_steps_are_said_in_the_words_of_every_engine():
+    (case,) = (case for case in SCALING if case.name == "2 steps")
+    texts = {system: case.texts(system)[0] for system in ("forestall", "flink-cep", "siddhi", "core")}
+    assert "SEQ(T0 a, T1 b) WITHIN 60 s" in texts["forestall"]
+    assert 'begin("a", noSkip()).where(type("T0")).followedByAny("b").where(type("T1"))' in texts["flink-cep"]
+    assert "every b=S[type == 'T1' and moment - a.moment < 60000L]" in texts["siddhi"]
+    assert "WHERE T0; T1\n" in texts["core"]
+    assert "WITHIN 60000000 [moment]" in texts["core"]
