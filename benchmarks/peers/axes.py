@@ -54,7 +54,7 @@ def _clicks(count: int) -> Case:
 
 AXES: Sequence[Axis] = (
     Axis(name="patterns", points={count: _clicks(count) for count in (1, 10)}),
-    Axis(name="keys", points={keys: _case(f"{keys:,} keys", 3, 60, f"w-{keys}") for keys in (100, 1_000, 10_000)}),
+    Axis(name="keys", points={keys: _case(f"{keys:,} keys", 3, 60, f"w-{keys}") for keys in (1_000, 10_000, 100_000)}),
     Axis(name="window, s", points={seconds: _case(f"{seconds} s", 3, seconds) for seconds in (5, 20, 80)}),
     Axis(name="steps", points={count: _case(f"{count} steps", count, 60) for count in (2, 4, 6)}),
 )

@@ -102,7 +102,7 @@ def log() -> Iterator[Row]:
 
 WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "w": w(),
-    **{f"w-{keys}": w(keys) for keys in (100, 1_000, 10_000)},
+    **{f"w-{keys}": w(keys) for keys in (1_000, 10_000, 100_000)},
     "orders-0": orders(0),
     "orders-50": orders(50),
     "orders-90": orders(90),
