@@ -15,13 +15,13 @@ from nfa import RegisteredPattern as Pattern
 from streams import (
     EARLIEST_US,
     LATEST_US,
+    chosen_texts,
     column_of,
     flag_texts,
     is_plain,
     joined_texts,
     json_text,
     numbers_of,
-    texts_of,
     time_texts,
 )
 
@@ -44,7 +44,7 @@ def matches_text(found: Sequence[MatchColumns]) -> bytes | None:
     if len(blocks) == 1:
         return _joined(texts[0])
     order = np.lexsort((start_us, end_us))
-    owners = np.repeat(np.arange(len(blocks)), [len(block.start_us) for block in blocks])[order]
+    owners = np.repeat(np.arange(len(blocks)), [len(block.rows) for block in blocks])[order]
     is_tied = (np.diff(start_us[order]) == 0) & (np.diff(end_us[order]) == 0)
     if np.any(is_tied & (np.diff(owners) != 0)):
         return None
@@ -57,55 +57,57 @@ class _Block:
 
     Attributes:
         pattern: It.
-        key: Of each match.
-        start_us: Of each match; the other columns likewise.
+        columns: All matches that were found.
+        rows: Those that are meant, in their order.
         ids: (matches, events) place of each event's id in ``names``.
-        aliases: Alias of each of the events.
+        aliases: Alias of each of the events; none where matches differ in that.
         names: Ids.
     """
 
     pattern: Pattern
-    key: pa.Array
-    start_us: NDArray[np.int64]
-    end_us: NDArray[np.int64]
-    detected_us: NDArray[np.int64]
-    how: NDArray[np.int8]
-    is_deviating: NDArray[np.bool_]
-    is_lost: NDArray[np.bool_]
+    columns: MatchColumns
+    rows: NDArray[np.intp]
     ids: NDArray[np.int64]
     aliases: NDArray[np.int32]
     names: pa.Array
 
     @property
+    def start_us(self) -> NDArray[np.int64]:
+        return self.columns.start_us[self.rows]
+
+    @property
+    def end_us(self) -> NDArray[np.int64]:
+        return self.columns.end_us[self.rows]
+
+    @property
     def is_plain(self) -> bool:
         """Whether its text can be written by columns."""
         is_each_once = np.array_equal(self.aliases, np.arange(len(self.pattern.automaton.aliases)))
-        return is_each_once and not self.pattern.query.pattern.returns and all(map(is_plain, (self.key, self.names)))
+        return (
+            is_each_once
+            and not self.pattern.query.pattern.returns
+            and all(map(is_plain, (self.columns.key, self.names)))
+        )
 
     def text(self) -> pa.Array:
         """Each match, with a comma behind it."""
-        parts: list[pa.Array | str] = [
-            f'{{"pattern":{json_text(self.pattern.name)},"key":"',
-            self.key,
-            '","bindings":{',
-        ]
+        all_of, rows = self.columns, self.rows
+        key = all_of.key.take(column_of(rows))
+        parts: list[pa.Array | str] = [f'{{"pattern":{json_text(self.pattern.name)},"key":"', key, '","bindings":{']
         for place, alias in enumerate(self.pattern.automaton.aliases):
-            parts += [
-                f'{"," if place else ""}{json_text(alias)}:["',
-                self.names.take(column_of(self.ids[:, place])),
-                '"]',
-            ]
-        shown_us = np.clip(self.detected_us, EARLIEST_US, LATEST_US)
-        end = time_texts(self.end_us)
-        detected = end if np.array_equal(shown_us, self.end_us) else time_texts(shown_us)
+            bound = self.names.take(column_of(self.ids[:, place]))
+            parts += [f'{"," if place else ""}{json_text(alias)}:["', bound, '"]']
+        end_us, shown_us = self.end_us, np.clip(all_of.detected_us[rows], EARLIEST_US, LATEST_US)
+        end = time_texts(end_us)
+        detected = end if np.array_equal(shown_us, end_us) else time_texts(shown_us)
         parts += ['},"start":"', time_texts(self.start_us), '","end":"', end, '","detected":"', detected, '"']
-        if self.how.any():
+        how = all_of.how[rows]
+        if how.any():
             known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-            words = texts_of(["" if word is None else f',"decided_by":"{word}"' for word in known])
-            parts.append(words.take(column_of(self.how)))
+            parts.append(chosen_texts(["" if word is None else f',"decided_by":"{word}"' for word in known], how))
         parts += [
-            flag_texts(self.is_deviating, ',"deviating":true'),
-            flag_texts(self.is_lost, ',"would_be_lost":true'),
+            flag_texts(all_of.is_deviating[rows], ',"deviating":true'),
+            flag_texts(all_of.is_lost[rows], ',"would_be_lost":true'),
             "},",
         ]
         return joined_texts(parts)
@@ -131,17 +133,11 @@ def _blocks(columns: MatchColumns) -> list[_Block]:
         order = np.lexsort(
             (*(rank[ids[:, place]] for place in reversed(by_name)), columns.start_us[rows], columns.end_us[rows])
         )
-        chosen = rows[order]
         found.append(
             _Block(
                 pattern=pattern,
-                key=columns.key.take(column_of(chosen)),
-                start_us=columns.start_us[chosen],
-                end_us=columns.end_us[chosen],
-                detected_us=columns.detected_us[chosen],
-                how=columns.how[chosen],
-                is_deviating=columns.is_deviating[chosen],
-                is_lost=columns.is_lost[chosen],
+                columns=columns,
+                rows=rows[order],
                 ids=ids[order],
                 aliases=aliases[0] if np.all(aliases == aliases[0]) else np.zeros(0, np.int32),
                 names=named.dictionary,

@@ -43,6 +43,8 @@ def _next_line(stream: io.BufferedReader, place: int) -> int:
     """The beginning of the first line behind a place; at the end of the file, its size."""
     stream.seek(place)
     stream.readline()
-    while stream.peek(len(BYTE_ORDER_MARK)).startswith(BYTE_ORDER_MARK):  # it is no such mark within a file
+    while True:
+        begin = stream.tell()
+        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # it is no such mark within a file
+            return begin
         stream.readline()
-    return stream.tell()
