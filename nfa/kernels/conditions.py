@@ -11,19 +11,18 @@ about ten times as slow.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streams.kernels.compiling import inlined, routine
 
 Int: TypeAlias = int | np.int32 | np.int64
 Words: TypeAlias = NDArray[np.int64]
 Kinds: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float64]
 Bytes: TypeAlias = NDArray[np.uint8]
-
-UNCOUNTED: dict[str, Any] = {"_nrt": False}  # a flag that numba's own stubs leave out
 
 NIL = -1
 
@@ -97,7 +96,7 @@ class Stack(NamedTuple):
     chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
 
 
-@njit(cache=True, nogil=True, **UNCOUNTED)
+@routine
 def evaluate_condition(
     code: Words,
     start: Int,
@@ -160,7 +159,7 @@ def evaluate_condition(
     return TRUE if values[0] != 0 else FALSE
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def newest(
     node_parent: NDArray[np.int32],
     node_event: NDArray[np.int32],
@@ -188,7 +187,7 @@ def newest(
     return np.int64(NIL)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def gather(
     node_parent: NDArray[np.int32],
     node_event: NDArray[np.int32],
@@ -208,7 +207,7 @@ def gather(
     return size
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def aggregate(
     code: Words,
     body: Int,
@@ -255,7 +254,7 @@ def aggregate(
         put_number(kinds, floats, top, number / seen if function == AVG else number)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def fold(
     function: Int,
     kinds: Kinds,
@@ -285,7 +284,7 @@ def fold(
     return bool(order != INCOMPARABLE)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def run_on_event(
     code: Words,
     start: Int,
@@ -312,7 +311,7 @@ def run_on_event(
             place, top = operate(code, place, kinds, values, floats, top, offsets, data)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def load(
     kinds: Kinds, values: Words, top: Int, event_kinds: Kinds, event_values: Words, event: Int, column: Int
 ) -> None:
@@ -324,7 +323,7 @@ def load(
         values[top] = event_values[event, column]
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
@@ -356,7 +355,7 @@ def operate(
     return following, top
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
     """The next place and top after a jump instruction."""
     target = place + WIDTH * (code[place + 1] + 1)
@@ -370,7 +369,7 @@ def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tupl
     return place + WIDTH, top
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
     """An operator on the topmost value."""
     if operation == IS_NULL:
@@ -384,7 +383,7 @@ def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int
         kinds[top] = NULL
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def combine(
     operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
@@ -404,7 +403,7 @@ def combine(
         put_truth(kinds, values, top, truth)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def compared(
     sign: Int,
     kinds: Kinds,
@@ -433,7 +432,7 @@ def compared(
     return TRUE if is_met else FALSE
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
     """-1, 0 or 1 for two places of the stack, booleans as 0 and 1; ``INCOMPARABLE`` for kinds that do not compare."""
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
@@ -449,7 +448,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
     return np.int64(values[left] > values[right]) - np.int64(values[left] < values[right])
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def text_ordering(left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
     """-1, 0 or 1 for two texts by number."""
     if left == right:
@@ -462,7 +461,7 @@ def text_ordering(left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
     return np.int64(-1) if size < other_size else np.int64(1)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
     """Arithmetic on the values at ``top`` and above it; the result stands at ``top``."""
     for place in (top, top + 1):
@@ -482,7 +481,7 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
         put_number(kinds, floats, top, left / right)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
@@ -501,7 +500,7 @@ def search(
     put_truth(kinds, values, top, truth)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def resembles(code: Words, tokens: Int, size: Int, data: Bytes, start: Int, end: Int) -> bool:
     """Whether a text, ``data[start:end]``, is as the tokens of a LIKE say; time is at most length times tokens."""
     at, token = start, np.int64(0)
@@ -527,7 +526,7 @@ def resembles(code: Words, tokens: Int, size: Int, data: Bytes, start: Int, end:
     return bool(token == size)
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def after_character(data: Bytes, at: Int, end: Int) -> Int:
     """Where the next character of a UTF-8 text begins."""
     at += 1
@@ -536,7 +535,7 @@ def after_character(data: Bytes, at: Int, end: Int) -> Int:
     return at
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
     """Truth of a place of the stack; what is not a boolean is ``UNKNOWN``."""
     if kinds[place] != BOOLEAN:
@@ -544,27 +543,27 @@ def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
     return np.int64(values[place])
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
     """Write a truth value."""
     kinds[place] = NULL if truth == UNKNOWN else BOOLEAN
     values[place] = truth
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
     """A number of either kind as float64."""
     return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
     """Write a float64; what is not finite is null."""
     kinds[place] = FLOAT if np.isfinite(number) else NULL
     floats[place] = number
 
 
-@njit(cache=True, nogil=True, forceinline=True, **UNCOUNTED)
+@inlined
 def copy(kinds: Kinds, values: Words, place: Int, target: Int) -> None:
     """Copy a place of the stack."""
     kinds[target] = kinds[place]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nfa.kernels.run_tables import (
     EARLIEST,
@@ -12,6 +11,7 @@ from nfa.kernels.run_tables import (
     EVENTS,
     FRESH,
     LATEST,
+    N_BITS,
     NIL,
     NODE_FREE,
     NODES,
@@ -26,9 +26,10 @@ from nfa.kernels.run_tables import (
     RunBatch,
     RunState,
 )
+from streams.kernels.compiling import routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
     """Place in the index of a (trace, pattern) pair, or the empty place where it belongs."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
@@ -41,7 +42,7 @@ def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
     return place
 
 
-@njit(cache=True, nogil=True)
+@routine
 def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
     """A new pair at an empty place of the index; there is room."""
     pair = np.int32(s.counters[PAIR_FREE])
@@ -55,13 +56,14 @@ def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
     s.pair_due[pair] = LATEST
     s.pair_finished[pair] = False
     s.pair_told[pair] = 0
-    s.pair_leads[pair] = EARLIEST
+    for number in range(s.pair_leads.shape[1]):
+        s.pair_leads[pair, number, 0] = s.pair_leads[pair, number, 1] = EARLIEST
     s.pair_next[pair] = s.trace_pairs[trace]
     s.trace_pairs[trace] = pair
     return pair
 
 
-@njit(cache=True, nogil=True)
+@routine
 def rebuild_index(s: RunState) -> None:
     """Fill an empty index with the pairs of all traces."""
     for trace in range(s.trace_pairs.shape[0]):
@@ -71,7 +73,7 @@ def rebuild_index(s: RunState) -> None:
             pair = s.pair_next[pair]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def close_pair(s: RunState, pair: Int) -> None:
     """Give back a pair and all its runs; the gap in the index is closed (backward shift)."""
     run = s.pair_runs[pair]
@@ -106,7 +108,7 @@ def close_pair(s: RunState, pair: Int) -> None:
     s.counters[PAIRS] -= 1
 
 
-@njit(cache=True, nogil=True)
+@routine
 def release_event(s: RunState, event: Int) -> None:
     """Give back an event that nothing binds."""
     s.event_next[event] = s.counters[EVENT_FREE]
@@ -114,7 +116,7 @@ def release_event(s: RunState, event: Int) -> None:
     s.counters[EVENTS] -= 1
 
 
-@njit(cache=True, nogil=True)
+@routine
 def release_node(s: RunState, node: Int) -> None:
     """Drop one reference to a chain; what nothing else reaches is free again."""
     while node != NIL:
@@ -132,7 +134,7 @@ def release_node(s: RunState, node: Int) -> None:
         node = parent
 
 
-@njit(cache=True, nogil=True)
+@routine
 def free_run(s: RunState, run: Int) -> None:
     """Give back a run that is in no list."""
     release_node(s, s.run_node[run])
@@ -142,7 +144,7 @@ def free_run(s: RunState, run: Int) -> None:
     s.counters[RUNS] -= 1
 
 
-@njit(cache=True, nogil=True)
+@routine
 def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
     """A run at the end of a chain, in the list of fresh ones, with all gaps open."""
     run = np.int32(s.counters[RUN_FREE])
@@ -155,7 +157,8 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
     s.run_finish[run] = 0
     s.run_muted[run] = False
     s.run_how[run] = 0
-    s.run_bits[run] = NOTHING
+    for column in range(N_BITS):
+        s.run_bits[run, column] = NOTHING
     s.run_bits_order[run] = s.now[ORDER]
     s.run_due[run] = LATEST
     s.run_lead[run] = EARLIEST
@@ -164,7 +167,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
     return run
 
 
-@njit(cache=True, nogil=True)
+@routine
 def place_event(s: RunState, x: RunBatch) -> None:
     """Take the event at hand into the arena; it is given back after its row if nothing binds it."""
     event = np.int32(s.counters[EVENT_FREE])
@@ -175,6 +178,7 @@ def place_event(s: RunState, x: RunBatch) -> None:
     s.event_time[event] = x.times[row]
     s.event_order[event] = x.orders[row]
     s.event_references[event] = 1  # held until its row is done
-    s.event_kinds[event] = x.kinds[row]
-    s.event_values[event] = x.values[row]
+    for column in range(x.kinds.shape[1]):
+        s.event_kinds[event, column] = x.kinds[row, column]
+        s.event_values[event, column] = x.values[row, column]
     s.now[EVENT] = event

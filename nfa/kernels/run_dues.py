@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from nfa.kernels.run_arena import close_pair, free_run
@@ -31,9 +30,10 @@ from nfa.kernels.run_tables import (
 )
 from nfa.kernels.run_waits import decide, is_decided
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
     """When a pair has to be looked at again, without a further event."""
     pattern = s.pair_pattern[pair]
@@ -59,7 +59,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
     s.pair_due[pair] = due
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_void(s: RunState, pair: Int) -> bool:
     """Whether a pair holds nothing that has to be remembered."""
     if s.pair_runs[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
@@ -70,26 +70,26 @@ def is_void(s: RunState, pair: Int) -> bool:
     return is_empty
 
 
-@njit(cache=True, nogil=True)
+@routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
     """Forget what leading NOTs took too long ago; a pair of which nothing is left is closed."""
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
-            s.pair_leads[pair, number] = EARLIEST
+            s.pair_leads[pair, number, 0] = s.pair_leads[pair, number, 1] = EARLIEST
     renew_due(p, s, pair)
     if is_void(s, pair):
         close_pair(s, pair)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def note_told(s: RunState, pair: Int, filled: Int) -> None:
     """Remember that a pair has told something, where that matters; ``filled`` matches were found before."""
     if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_TOLD
 
 
-@njit(cache=True, nogil=True)
+@routine
 def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
     """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
     pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
@@ -117,7 +117,7 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
     forget(p, s, pair, time)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pass_time(p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int) -> Int:
     """Let the watermark reach pairs that are due and whose patterns rank nothing; returns how many were done."""
     p, s, found = borrowed(p), borrowed(s), borrowed(found)

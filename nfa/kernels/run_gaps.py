@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nfa.kernels.conditions import TRUE, evaluate_condition
 from nfa.kernels.run_tables import (
@@ -28,9 +27,10 @@ from nfa.kernels.run_tables import (
     RunProgram,
     RunState,
 )
+from streams.kernels.compiling import routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
     """Whether a condition is true for the event at hand behind a chain; NIL is no condition."""
     if condition == NIL:
@@ -40,7 +40,7 @@ def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint6
     return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, at_hand, begins) == TRUE)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
     """Newest node behind which a slot opened afresh: the last event before the gap."""
     node = head
@@ -49,7 +49,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
     """Oldest node behind the one that opened a slot afresh; NIL: nothing is bound since."""
     node, behind = head, np.int64(NIL)
@@ -59,7 +59,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
     return behind
 
 
-@njit(cache=True, nogil=True)
+@routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
     """Node that began the current instance of a repetition with UNTIL."""
     node = head
@@ -68,7 +68,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
     return node
 
 
-@njit(cache=True, nogil=True)
+@routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
     """Those of some repetitions whose current instance began before the event at hand."""
     found, number = NOTHING, 0
@@ -81,7 +81,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
     return found
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
     """Whether an event of an order is after the beginning of a gap; only equal times can make it not."""
     if order > s.event_order[s.node_event[head]]:
@@ -90,7 +90,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
     return node == NIL or order > s.event_order[s.node_event[node]]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
     """Limit of the gap and spans of the parts that a step goes on with, at a time."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
@@ -113,7 +113,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
     return True
 
 
-@njit(cache=True, nogil=True)
+@routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
     """Those of some repetitions whose UNTIL the event at hand satisfies."""
     found = NOTHING
@@ -129,7 +129,7 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
     return found
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
     """Whether no event so far forbids a step to a run: mode, NOT, UNTIL."""
     bits, slot = s.run_bits, p.slot[step]
@@ -140,7 +140,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
     return bool((bits[run, UNTIL] & p.goes_on[step]) == NOTHING)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
     """Whether a NOT takes the event at hand, which is after the beginning of its gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
@@ -152,7 +152,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
     return holds(c, p.watch_condition[watch], head, s.now[EVENT], NOTHING)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
     """Whether a STRICT NOT takes the event at hand, or one of its time, that directly follows the gap's beginning."""
     state = p.source[step]
@@ -167,7 +167,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
     return False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Whether a STRICT NOT takes the event at hand, which directly follows a gap that a run left at the same time."""
     node = s.run_node[run]
@@ -183,7 +183,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
     return False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def settle(s: RunState, run: Int) -> None:
     """Let what an earlier event closed hold from the event at hand on."""
     bits = s.run_bits
@@ -195,7 +195,7 @@ def settle(s: RunState, run: Int) -> None:
         s.run_bits_order[run] = s.now[ORDER]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
     """Note for STRICT NOTs that the event at hand directly follows the beginning of their gaps, or comes later."""
     state, head = s.run_state[run], s.run_node[run]
@@ -205,7 +205,7 @@ def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
             s.run_bits[run, PASSED + 1] |= slot
 
 
-@njit(cache=True, nogil=True)
+@routine
 def close_gaps(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, kept: np.uint64, ignored: np.uint64
 ) -> None:

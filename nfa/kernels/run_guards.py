@@ -7,7 +7,6 @@ Sources: the monitor automaton of C-CEP, what it does on violations, early certa
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nfa.kernels.run_arena import close_pair, find_pair, free_run
 from nfa.kernels.run_dues import expire, forget, note_told
@@ -46,9 +45,10 @@ from nfa.kernels.run_tables import (
 )
 from nfa.kernels.run_waits import hasten
 from nfa.kernels.traces import BY_QUERY, EVICT
+from streams.kernels.compiling import routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def mark_chain(s: RunState, run: Int) -> Int:
     """Walk over the bound events of a run as far as nobody did under this mark; returns how many were new."""
     mark, node, found = s.counters[MARK], s.run_node[run], np.int64(0)
@@ -61,7 +61,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@routine
 def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
     """Whether a guard has a say about a run: it is growing, or complete and something must not follow it."""
     if s.run_kind[run] == PENDING:
@@ -70,7 +70,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
     return bool(s.run_kind[run] == ACTIVE)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
     """Give up the runs of a pair that are dead by a row of ``live``; ``NIL``: all that a guard has a say about."""
     gone, previous = NIL, NIL
@@ -104,7 +104,7 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
         free_run(s, run)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
     """End what can no longer complete after the event at hand, as the guard's policy says, and report the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
@@ -143,7 +143,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
         ended.rows[place, 4] = furthest
 
 
-@njit(cache=True, nogil=True)
+@routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: Int) -> None:
     """Let the waiting matches of a pair know what the guard says of the event at hand."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
@@ -166,7 +166,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
     forget(p, s, pair, EARLIEST)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
     """Let the time of the event at hand come for a pair that it does not meet otherwise.
 
@@ -185,7 +185,7 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, number: Int) -> Int:
     """Go through a list of what can no longer come or complete: certain matches first, then what is given up.
 
@@ -217,7 +217,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, nu
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
     """The event at hand broke a constraint, and the trace is no longer pruned: what was certain no longer is."""
     pair = s.trace_pairs[s.now[TRACE]]
@@ -228,7 +228,7 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
         pair = following
 
 
-@njit(cache=True, nogil=True)
+@routine
 def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """The event at hand broke a constraint, and nothing is looked for in the trace any more.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from nfa.kernels.run_arena import close_pair, find_pair, open_pair, place_event, release_event, release_node
@@ -62,9 +61,10 @@ from nfa.kernels.run_waits import deadline, hand_out
 from nfa.kernels.runs import begin_runs, is_startable, note_leads, process_pair, take_fresh
 from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
     """Whether an event could begin a match of a pattern, where one can, or is one that a leading NOT takes."""
     state = p.state_from[pattern]
@@ -77,7 +77,7 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
     return is_lead
 
 
-@njit(cache=True, nogil=True)
+@routine
 def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
     """The trace has ended: what waits for that is complete.
 
@@ -102,7 +102,7 @@ def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int,
         run = s.run_next[run]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
     """Whether a pair can meet an event that makes at most so many nodes."""
     return not (
@@ -115,7 +115,7 @@ def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@routine
 def meet_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, pattern: Int, limits: Limits
 ) -> Int:
@@ -148,7 +148,7 @@ def meet_pair(
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@routine
 def run_pair(
     p: RunProgram,
     s: RunState,
@@ -182,13 +182,14 @@ def run_pair(
     if s.event_references[s.now[EVENT]] == 0:
         release_event(s, np.int32(s.now[EVENT]))
     if s.now[UNTOLD] > 0 or s.now[LOST] > 0:
-        lost = ended.lost[ended.filled[1]]
-        lost[0], lost[1], lost[2], lost[3] = s.now[ROW], pattern, s.now[UNTOLD], s.now[LOST]
+        place = ended.filled[1]
+        ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern
+        ended.lost[place, 2], ended.lost[place, 3] = s.now[UNTOLD], s.now[LOST]
         ended.filled[1] += 1
     forget(p, s, pair, s.now[TIME])
 
 
-@njit(cache=True, nogil=True)
+@routine
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, limits: Limits
 ) -> Int:
@@ -204,7 +205,7 @@ def meet_patterns(
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@routine
 def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """Finish and close the pairs of the trace at hand; stops for each pair whose matches are ranked."""
     time = s.now[TIME]
@@ -222,7 +223,7 @@ def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_rows(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
@@ -259,9 +260,10 @@ def match_rows(
     return DONE, x.types.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chain_lengths(s: RunState, nodes: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
     """Number of bound events of each chain."""
+    s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, size = nodes[place], 0
         while node != NIL:
@@ -270,7 +272,7 @@ def chain_lengths(s: RunState, nodes: NDArray[np.int32], lengths: NDArray[np.int
         lengths[place] = size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unroll(
     s: RunState,
     nodes: NDArray[np.int32],
@@ -280,6 +282,7 @@ def unroll(
     releases: bool,
 ) -> None:
     """Write chains out, oldest event first; ``ends`` are the places behind each."""
+    s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]
         while node != NIL:

@@ -8,7 +8,6 @@ deadline, as its trace may yet break a constraint.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nfa.kernels.run_gaps import holds
 from nfa.kernels.run_tables import (
@@ -41,15 +40,16 @@ from nfa.kernels.run_tables import (
     RunProgram,
     RunState,
 )
+from streams.kernels.compiling import routine
 
 
-@njit(cache=True, nogil=True)
+@routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
     """Whether what a column of the guard's tables stands for may be held in a monitor state."""
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, is_correction: bool | np.bool_) -> None:
     """Write a match; its chain stays referenced until the wrapper has unrolled it."""
     place = s.counters[FILLED]
@@ -64,7 +64,7 @@ def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, is_c
     found.is_correction[place] = is_correction
 
 
-@njit(cache=True, nogil=True)
+@routine
 def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
     """Hand out a match that waits for nothing, if it is within a limit."""
     if s.now[WRITTEN] >= limit:
@@ -74,7 +74,7 @@ def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
     hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), np.bool_(False))
 
 
-@njit(cache=True, nogil=True)
+@routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
     """When the last of a complete match's trailing conditions is decided; those without deadline are at ``at_end``."""
     within = p.within[s.now[PATTERN]]
@@ -91,7 +91,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
     return latest
 
 
-@njit(cache=True, nogil=True)
+@routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
     """Like ``deadline``, without what can no longer come: ``EARLIEST`` if that is all that the match waits for."""
     within = p.within[s.now[PATTERN]]
@@ -107,7 +107,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
     return latest
 
 
-@njit(cache=True, nogil=True)
+@routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
     """Trailing GREEDY repetitions of a complete match that no event under STRICT has decided."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
@@ -118,7 +118,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
     return np.uint64(slots)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
     """A complete match waits for nothing any more: tell or rank it; False: nothing of it has to be remembered.
 
@@ -136,7 +136,7 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
     return bool(is_early)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> bool:
     """Let a waiting match know what can no longer come; returns whether it stays.
 
@@ -155,7 +155,7 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> b
     return decide(p, s, found, run)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
     """Whether all trailing conditions of a complete run are decided at a time.
 
@@ -166,7 +166,7 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
     return bool(time >= s.run_due[run])
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
     """Whether the event at hand comes after a complete match and before the end of its window."""
     within = p.within[s.now[PATTERN]]
@@ -174,7 +174,7 @@ def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
     return bool(is_within and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Whether a trailing NOT of a complete run takes the event at hand, which is in its reach."""
     head = s.run_node[run]

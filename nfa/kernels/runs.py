@@ -14,7 +14,6 @@ its sequence number otherwise.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from nfa.kernels.run_arena import free_run, new_run, release_node
 from nfa.kernels.run_gaps import (
@@ -80,13 +79,14 @@ from nfa.kernels.run_waits import (
     tell,
 )
 from nfa.kernels.traces import BY_QUERY, FAILED
+from streams.kernels.compiling import routine
 
 # What a step makes of an event: nothing, or it takes it but the gap, a limit or UNTIL forbids it, or it is not after
 # the beginning of the gap, or it may be bound.
 PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
@@ -110,7 +110,7 @@ def grow(
     return grown
 
 
-@njit(cache=True, nogil=True)
+@routine
 def complete(
     p: RunProgram,
     s: RunState,
@@ -151,7 +151,7 @@ def complete(
             hasten(p, s, x, found, waiting)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def bind(
     p: RunProgram,
     s: RunState,
@@ -195,7 +195,7 @@ def bind(
     release_node(s, node)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
     """What a step of a run makes of the event at hand: ``PASSES``, or how far it could take it."""
     head = s.run_node[run]
@@ -210,7 +210,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
     return TAKEN if is_after(p, s, head, p.slot[step], s.now[ORDER]) else TOO_EARLY
 
 
-@njit(cache=True, nogil=True)
+@routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
     """A GREEDY repetition could take the event at hand: it counts while nothing is bound since its last element."""
     node = first_behind(p, s, s.run_node[run], p.slot[step])
@@ -221,7 +221,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
     return np.uint64(p.slot[step])
 
 
-@njit(cache=True, nogil=True)
+@routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
     """Close the gaps in which the event at hand may not be passed over; ``scratch`` says what each step makes of it."""
     state, head = s.run_state[run], s.run_node[run]
@@ -232,7 +232,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
             s.run_bits[run, MODE + 1] |= p.slot[step]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
     """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
     state, bits = s.run_state[run], s.run_bits
@@ -257,7 +257,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found
     return has_future(p, s, run, s.now[TIME], LATEST)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
     """Whether some step could be taken by an event of a time and order."""
     state, head = s.run_state[run], s.run_node[run]
@@ -270,7 +270,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
     return False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Let a complete run meet the event at hand; False: a trailing condition is broken."""
     if not is_in_reach(p, s, run):
@@ -298,7 +298,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
     return True
 
 
-@njit(cache=True, nogil=True)
+@routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
     """Let a complete run meet the event at hand; False: it is told for good, or refuted."""
     if s.run_kind[run] == PENDING:
@@ -311,7 +311,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
     return meet_told(p, s, x, c, found, run)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
     """Correct a match that was told too early, or drop it if it was not told yet; False: nothing of it is kept."""
     kind = s.run_kind[run]
@@ -325,7 +325,7 @@ def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fou
     return kind == SPENT or not is_over
 
 
-@njit(cache=True, nogil=True)
+@routine
 def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let every run of a pair meet the event at hand."""
     pattern = s.now[PATTERN]
@@ -357,7 +357,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
         run = following
 
 
-@njit(cache=True, nogil=True)
+@routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
     """Time of the newest event before the one at hand that a leading NOT of a first step takes."""
     newest, number = np.int64(EARLIEST), 0
@@ -369,20 +369,20 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
     return newest
 
 
-@njit(cache=True, nogil=True)
+@routine
 def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
     """Note that leading NOTs take the event at hand."""
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
-        newest = s.pair_leads[pair, lead - first]
-        if newest[0] == s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
+        number = lead - first
+        if s.pair_leads[pair, number, 0] == s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
             continue
         if holds(c, p.lead_condition[lead], np.int32(NIL), s.now[EVENT], NOTHING):
-            newest[1] = newest[0]
-            newest[0] = s.now[TIME]
+            s.pair_leads[pair, number, 1] = s.pair_leads[pair, number, 0]
+            s.pair_leads[pair, number, 0] = s.now[TIME]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
     """Whether a match that the event at hand begins could complete, or may begin anyway.
 
@@ -405,7 +405,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     return bool(is_alive)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let the event at hand begin matches."""
     pattern = s.now[PATTERN]
@@ -422,7 +422,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
             bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def take_fresh(s: RunState, pair: Int) -> None:
     """Take the fresh runs into a pair's list."""
     while s.now[FRESH] != NIL:

@@ -17,8 +17,8 @@ from nfa.kernels import run_dues
 from nfa.kernels import run_rows as kernel
 from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
-from nfa.kernels.run_arena import close_pair
 from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
+from nfa.kernels.run_upkeep import close_pair, finish_pair
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
@@ -226,7 +226,7 @@ class RunEngine:
             self._found = _new_found(2 * int(state.pair_count[pair]))
         state.now[tables.ROW] = NIL
         last_us = int(self._last_times[state.pair_trace[pair]])
-        kernel.finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
+        finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
         self._drain(collected, None)
         if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
             self._ranked_pairs(is_input_over=True).flush(int(pair), LATEST, collected, NIL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nfa.kernels import run_tables as tables
-from nfa.kernels.run_arena import close_pair
 from nfa.kernels.run_tables import NIL, RunState
+from nfa.kernels.run_upkeep import close_pair
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfa.kernels import run_tables as tables
-from nfa.kernels.run_arena import free_run
-from nfa.kernels.run_dues import forget
 from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, NOTHING, RunState
-from nfa.kernels.run_waits import deadline
-from nfa.kernels.runs import has_future
+from nfa.kernels.run_upkeep import deadline, forget, free_run, has_future
 from nfa.runs import ranking
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, FoundRuns, unrolled

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels import run_arena
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunState
+from nfa.kernels.run_upkeep import rebuild_index
 
 NODE_FIELDS = ("node_parent", "node_event", "node_atom", "node_step", "node_direct", "node_references", "node_mark")
 EVENT_FIELDS = (
@@ -133,7 +133,7 @@ def indexed(state: RunState) -> RunState:
     """The same state with a fresh index over its pairs."""
     size = 1 << max(6, (4 * len(state.pair_next) - 1).bit_length())
     state = state._replace(pair_slots=np.full(size, NIL, np.int32))
-    run_arena.rebuild_index(state)
+    rebuild_index(state)
     return state
 
 

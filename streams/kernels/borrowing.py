@@ -1,4 +1,10 @@
-"""Arrays without reference counts, inside a kernel."""
+"""Arrays without reference counts, and tables of arrays by reference, inside a kernel.
+
+A table is a ``NamedTuple`` of arrays. By value each of its arrays is seven machine words in every call, and reading one
+costs two atomic counts. ``borrowed`` leaves the words where they are, in the frame of the kernel that Python has
+called, and hands on their address; reading an array of the table reads the words that are needed. So a table costs one
+word per call and nothing per array that is not used, and compiling takes a quarter of the time.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +12,95 @@ from typing import Any, Protocol, TypeVar, cast
 
 from numba import config, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 
 Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """An array, or a tuple of arrays, as it is, without its owner."""
+    """An array as it is, without its owner; a table by reference, valid until the calling function returns."""
 
     def __call__(self, held: Held, /) -> Held: ...
 
 
+class Reference(types.Type):  # type: ignore[misc]
+    """The type of a table by reference; its name is short, as the names of compiled functions are made of it."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        super().__init__(name=f"Reference({table.instance_class.__name__})")
+
+    @property
+    def key(self) -> Any:
+        """Tables with other arrays are other types."""
+        return self.table
+
+
+@register_model(Reference)
+class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Reference) -> None:
+        super().__init__(manager, kind, manager[kind.table].get_value_type().as_pointer())
+
+
+@infer_getattr
+class _ReferenceAttributes(AttributeTemplate):  # type: ignore[misc]
+    key = Reference
+
+    def generic_resolve(self, reference: Reference, name: str) -> Any:
+        table = reference.table
+        if name not in table.fields:
+            return None
+        part = table.types[table.fields.index(name)]
+        return Reference(part) if isinstance(part, types.NamedTuple) else part
+
+
+@lower_getattr_generic(Reference)
+def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
+    place = kind.table.fields.index(name)
+    part, address = kind.table.types[place], cgutils.gep_inbounds(builder, value, 0, place)
+    if isinstance(part, types.NamedTuple):
+        return address
+    if not isinstance(part, types.Array):
+        return builder.load(address)
+    return _array_at(context, builder, part, address)
+
+
+def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
+    """The words of an array but for its owner, each read by itself so that those not used are not read."""
+    array = cgutils.get_null_value(address.type.pointee)
+    for place, name in enumerate(context.data_model_manager[kind]._fields):
+        if name in ("meminfo", "parent"):
+            continue
+        word = cgutils.gep_inbounds(builder, address, 0, place)
+        if name not in ("shape", "strides"):
+            array = builder.insert_value(array, builder.load(word), place)
+            continue
+        for axis in range(kind.ndim):
+            size = builder.load(cgutils.gep_inbounds(builder, word, 0, axis))
+            array = builder.insert_value(array, size, [place, axis])
+    return array
+
+
 def _borrow(_typing_context: Any, held: Any) -> Any:
-    def strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        if isinstance(kind, types.BaseTuple):
-            for place, part in enumerate(cast(Any, kind).types):
-                stripped = strip(context, builder, part, builder.extract_value(value, place))
-                value = builder.insert_value(value, stripped, place)
-            return value
-        if not isinstance(kind, types.Array):
-            return value
-        array = context.make_array(kind)(context, builder, value)
-        nothing: Any = cgutils.get_null_value
-        array.meminfo = nothing(array.meminfo.type)
-        array.parent = nothing(array.parent.type)
-        return array._getvalue()
+    if isinstance(held, types.NamedTuple):
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (kind,), (value,) = signature.args, arguments
-        return strip(context, builder, kind, value)
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return cgutils.alloca_once_value(builder, arguments[0])
 
-    return held(held), generate
+        return Reference(held)(held), generate
+
+    def strip(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (value,) = arguments
+        if isinstance(held, types.Array):
+            array = context.make_array(held)(context, builder, value)
+            nothing: Any = cgutils.get_null_value
+            array.meminfo = nothing(array.meminfo.type)
+            array.parent = nothing(array.parent.type)
+            value = array._getvalue()
+        return value
+
+    return held(held), strip
 
 
 def _as_it_is(held: Held) -> Held:
@@ -44,5 +108,4 @@ def _as_it_is(held: Held) -> Held:
 
 
 borrowed: Borrow = _as_it_is if getattr(config, "DISABLE_JIT", 0) else cast(Borrow, intrinsic(_borrow))
-"""For a call whose caller holds the arrays. Reading an array from a tuple costs two atomic counts, more than most of
-what a kernel does with it; an array without an owner has nothing to count."""
+"""For calls whose caller holds the arrays; what is borrowed already stays as it is."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from nfa.conditions.bytecode import ColumnTable, ConditionCompiler, ConditionScope, event_columns, new_stack
 from nfa.conditions.projection import value_in_match
@@ -34,6 +35,7 @@ from nfa.syntax import (
     Not,
 )
 from streams import Event, EventBatch
+from streams.kernels.borrowing import borrowed
 
 ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the event at hand, and of two others; d has none
 REPETITIONS = {"b": 0, "c": 63}
@@ -162,16 +164,8 @@ class Program:
         condition = self.conditions[index]
         stack = new_stack(condition.depth, len(rows))
         at_hand = NIL if run.at_hand is None else run.at_hand
-        truth = evaluate_condition(
-            self.compiler.code,
-            condition.start,
-            condition.end,
-            bindings,
-            stack,
-            len(rows) - 1,
-            at_hand,
-            np.uint64(run.own_begins),
-        )
+        program = self.compiler.code, condition.start, condition.end
+        truth = evaluate(*program, bindings, stack, len(rows) - 1, at_hand, np.uint64(run.own_begins))
         return truth, self._decoded(stack)
 
     def _decoded(self, stack):
@@ -179,6 +173,11 @@ class Program:
         readings: dict[int, object] = {NULL: None, BOOLEAN: bool(word), INTEGER: word, FLOAT: float(stack.floats[0])}
         kind = int(stack.kinds[0])
         return self.texts.text(word) if kind == TEXT else readings[kind]
+
+
+@njit
+def evaluate(code, start, end, bindings, stack, head, at_hand, own_begins):
+    return evaluate_condition(code, start, end, borrowed(bindings), borrowed(stack), head, at_hand, own_begins)
 
 
 def in_iteration(run: Run, alias: str) -> list[Event]:
