@@ -15,6 +15,8 @@ from numba.core import cgutils
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 
+_words: Any = cgutils  # numba has few annotations
+_lower_reading: Any = lower_getattr_generic
 Held = TypeVar("Held")
 
 
@@ -24,7 +26,7 @@ class Borrow(Protocol):
     def __call__(self, held: Held, /) -> Held: ...
 
 
-class Reference(types.Type):  # type: ignore[misc]
+class Reference(types.Type):
     """The type of a table by reference; its name is short, as the names of compiled functions are made of it."""
 
     def __init__(self, table: Any) -> None:
@@ -38,16 +40,17 @@ class Reference(types.Type):  # type: ignore[misc]
 
 
 @register_model(Reference)
-class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+class _ReferenceModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Reference) -> None:
-        super().__init__(manager, kind, manager[kind.table].get_value_type().as_pointer())
+        address = manager[kind.table].get_value_type().as_pointer()
+        super().__init__(manager, kind, address)  # type: ignore[no-untyped-call]
 
 
 @infer_getattr
-class _ReferenceAttributes(AttributeTemplate):  # type: ignore[misc]
+class _ReferenceAttributes(AttributeTemplate):
     key = Reference
 
-    def generic_resolve(self, reference: Reference, name: str) -> Any:
+    def generic_resolve(self, reference: Reference, name: str) -> Any:  # type: ignore[override]
         table = reference.table
         if name not in table.fields:
             return None
@@ -55,10 +58,10 @@ class _ReferenceAttributes(AttributeTemplate):  # type: ignore[misc]
         return Reference(part) if isinstance(part, types.NamedTuple) else part
 
 
-@lower_getattr_generic(Reference)
+@_lower_reading(Reference)
 def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     place = kind.table.fields.index(name)
-    part, address = kind.table.types[place], cgutils.gep_inbounds(builder, value, 0, place)
+    part, address = kind.table.types[place], _words.gep_inbounds(builder, value, 0, place)
     if isinstance(part, types.NamedTuple):
         return address
     if not isinstance(part, types.Array):
@@ -68,16 +71,16 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
     """The words of an array but for its owner, each read by itself so that those not used are not read."""
-    array = cgutils.get_null_value(address.type.pointee)
+    array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):
             continue
-        word = cgutils.gep_inbounds(builder, address, 0, place)
+        word = _words.gep_inbounds(builder, address, 0, place)
         if name not in ("shape", "strides"):
             array = builder.insert_value(array, builder.load(word), place)
             continue
         for axis in range(kind.ndim):
-            size = builder.load(cgutils.gep_inbounds(builder, word, 0, axis))
+            size = builder.load(_words.gep_inbounds(builder, word, 0, axis))
             array = builder.insert_value(array, size, [place, axis])
     return array
 
@@ -86,7 +89,7 @@ def _borrow(_typing_context: Any, held: Any) -> Any:
     if isinstance(held, types.NamedTuple):
 
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return cgutils.alloca_once_value(builder, arguments[0])
+            return _words.alloca_once_value(builder, arguments[0])
 
         return Reference(held)(held), generate
 
@@ -94,9 +97,8 @@ def _borrow(_typing_context: Any, held: Any) -> Any:
         (value,) = arguments
         if isinstance(held, types.Array):
             array = context.make_array(held)(context, builder, value)
-            nothing: Any = cgutils.get_null_value
-            array.meminfo = nothing(array.meminfo.type)
-            array.parent = nothing(array.parent.type)
+            array.meminfo = _words.get_null_value(array.meminfo.type)
+            array.parent = _words.get_null_value(array.parent.type)
             value = array._getvalue()
         return value
 

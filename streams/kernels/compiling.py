@@ -8,7 +8,7 @@ What the flags save was measured: ``docs/adr/0028-tables-by-reference.md``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
@@ -19,8 +19,7 @@ _OF_KERNELS_ONLY: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wr
 
 def kernel(function: Function) -> Function:
     """What Python calls: compiled when it is first called, kept for later processes, without the interpreter's lock."""
-    compiled: Function = njit(cache=True, nogil=True)(function)
-    return compiled
+    return cast(Function, njit(cache=True, nogil=True)(function))
 
 
 def routine(function: Function) -> Function:
