@@ -6,15 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels.run_arena import close_pair, free_run
+from nfa.kernels.run_ranks import has_to_rank
 from nfa.kernels.run_tables import (
     ACTIVE,
     DECIDED,
+    DONE,
     EARLIEST,
     FILLED,
+    FLUSH,
     HAS_TOLD,
     LATEST,
     NEEDED,
     NIL,
+    NO_ROOM,
     PATTERN,
     PENDING,
     ROW,
@@ -118,14 +122,22 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
 
 
 @kernel
-def pass_time(p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int) -> Int:
-    """Let the watermark reach pairs that are due and whose patterns rank nothing; returns how many were done."""
+def pass_time(
+    p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int
+) -> tuple[Int, Int]:
+    """Let the watermark reach pairs that are due, from ``first`` on.
+
+    Returns:
+        (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` where matches have to be ranked.
+    """
     p, s, found = borrowed(p), borrowed(s), borrowed(found)
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]
+        if has_to_rank(p, s, pair):
+            return FLUSH, np.int64(place)
         if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
             s.counters[NEEDED] = s.pair_count[pair]
-            return np.int64(place)
+            return NO_ROOM, np.int64(place)
         s.now[TRACE], s.now[ROW] = s.pair_trace[pair], NIL
         expire(p, s, found, pair, watermark)
-    return np.int64(pairs.shape[0])
+    return DONE, np.int64(pairs.shape[0])

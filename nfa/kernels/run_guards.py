@@ -10,6 +10,7 @@ import numpy as np
 
 from nfa.kernels.run_arena import close_pair, find_pair, free_run
 from nfa.kernels.run_dues import expire, forget, note_told
+from nfa.kernels.run_ranks import has_to_rank
 from nfa.kernels.run_tables import (
     ACTIVE,
     AFTER,
@@ -178,7 +179,7 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
         return NO_ROOM
     if s.pair_due[pair] > s.now[TIME]:
         return DONE
-    if p.flags[s.pair_pattern[pair]] != 0:
+    if has_to_rank(p, s, pair):
         s.counters[STOP_PAIR] = pair
         return FLUSH
     expire(p, s, found, pair, s.now[TIME])
@@ -236,7 +237,7 @@ def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
-        if p.flags[s.pair_pattern[pair]] != 0:
+        if has_to_rank(p, s, pair):
             s.counters[STOP_PAIR] = pair
             return FAIL
         if s.pair_due[pair] > s.now[TIME]:

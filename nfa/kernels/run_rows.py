@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nfa.kernels.run_arena import close_pair, find_pair, open_pair, place_event, release_event, release_node
 from nfa.kernels.run_dues import forget, note_told
 from nfa.kernels.run_guards import fail_trace, kill, reopen
+from nfa.kernels.run_ranks import has_to_rank, tell_ready
 from nfa.kernels.run_tables import (
     AFTER,
     BEFORE,
@@ -39,6 +40,7 @@ from nfa.kernels.run_tables import (
     PATTERN,
     PEAK_EVENTS,
     PENDING,
+    READY,
     ROW,
     RUNS,
     STOP_PAIR,
@@ -136,7 +138,7 @@ def meet_pair(
             if count == 0:
                 return DONE
             can_begin = False
-        if p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME]:
+        if p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME] and has_to_rank(p, s, pair):
             s.counters[STOP_PAIR] = pair
             return FLUSH
     s.counters[NEEDED] = (count + 1) * (limits.width + 1)
@@ -166,7 +168,7 @@ def run_pair(
     if x.gates.policy[s.now[AFTER]] == BY_QUERY:
         s.pair_told[pair] = max(s.pair_told[pair], np.int8(UNTOLD_YET))
     s.now[PATTERN] = pattern
-    s.now[FRESH] = NIL
+    s.now[FRESH], s.now[READY] = NIL, NIL
     s.now[WRITTEN] = 0
     s.now[UNTOLD] = 0
     s.now[LOST] = 0
@@ -177,6 +179,7 @@ def run_pair(
         begin_runs(p, s, x, c, found, pair, limits.matches)
     note_leads(p, s, x, c, pair)
     take_fresh(s, pair)
+    tell_ready(p, s, found, pair, limits.matches)
     note_told(s, pair, filled)
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
@@ -211,7 +214,7 @@ def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
-        if p.flags[s.pair_pattern[pair]] != 0:
+        if has_to_rank(p, s, pair):
             finish_pair(p, s, found, pair, time, time)
             s.counters[STOP_PAIR] = pair
             return CLOSE

@@ -35,6 +35,12 @@ NOT_WAITED, BY_WINDOW, BY_TRACE_END, BY_CONSTRAINT = range(4)
 # Values of RunState.pair_told: nobody asks; it matters, and nothing was told yet; something was.
 UNASKED, UNTOLD_YET, HAS_TOLD = range(3)
 
+# What a kept match rules out among others (RunProgram.rule).
+NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST = range(6)
+
+# RunState.run_lead of a spent run.
+WAS_PART, WAS_MATCH = 0, 1
+
 # Pattern flags.
 ORDERED = 1  # matches of one detection time are ranked before they are told
 TIMEOUTS = 2
@@ -50,8 +56,8 @@ PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range
 N_COUNTERS = 16
 
 # Indices of RunState.now: the event at hand.
-ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET = range(13)
-N_NOW = 13
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY = range(14)
+N_NOW = 14
 
 
 class RunProgram(NamedTuple):
@@ -63,6 +69,12 @@ class RunProgram(NamedTuple):
     within: NDArray[np.int64]  # by pattern; LATEST: none
     flags: NDArray[np.int32]  # by pattern
     where: NDArray[np.int32]  # by pattern: condition
+    rule: NDArray[np.int32]  # by pattern: after-match rule
+    rule_atoms: NDArray[np.uint64]  # by pattern: atoms of the alias to which it skips, as bits
+    most: NDArray[np.int64]  # by pattern: LIMIT; LATEST: none
+    alias_from: NDArray[np.int32]  # by pattern, then by positive atom
+    alias_rank: NDArray[np.int32]  # place of the atom's alias among those of its pattern, by name
+    alias_count: NDArray[np.int32]  # by pattern
     lead_from: NDArray[np.int32]  # by pattern: leading NOTs
     lead_symbol: NDArray[np.int32]
     lead_condition: NDArray[np.int32]
@@ -118,6 +130,7 @@ class RunState(NamedTuple):
     node_event: NDArray[np.int32]
     node_atom: NDArray[np.int32]
     node_step: NDArray[np.int32]
+    node_length: NDArray[np.int32]  # number of events of the chain that ends here
     node_direct: NDArray[np.bool_]  # nothing lies between the beginning of its gap and its event; where NOTs ask
     node_references: NDArray[np.int32]
     node_mark: NDArray[np.int64]  # counters[MARK] when it was last walked over
@@ -136,7 +149,8 @@ class RunState(NamedTuple):
     run_finish: NDArray[np.int32]  # of a complete one: which of its state's finishes it waits for
     run_muted: NDArray[np.bool_]  # ruled out by an after-match rule
     run_how: NDArray[np.int8]  # of a decided one: what decided it
-    run_start: NDArray[np.int64]
+    run_start: NDArray[np.int64]  # time of the earliest event
+    run_first: NDArray[np.int64]  # its sequence number
     run_lead: NDArray[np.int64]  # newest event that a leading NOT takes, before the start
     run_due: NDArray[np.int64]  # pending: when its last deadline passes; decided: when that was; told: until when
     run_bits: NDArray[np.uint64]  # (runs, N_BITS)

@@ -28,6 +28,7 @@ from nfa.kernels.run_gaps import (
     meets_until,
     settle,
 )
+from nfa.kernels.run_ranks import set_aside
 from nfa.kernels.run_tables import (
     ACTIVE,
     AFTER,
@@ -87,16 +88,24 @@ PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
 
 
 @routine
+def note_start(s: RunState, grown: Int, run: Int) -> None:
+    """Note where a run begins that grew out of another by the event at hand, or begins with it (NIL)."""
+    s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
+    if run != NIL:
+        s.run_muted[grown] = s.run_muted[run]
+        if s.run_start[run] <= s.now[TIME]:
+            s.run_start[grown], s.run_first[grown] = s.run_start[run], s.run_first[run]
+
+
+@routine
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
     """A run behind a node that a run has just bound by a step, or that begins one (NIL)."""
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
-    s.run_start[grown] = s.now[TIME]
+    note_start(s, grown, run)
     if run != NIL:
-        s.run_start[grown] = min(s.run_start[run], s.now[TIME])
-        s.run_muted[grown] = s.run_muted[run]
         for column in range(GREEDY):
             bits[grown, column] = bits[run, column]
         bits[grown, VETO] = bits[run, VETO]
@@ -141,8 +150,11 @@ def complete(
             s.now[LOST] += 1
         elif not has_trail and greedy == NOTHING:
             s.now[BUDGET] -= 1
-            done = grow(p, s, x, c, node, DECIDED, run, step, NOTHING)
+            done = new_run(s, node, state, DECIDED)
+            note_start(s, done, run)
             s.run_due[done] = s.now[TIME]
+            if not x.is_simultaneous[0]:
+                set_aside(s, done)
         else:
             s.now[BUDGET] -= 1
             waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
@@ -180,6 +192,7 @@ def bind(
     s.event_references[s.now[EVENT]] += 1
     s.node_atom[node] = p.atom[step]
     s.node_step[node] = step
+    s.node_length[node] = 1 if parent == NIL else s.node_length[parent] + 1
     s.node_direct[node] = False
     if run != NIL and p.has_nots[step]:
         s.node_direct[node] = (s.run_bits[run, PASSED] & p.slot[step]) == NOTHING

@@ -14,6 +14,28 @@ from nfa.reference.traces import Trace
 from nfa.syntax import After, Scalar
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Detection:
+    """When a match, or a condition of it, is decided.
+
+    Attributes:
+        time_us: The time.
+        is_at_end: Whether the end of the input decides it, behind everything else of that time.
+        is_waited: Whether time that passes decides it, behind what events of that time decide by themselves.
+        place: Of the event that decides it by itself, where events of one time are ordered; else 0.
+    """
+
+    time_us: int
+    is_at_end: bool = False
+    is_waited: bool = True
+    place: int = 0
+
+    @property
+    def order(self) -> tuple[bool, int, bool, int]:
+        """What the end of the input decides comes last."""
+        return self.is_at_end, self.time_us, self.is_waited, self.place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMatch:
     """A match by places in its trace.
@@ -22,17 +44,20 @@ class FoundMatch:
         bindings: Places of the bound events in order, by alias.
         start_us: Time of the earliest bound event.
         end_us: Time of the latest.
-        detected_us: When its last trailing condition is decided, ``end_us`` where there is none.
-        is_at_end: Whether only the end of the input decides that condition: it is told behind all others.
+        detected: When its last trailing condition is decided, at its end where there is none.
         returns: Values of RETURN by column.
     """
 
     bindings: Mapping[str, tuple[int, ...]]
     start_us: int
     end_us: int
-    detected_us: int
-    is_at_end: bool
+    detected: Detection
     returns: Mapping[str, Scalar]
+
+    @property
+    def detected_us(self) -> int:
+        """Time of ``detected``."""
+        return self.detected.time_us
 
     @property
     def places(self) -> list[int]:
@@ -62,31 +87,20 @@ class Ended:
         return self.watermark_us >= time_us if is_deadline else self.watermark_us > time_us
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Detection:
-    """When a condition is decided: at a time, or by the end of the input, behind everything else of that time."""
-
-    time_us: int
-    is_at_end: bool = False
-
-    @property
-    def order(self) -> tuple[bool, int]:
-        """What the end of the input decides comes last."""
-        return self.is_at_end, self.time_us
-
-
 def detection_of(attempt: Attempt, ended: Ended) -> Detection | None:
     """Detection (5.1); None while a trailing condition is undecided."""
+    every: list[Negation | Greedy] = [*attempt.layout.negations, *attempt.layout.greedies]
+    trailing = [condition for condition in every if not condition.ahead]
+    if not trailing and attempt.trace.ties == "log":
+        return Detection(attempt.end_us, is_waited=False, place=max(attempt.bound.values()))
     if not ended.has_passed(attempt.end_us, is_deadline=False):
         return None
-    conditions: list[Negation | Greedy] = [*attempt.layout.negations, *attempt.layout.greedies]
     latest = Detection(attempt.end_us)
-    for condition in conditions:
-        if not condition.ahead:
-            decided = _decided(attempt, condition, ended)
-            if decided is None:
-                return None
-            latest = max(latest, decided)
+    for condition in trailing:
+        decided = _decided(attempt, condition, ended)
+        if decided is None:
+            return None
+        latest = max(latest, decided)
     return latest
 
 
@@ -110,8 +124,7 @@ def emission_order(trace: Trace, match: FoundMatch) -> tuple[Any, ...]:
     """Sort key of alerts (5.2)."""
     events = sorted(trace.rank(place) for place in match.places)
     bindings = sorted((alias, [trace.rank(place) for place in places]) for alias, places in match.bindings.items())
-    times = match.is_at_end, match.detected_us, match.end_us, match.start_us
-    return *times, events[0], -len(events), events, bindings
+    return *match.detected.order, match.end_us, match.start_us, events[0], -len(events), events, bindings
 
 
 def kept_matches(after: After, trace: Trace, matches: Iterable[FoundMatch]) -> list[FoundMatch]:
@@ -147,12 +160,12 @@ def _first(trace: Trace, match: FoundMatch) -> int:
 
 
 def capped(matches: Iterable[FoundMatch], limit: int) -> tuple[list[FoundMatch], int]:
-    """The first ``limit`` matches of each detection time, and at the end of the input (5.6), and how many others."""
-    seen: Counter[tuple[bool, int]] = Counter()
+    """The first ``limit`` matches of each moment of detection (5.5, 5.6), and how many others."""
+    seen: Counter[tuple[bool, int, bool, int]] = Counter()
     kept, dropped = [], 0
     for match in matches:
-        seen[match.is_at_end, match.detected_us] += 1
-        if seen[match.is_at_end, match.detected_us] <= limit:
+        seen[match.detected.order] += 1
+        if seen[match.detected.order] <= limit:
             kept.append(match)
         else:
             dropped += 1

@@ -131,8 +131,7 @@ def _found(pattern: Pattern, trace: Trace, ended: Ended) -> tuple[set[Bindings],
                 bindings=dict(bindings),
                 start_us=start_us,
                 end_us=end_us,
-                detected_us=decided.time_us,
-                is_at_end=decided.is_at_end,
+                detected=decided,
                 returns={column.name: value_of(column.expression, scope) for column in pattern.returns},
             )
         )

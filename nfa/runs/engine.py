@@ -49,7 +49,9 @@ class RunEngine:
         self._is_simultaneous = ties == "simultaneous"
         self._match_limit, self._run_limit = match_limit, run_limit
         self._texts = TextPool()
-        self._compiled = compile_runs((), {}, PredicateTable.of(()), (), self._texts)
+        self._compiled = compile_runs(
+            (), {}, PredicateTable.of(()), (), self._texts, is_simultaneous=self._is_simultaneous
+        )
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
@@ -131,7 +133,9 @@ class RunEngine:
             GuardColumns(first_state=first, negations=negations)
             for first, negations in zip(first_column, negation_columns, strict=True)
         ]
-        self._compiled = compile_runs(automata, codes, predicates, columns, self._texts)
+        self._compiled = compile_runs(
+            automata, codes, predicates, columns, self._texts, is_simultaneous=self._is_simultaneous
+        )
         self._state = migrated(self._state, old, self._compiled)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
@@ -171,16 +175,17 @@ class RunEngine:
         self._id_of = id_of
         state = self._state
         due = self._in_order(np.flatnonzero((state.pair_pattern != NIL) & (state.pair_due <= watermark_us)))
-        flags = self._compiled.program.flags[state.pair_pattern[due]]
-        plain = due[flags == 0]
         first: tables.Int = 0
-        while first < len(plain):
-            first = run_dues.pass_time(self._compiled.program, self._state, self._found, plain, first, watermark_us)
+        while first < len(due):
+            status, first = run_dues.pass_time(
+                self._compiled.program, self._state, self._found, due, first, watermark_us
+            )
             self._drain(collected, None)
-            if first < len(plain):
+            if status == tables.NO_ROOM:
                 self._make_room()
-        for pair in due[flags != 0].tolist():
-            self._ranked_pairs().flush(pair, watermark_us, collected, NIL)
+            elif status == tables.FLUSH:
+                self._ranked_pairs().flush(int(due[first]), watermark_us, collected, NIL)
+                first += 1
         return collected.output
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:

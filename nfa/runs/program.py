@@ -18,10 +18,19 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
 from nfa.guards import TRACE_END
+from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
+_RULES = {
+    "none": tables.NO_RULE,
+    "once_per_key": tables.ONCE_PER_KEY,
+    "skip_to_next": tables.SKIP_TO_NEXT,
+    "skip_past_last": tables.SKIP_PAST_LAST,
+    "skip_to_first": tables.SKIP_TO_FIRST,
+    "skip_to_last": tables.SKIP_TO_LAST,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +80,16 @@ class GuardColumns:
     negations: Mapping[Atom, int]
 
 
-def is_ordered(automaton: PatternAutomaton) -> bool:
-    """Whether matches are told once their time is past: they are ranked, or an event of that time may refute them."""
+def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
+    """Whether matches are ranked before they are emitted, or wait as an event of their time may refute them."""
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
         return True
     if automaton.may_repeat and automaton.is_trailing:
         return True
-    return any(one.is_strict for transition in automaton.transitions for one in transition.edge.negations)
+    return is_simultaneous and any(
+        one.is_strict for transition in automaton.transitions for one in transition.edge.negations
+    )
 
 
 def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
@@ -114,6 +125,8 @@ def compile_runs(
     predicates: PredicateTable,
     columns: Sequence[GuardColumns],
     texts: TextPool,
+    *,
+    is_simultaneous: bool,
 ) -> CompiledRuns:
     """Compile patterns.
 
@@ -123,9 +136,10 @@ def compile_runs(
         predicates: Holds the unary conditions of all their steps.
         columns: For each pattern what is its own of a guard's tables.
         texts: Where literals are interned.
+        is_simultaneous: Whether events of one time are not ordered.
     """
     leaves = ColumnTable()
-    writer = _Writer(predicates, ConditionCompiler(leaves, texts))
+    writer = _Writer(predicates, ConditionCompiler(leaves, texts), is_simultaneous)
     for automaton, own in zip(automata, columns, strict=True):
         writer.add(automaton, own)
     listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
@@ -156,11 +170,13 @@ _RANGES = (
     "watch_from",
     "trail_from",
     "finish_from",
+    "alias_from",
 )
 _BITS = frozenset(
-    "until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans in_spans".split()
+    "rule_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
+    " in_spans".split()
 )
-_TIMES = frozenset({"within", "span_within", "watch_within", "trail_within", "limit"})
+_TIMES = frozenset({"most", "within", "span_within", "watch_within", "trail_within", "limit"})
 _FLAGS = frozenset({"accepts", "watch_strict", "has_nots", "is_measured", "is_greedy"})
 
 
@@ -170,6 +186,7 @@ class _Writer:
 
     predicates: PredicateTable
     compiler: ConditionCompiler
+    is_simultaneous: bool
     symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
     conditions: list[CompiledCondition] = field(default_factory=list)
     rows: dict[str, list[Any]] = field(default_factory=dict)
@@ -182,7 +199,9 @@ class _Writer:
         scopes = _Scopes(automaton)
         first_state = len(rows["accepts"])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
-        rows["flags"].append(ORDERED * is_ordered(automaton) + TIMEOUTS * pattern.timeouts)
+        is_ranked = is_ordered(automaton, is_simultaneous=self.is_simultaneous)
+        rows["flags"].append(ORDERED * is_ranked + TIMEOUTS * pattern.timeouts)
+        self._add_rule(automaton)
         rows["where"].append(self._condition(pattern.where, scopes.of_match()))
         self._add_untils(automaton, scopes)
         rows["span_within"] += [span.within_us for span in automaton.outline.spans]  # type: ignore[union-attr]
@@ -212,6 +231,18 @@ class _Writer:
         number, size = len(rows["state_from"]) - 2, len(automaton.states)
         self._own("pattern_at", range(columns.first_state, columns.first_state + size), number)
         self._own("waits_at", columns.negations.values(), number)
+
+    def _add_rule(self, automaton: PatternAutomaton) -> None:
+        rows, pattern = self.rows, automaton.pattern
+        aliases = sorted(automaton.aliases)
+        rows["rule"].append(_RULES[pattern.after.rule])
+        rows["rule_atoms"].append(
+            _bits(number for number, atom in enumerate(automaton.atoms) if atom.alias == pattern.after.alias)
+        )
+        rows["most"].append(LATEST if pattern.limit is None else pattern.limit)
+        rows["alias_rank"] += [aliases.index(atom.alias) for atom in automaton.atoms]
+        rows["alias_from"].append(len(rows["alias_rank"]))
+        rows["alias_count"].append(len(aliases))
 
     def _add_finishes(
         self, automaton: PatternAutomaton, state: int, conditions: Sequence[int], columns: Mapping[Atom, int]

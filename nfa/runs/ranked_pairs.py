@@ -17,8 +17,6 @@ from nfa.runs.output import Chains, Collected, FoundRuns, unrolled
 from nfa.runs.program import CompiledRuns
 from nfa.runs.ranking import Rank, Ranked
 
-_WAS_PART, _WAS_MATCH = 0, 1  # run_lead of a spent run
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
@@ -113,7 +111,7 @@ class RankedPairs:
             latest = deadline(self.compiled.program, state, np.int32(run), NOTHING, LATEST)
             is_early = run in told and latest > state.run_due[run]
             if is_kept:
-                state.run_kind[run], state.run_lead[run] = tables.SPENT, _WAS_MATCH
+                state.run_kind[run], state.run_lead[run] = tables.SPENT, tables.WAS_MATCH
                 state.run_due[run] = latest if is_early else EARLIEST
             elif is_early:
                 state.run_kind[run], state.run_due[run] = tables.TOLD, latest
@@ -171,11 +169,11 @@ class RankedPairs:
         partials = [runs[run] for run in runs if not is_match[run] and state.run_kind[run] != tables.PENDING]
         found = ranking.maximal(living, partials, matches)
         for run in expired:
-            state.run_kind[run], state.run_lead[run], state.run_due[run] = tables.SPENT, _WAS_PART, EARLIEST
+            state.run_kind[run], state.run_lead[run], state.run_due[run] = tables.SPENT, tables.WAS_PART, EARLIEST
         return sorted(((one.run, one.start_us + within_us) for one in found), key=lambda pair_: pair_[1])
 
     def _was_match(self, run: int) -> bool:
-        return bool(self.state.run_kind[run] == tables.SPENT and self.state.run_lead[run] == _WAS_MATCH)
+        return bool(self.state.run_kind[run] == tables.SPENT and self.state.run_lead[run] == tables.WAS_MATCH)
 
     def _ranked(self, run: int, pattern: int) -> Ranked:
         """A run as ranks of its events."""

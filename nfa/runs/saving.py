@@ -128,6 +128,7 @@ def restored(
     program = compiled.program
     found["node_atom"] = program.atom[found["node_step"]]
     found["run_state"] = program.target[found["node_step"][found["run_node"]]]
+    found["node_length"], found["run_first"] = _lengths(found), _firsts(found)
     found["event_order"] = found["event_time"] if bounds.is_simultaneous else found["event_sequence"]
     for fields, free, used in _ARENAS.values():
         size = len(found[fields[1]] if fields is not RUN_FIELDS else found["run_node"])
@@ -245,6 +246,25 @@ def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
     before = program.target[steps[parents[has_parent]]]
     if np.any(program.source[steps[has_parent]] != before) or not is_first[steps[~has_parent]].all():
         raise StateFormatError("saved state: a run bound its events on a way that its pattern does not have")
+
+
+def _lengths(found: Arrays) -> NDArray[np.int32]:
+    """Number of events of the chain that ends at each node; parents come before children."""
+    lengths = np.ones(len(found["node_parent"]) + 1, np.int32)
+    for node, parent in enumerate(found["node_parent"].tolist()):
+        lengths[node] = 1 if parent == NIL else lengths[parent] + 1
+    return lengths[:-1]
+
+
+def _firsts(found: Arrays) -> NDArray[np.int64]:
+    """Sequence number of each run's earliest event, among those of one time of the first."""
+    events, parents = found["node_event"].tolist(), found["node_parent"].tolist()
+    times, sequences = found["event_time"].tolist(), found["event_sequence"].tolist()
+    first: list[int] = []
+    for event, parent in zip(events, parents, strict=True):
+        is_later = parent != NIL and times[first[parent]] <= times[event]
+        first.append(first[parent] if is_later else event)
+    return np.array([sequences[first[node]] for node in found["run_node"].tolist()], np.int64)
 
 
 def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:

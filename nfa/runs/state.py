@@ -12,7 +12,16 @@ from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunState
 from nfa.kernels.run_upkeep import rebuild_index
 
-NODE_FIELDS = ("node_parent", "node_event", "node_atom", "node_step", "node_direct", "node_references", "node_mark")
+NODE_FIELDS = (
+    "node_parent",
+    "node_event",
+    "node_atom",
+    "node_step",
+    "node_length",
+    "node_direct",
+    "node_references",
+    "node_mark",
+)
 EVENT_FIELDS = (
     "event_next",
     "event_sequence",
@@ -32,6 +41,7 @@ RUN_FIELDS = (
     "run_muted",
     "run_how",
     "run_start",
+    "run_first",
     "run_lead",
     "run_due",
     "run_bits",
@@ -62,6 +72,7 @@ _DTYPES: Mapping[str, Any] = {
     "pair_told": np.int8,
     "run_muted": np.bool_,
     "run_start": np.int64,
+    "run_first": np.int64,
     "run_lead": np.int64,
     "run_due": np.int64,
     "run_bits": np.uint64,
