@@ -51,7 +51,8 @@ def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
     s.pair_slots[place] = pair
     s.pair_trace[pair] = trace
     s.pair_pattern[pair] = pattern
-    s.pair_runs[pair] = NIL
+    s.pair_runs[pair], s.pair_parked[pair] = NIL, NIL
+    s.pair_parked_due[pair], s.pair_visits[pair], s.pair_is_loose[pair] = LATEST, 0, False
     s.pair_count[pair] = 0
     s.pair_due[pair] = LATEST
     s.pair_finished[pair] = False
@@ -74,13 +75,53 @@ def rebuild_index(s: RunState) -> None:
 
 
 @routine
-def close_pair(s: RunState, pair: Int) -> None:
-    """Give back a pair and all its runs; the gap in the index is closed (backward shift)."""
+def enter_bucket(s: RunState, run: Int) -> None:
+    """Put a run in front of its bucket."""
+    slot = s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)
+    head = s.buckets[slot]
+    s.bucket_next[run], s.bucket_before[run] = head, NIL
+    if head != NIL:
+        s.bucket_before[head] = run
+    s.buckets[slot] = run
+
+
+@routine
+def leave(s: RunState, run: Int) -> None:
+    """Take a parked run out of both lists; what ``run_next`` says of it stays."""
+    following, before = s.bucket_next[run], s.bucket_before[run]
+    if following != NIL:
+        s.bucket_before[following] = before
+    if before != NIL:
+        s.bucket_next[before] = following
+    else:
+        s.buckets[s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)] = following
+    following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
+    if following != NIL:
+        s.run_before[following] = before
+    if before != NIL:
+        s.run_next[before] = following
+    else:
+        s.pair_parked[pair] = following
+
+
+@routine
+def free_runs(s: RunState, pair: Int) -> None:
+    """Give back all runs of a pair."""
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
         free_run(s, run)
         run = following
+    while s.pair_parked[pair] != NIL:
+        run = s.pair_parked[pair]
+        leave(s, run)
+        free_run(s, run)
+
+
+@routine
+def close_pair(s: RunState, pair: Int) -> None:
+    """Give back a pair and all its runs; the gap in the index is closed (backward shift)."""
+    free_runs(s, pair)
     trace = np.int64(s.pair_trace[pair])
     mask = np.int64(s.pair_slots.shape[0] - 1)
     gap = find_pair(s, trace, np.int64(s.pair_pattern[pair]))

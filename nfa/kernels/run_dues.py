@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels.run_arena import close_pair, free_run
+from nfa.kernels.run_parking import sweep
 from nfa.kernels.run_ranks import has_to_rank
 from nfa.kernels.run_tables import (
     ACTIVE,
@@ -42,7 +43,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
     """When a pair has to be looked at again, without a further event."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
-    due = LATEST
+    due = s.pair_parked_due[pair]
     run = s.pair_runs[pair]
     while run != NIL:
         kind = s.run_kind[run]
@@ -66,7 +67,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
     """Whether a pair holds nothing that has to be remembered."""
-    if s.pair_runs[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
+    if s.pair_runs[pair] != NIL or s.pair_parked[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
         return False
     is_empty = True
     for number in range(s.pair_leads.shape[1]):
@@ -98,6 +99,8 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
     """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
     pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
+    if s.pair_parked_due[pair] <= time:
+        sweep(p, s, pair, time)
     previous = NIL
     run = s.pair_runs[pair]
     while run != NIL:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nfa.kernels.run_arena import close_pair, find_pair, free_run
 from nfa.kernels.run_dues import expire, forget, note_told
+from nfa.kernels.run_parking import unpark
 from nfa.kernels.run_ranks import has_to_rank
 from nfa.kernels.run_tables import (
     ACTIVE,
@@ -114,6 +115,8 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
     if pair != NIL:
         if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
             return
+        if s.pair_parked[pair] != NIL:
+            unpark(s, pair)
         has_told, is_any_dead = s.pair_told[pair] == HAS_TOLD, False
         run = s.pair_runs[pair]
         while run != NIL:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nfa.kernels.run_arena import close_pair, find_pair, open_pair, place_event, release_event, release_node
 from nfa.kernels.run_dues import forget, note_told
 from nfa.kernels.run_guards import fail_trace, kill, reopen
+from nfa.kernels.run_parking import settle_runs, sweep
 from nfa.kernels.run_ranks import has_to_rank, tell_ready
 from nfa.kernels.run_tables import (
     AFTER,
@@ -25,6 +26,7 @@ from nfa.kernels.run_tables import (
     FLUSH,
     FRESH,
     GREEDY,
+    HEARD,
     KILLED,
     LATEST,
     LISTENER,
@@ -60,10 +62,12 @@ from nfa.kernels.run_tables import (
     RunState,
 )
 from nfa.kernels.run_waits import deadline, hand_out
-from nfa.kernels.runs import begin_runs, is_startable, note_leads, process_pair, take_fresh
+from nfa.kernels.runs import begin_runs, is_startable, note_leads, process_pair, process_parked, take_fresh
 from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
+
+SWEEP_SHARE = 8  # parked runs looked through for one event
 
 
 @routine
@@ -151,6 +155,22 @@ def meet_pair(
 
 
 @routine
+def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
+    """Park what belongs there, and now and then give back what has expired.
+
+    Looking through them is paid for by the events since the last time. Where runs may not all find room, those that
+    have expired must not count, whenever they were last looked through.
+    """
+    if s.pair_is_loose[pair]:
+        settle_runs(p, s, pair)
+    s.pair_visits[pair] += 1
+    if s.pair_parked_due[pair] <= s.now[TIME]:
+        is_tight = s.pair_count[pair] * (limits.width + 1) >= limits.runs
+        if is_tight or SWEEP_SHARE * s.pair_visits[pair] >= s.pair_count[pair]:
+            sweep(p, s, pair, s.now[TIME])
+
+
+@routine
 def run_pair(
     p: RunProgram,
     s: RunState,
@@ -165,6 +185,7 @@ def run_pair(
     """Let the runs of a pair meet the event at hand; there is room."""
     pattern = s.pair_pattern[pair]
     place_event(s, x)
+    look_after_parked(p, s, pair, limits)
     if x.gates.policy[s.now[AFTER]] == BY_QUERY:
         s.pair_told[pair] = max(s.pair_told[pair], np.int8(UNTOLD_YET))
     s.now[PATTERN] = pattern
@@ -174,11 +195,12 @@ def run_pair(
     s.now[LOST] = 0
     s.now[BUDGET] = limits.runs - s.pair_count[pair]
     filled = s.counters[FILLED]
+    process_parked(p, s, x, c, found, pair, limits.matches)
     process_pair(p, s, x, c, found, pair, limits.matches)
     if can_begin:
         begin_runs(p, s, x, c, found, pair, limits.matches)
     note_leads(p, s, x, c, pair)
-    take_fresh(s, pair)
+    take_fresh(p, s, pair)
     tell_ready(p, s, found, pair, limits.matches)
     note_told(s, pair, filled)
     s.event_references[s.now[EVENT]] -= 1
@@ -200,6 +222,7 @@ def meet_patterns(
     code = x.types[s.now[ROW]]
     begin, end = p.listen_from[code], p.listen_from[code + 1]
     for listener in range(begin + s.counters[LISTENER], end):
+        s.now[HEARD] = listener
         status = meet_pair(p, s, x, c, found, ended, p.listeners[listener], limits)
         if status != DONE:
             s.counters[LISTENER] = listener - begin

@@ -56,8 +56,8 @@ PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range
 N_COUNTERS = 16
 
 # Indices of RunState.now: the event at hand.
-ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY = range(14)
-N_NOW = 14
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY, HEARD = range(15)
+N_NOW = 15
 
 
 class RunProgram(NamedTuple):
@@ -65,6 +65,8 @@ class RunProgram(NamedTuple):
 
     listen_from: NDArray[np.int32]  # by type code
     listeners: NDArray[np.int32]  # patterns
+    hear_from: NDArray[np.int32]  # by listener: steps of that type on from states whose runs are parked
+    hear_step: NDArray[np.int32]
     state_from: NDArray[np.int32]  # by pattern
     within: NDArray[np.int64]  # by pattern; LATEST: none
     flags: NDArray[np.int32]  # by pattern
@@ -85,6 +87,9 @@ class RunProgram(NamedTuple):
     span_within: NDArray[np.int64]
     step_from: NDArray[np.int32]  # by state
     accepts: NDArray[np.bool_]  # by state
+    parks: NDArray[np.bool_]  # by state: runs in it are parked
+    key_column: NDArray[np.int32]  # by state: column of events, of the value under which a run waits; NIL: none
+    key_atoms: NDArray[np.uint64]  # by state: atoms to whose event that column belongs, as bits
     column: NDArray[np.int32]  # by state: column of live
     pattern_at: NDArray[np.int32]  # by column of live: pattern of a state; NIL: none of this engine's
     waits_at: NDArray[np.int32]  # by column of live: pattern that ends with that NOT
@@ -113,6 +118,7 @@ class RunProgram(NamedTuple):
     has_nots: NDArray[np.bool_]
     is_measured: NDArray[np.bool_]
     is_greedy: NDArray[np.bool_]
+    asks: NDArray[np.int32]  # column of the event at hand that equals the value of runs in its source; NIL: none
     leads: NDArray[np.uint64]  # leading NOTs of a first step, as bits
     resets: NDArray[np.uint64]  # slots
     leaves: NDArray[np.uint64]  # slots of GREEDY repetitions that it ends or passes over
@@ -155,16 +161,26 @@ class RunState(NamedTuple):
     run_due: NDArray[np.int64]  # pending: when its last deadline passes; decided: when that was; told: until when
     run_bits: NDArray[np.uint64]  # (runs, N_BITS)
     run_bits_order: NDArray[np.int64]
+    run_before: NDArray[np.int32]  # of a parked one: the one in front of it
+    run_pair: NDArray[np.int32]  # of a parked one
+    run_hash: NDArray[np.uint64]  # of a parked one: its bucket
+    bucket_next: NDArray[np.int32]  # of a parked one
+    bucket_before: NDArray[np.int32]
     pair_next: NDArray[np.int32]  # next pair of the trace; free list
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]
     pair_runs: NDArray[np.int32]  # first run
-    pair_count: NDArray[np.int32]
+    pair_parked: NDArray[np.int32]  # first parked run
+    pair_parked_due: NDArray[np.int64]  # no parked run expires before
+    pair_visits: NDArray[np.int32]  # events since its parked runs were last looked through
+    pair_is_loose: NDArray[np.bool_]  # runs that belong there are not parked
+    pair_count: NDArray[np.int32]  # of runs, parked ones included
     pair_due: NDArray[np.int64]  # nothing has to be done before
     pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
     pair_told: NDArray[np.int8]  # whether a match was told, where a guard lets that save the rest
     pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
     pair_slots: NDArray[np.int32]  # hash index
+    buckets: NDArray[np.int32]  # first parked run by hash
     trace_pairs: NDArray[np.int32]  # first pair by trace
     counters: NDArray[np.int64]
     now: NDArray[np.int64]

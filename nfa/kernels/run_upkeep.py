@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfa.kernels import run_arena, run_dues, run_rows, run_waits, runs
-from nfa.kernels.run_tables import Found, Int, RunProgram, RunState
+from nfa.kernels import run_arena, run_dues, run_parking, run_rows, run_waits, runs
+from nfa.kernels.run_tables import NIL, Found, Int, RunProgram, RunState
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
 
@@ -20,6 +20,21 @@ def rebuild_index(s: RunState) -> None:
 def close_pair(s: RunState, pair: Int) -> None:
     """Give back a pair and all its runs."""
     run_arena.close_pair(borrowed(s), pair)
+
+
+@kernel
+def unpark_all(s: RunState) -> None:
+    """Move the parked runs of all pairs to their lists of runs, in their order."""
+    s = borrowed(s)
+    for pair in range(s.pair_parked.shape[0]):
+        if s.pair_parked[pair] != NIL:
+            run_parking.unpark(s, pair)
+
+
+@kernel
+def fill_buckets(p: RunProgram, s: RunState) -> None:
+    """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
+    run_parking.fill_buckets(borrowed(p), borrowed(s))
 
 
 @kernel

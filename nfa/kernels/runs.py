@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nfa.kernels.conditions import NULL
 from nfa.kernels.run_arena import free_run, new_run, release_node
 from nfa.kernels.run_gaps import (
     close_gaps,
@@ -28,6 +29,7 @@ from nfa.kernels.run_gaps import (
     meets_until,
     settle,
 )
+from nfa.kernels.run_parking import drop, home_of, park, value_of
 from nfa.kernels.run_ranks import set_aside
 from nfa.kernels.run_tables import (
     ACTIVE,
@@ -40,6 +42,7 @@ from nfa.kernels.run_tables import (
     FRESH,
     GREEDY,
     HAS_TOLD,
+    HEARD,
     LATEST,
     LOST,
     MODE,
@@ -410,11 +413,12 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     is_alive = gates.live[truth, start] != 0
     if pair != NIL and not is_alive:
         is_alive = s.pair_told[pair] == HAS_TOLD
-        run = s.pair_runs[pair]
-        while run != NIL and not is_alive:
-            is_waiting = s.run_kind[run] == ACTIVE or s.run_kind[run] == PENDING
-            is_alive = is_waiting and gates.live[truth, p.column[s.run_state[run]]] != 0
-            run = s.run_next[run]
+        for first in (s.pair_runs[pair], s.pair_parked[pair]):
+            run = first
+            while run != NIL and not is_alive:
+                is_waiting = s.run_kind[run] == ACTIVE or s.run_kind[run] == PENDING
+                is_alive = is_waiting and gates.live[truth, p.column[s.run_state[run]]] != 0
+                run = s.run_next[run]
     return bool(is_alive)
 
 
@@ -436,11 +440,39 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
 
 
 @routine
-def take_fresh(s: RunState, pair: Int) -> None:
-    """Take the fresh runs into a pair's list."""
+def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
+    """Take the fresh runs into a pair's lists."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]
-        s.run_next[run] = s.pair_runs[pair]
-        s.pair_runs[pair] = run
         s.pair_count[pair] += 1
+        if s.run_kind[run] == ACTIVE and p.parks[s.run_state[run]]:
+            park(p, s, pair, run)
+        else:
+            s.run_next[run] = s.pair_runs[pair]
+            s.pair_runs[pair] = run
+
+
+@routine
+def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let the parked runs of a pair that wait for an event like the one at hand take their steps."""
+    within, event, mask = p.within[s.now[PATTERN]], s.now[EVENT], np.uint64(s.buckets.shape[0] - 1)
+    for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
+        step = p.hear_step[place]
+        column, state, value = p.asks[step], p.source[step], NOTHING
+        if not x.taken[p.symbol[step], s.now[ROW]]:
+            continue
+        if column != NIL:
+            if s.event_kinds[event, column] == NULL:
+                continue
+            value = value_of(s, event, column)
+        home = home_of(pair, state, value)
+        run = s.buckets[home & mask]
+        while run != NIL:
+            following = s.bucket_next[run]
+            if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
+                if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+                    drop(s, run)
+                elif holds(c, p.condition[step], s.run_node[run], event, p.begins[step]):
+                    bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
+            run = following

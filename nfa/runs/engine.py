@@ -18,7 +18,7 @@ from nfa.kernels import run_rows as kernel
 from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.kernels.run_upkeep import close_pair, finish_pair
+from nfa.kernels.run_upkeep import close_pair, finish_pair, unpark_all
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
@@ -32,6 +32,7 @@ from nfa.traces import Visits, Want
 RUN_LIMIT = 100_000
 
 _LEAST_SWEEP = 4_096
+_MOST_FOUND = 65_536  # matches for which room is made in advance
 
 Ties: TypeAlias = Literal["log", "simultaneous"]
 
@@ -136,6 +137,7 @@ class RunEngine:
         self._compiled = compile_runs(
             automata, codes, predicates, columns, self._texts, is_simultaneous=self._is_simultaneous
         )
+        unpark_all(self._state)
         self._state = migrated(self._state, old, self._compiled)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
@@ -203,6 +205,7 @@ class RunEngine:
             traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
         """
         self._forget_texts()
+        unpark_all(self._state)
         return run_saving.saved(self._state, self._compiled, self._texts, self._last_times, traces)
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
@@ -256,6 +259,7 @@ class RunEngine:
         numbers = self._texts.compact(used)
         state.event_values[is_text] = numbers[state.event_values[is_text]]
         self._compiled.compiler.renumber_texts(numbers)
+        self._state = run_state.with_buckets(self._state, self._compiled.program)
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._texts))
 
     def _note_times(self, visits: Visits, times_us: NDArray[np.int64]) -> None:
@@ -307,6 +311,8 @@ class RunEngine:
     def _make_room(self) -> None:
         needed = int(self._state.counters[tables.NEEDED]) + 1
         self._state = run_state.with_room(self._state, needed)
+        if len(self._state.run_next) > len(self._state.buckets):
+            self._state = run_state.with_buckets(self._state, self._compiled.program)
         if 2 * needed > len(self._found.node):
             self._found = _new_found(4 * needed)
         if len(self._compiled.automata) > len(self._ended.rows):
@@ -330,6 +336,8 @@ class RunEngine:
             if is_correction.any():
                 collected.corrections.append(unrolled(self._state, found.chosen(is_correction), releases=True))
             self._state.counters[tables.FILLED] = 0
+            if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
+                self._found = _new_found(2 * len(self._found.node))
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
             for target, part_rows, size in (

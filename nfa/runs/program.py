@@ -20,6 +20,7 @@ from nfa.conditions.texts import TextPool
 from nfa.guards import TRACE_END
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
+from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
@@ -139,7 +140,7 @@ def compile_runs(
         is_simultaneous: Whether events of one time are not ordered.
     """
     leaves = ColumnTable()
-    writer = _Writer(predicates, ConditionCompiler(leaves, texts), is_simultaneous)
+    writer = _Writer(predicates, ConditionCompiler(leaves, texts), leaves, is_simultaneous)
     for automaton, own in zip(automata, columns, strict=True):
         writer.add(automaton, own)
     listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
@@ -150,7 +151,7 @@ def compile_runs(
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(
         automata=tuple(automata),
-        program=writer.program(listeners),
+        program=writer.program(listeners, [*sorted(codes, key=codes.__getitem__), None]),
         symbols=tuple(writer.symbols),
         starts=np.array([condition.start for condition in writer.conditions], np.int64),
         ends=np.array([condition.end for condition in writer.conditions], np.int64),
@@ -171,13 +172,14 @@ _RANGES = (
     "trail_from",
     "finish_from",
     "alias_from",
+    "hear_from",
 )
 _BITS = frozenset(
-    "rule_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
+    "rule_atoms key_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
     " in_spans".split()
 )
 _TIMES = frozenset({"most", "within", "span_within", "watch_within", "trail_within", "limit"})
-_FLAGS = frozenset({"accepts", "watch_strict", "has_nots", "is_measured", "is_greedy"})
+_FLAGS = frozenset({"accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
 
 
 @dataclass
@@ -186,7 +188,9 @@ class _Writer:
 
     predicates: PredicateTable
     compiler: ConditionCompiler
+    columns: ColumnTable
     is_simultaneous: bool
+    parked: list[list[tuple[int, tuple[str, ...]]]] = field(default_factory=list)  # by pattern: steps, their types
     symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
     conditions: list[CompiledCondition] = field(default_factory=list)
     rows: dict[str, list[Any]] = field(default_factory=dict)
@@ -198,6 +202,7 @@ class _Writer:
         rows, pattern = self.rows, automaton.pattern
         scopes = _Scopes(automaton)
         first_state = len(rows["accepts"])
+        self.parked.append([])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
         is_ranked = is_ordered(automaton, is_simultaneous=self.is_simultaneous)
         rows["flags"].append(ORDERED * is_ranked + TIMEOUTS * pattern.timeouts)
@@ -224,6 +229,7 @@ class _Writer:
                 if transition.slot >= 0 and transition.slot not in watched:
                     watched.add(transition.slot)
                     self._add_watches(automaton, transition, negations)
+            self._add_parking(automaton, by_state.get(state, ()), scopes)
             rows["step_from"].append(len(rows["source"]))
             rows["watch_from"].append(len(rows["watch_slot"]))
             self._add_finishes(automaton, state, negations, columns.negations)
@@ -231,6 +237,19 @@ class _Writer:
         number, size = len(rows["state_from"]) - 2, len(automaton.states)
         self._own("pattern_at", range(columns.first_state, columns.first_state + size), number)
         self._own("waits_at", columns.negations.values(), number)
+
+    def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
+        """Whether runs in a state are parked, and under which value; its steps have just been added."""
+        rows, first = self.rows, len(self.rows["source"]) - len(steps)
+        atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
+        parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
+        key = key_of([(split_condition(atom)[1], scope) for atom, scope in atoms]) if parks else None
+        rows["parks"].append(parks)
+        rows["key_column"].append(NIL if key is None else self.columns.number(key.path))
+        rows["key_atoms"].append(0 if key is None else key.atoms)
+        rows["asks"] += [NIL] * len(steps) if key is None else [self.columns.number(path) for path in key.asked]
+        if parks:
+            self.parked[-1] += [(first + place, atom.types) for place, (atom, _) in enumerate(atoms)]
 
     def _add_rule(self, automaton: PatternAutomaton) -> None:
         rows, pattern = self.rows, automaton.pattern
@@ -267,7 +286,13 @@ class _Writer:
                 self.rows[table] += [int(NIL)] * missing
             self.rows[name][column] = pattern
 
-    def program(self, listeners: Sequence[Sequence[int]]) -> RunProgram:
+    def program(self, listeners: Sequence[Sequence[int]], names: Sequence[str | None]) -> RunProgram:
+        """The tables, given the patterns that listen by type, and the types (None: any other)."""
+        for name, patterns in zip(names, listeners, strict=True):
+            for number in patterns:
+                heard = [step for step, types in self.parked[number] if takes_every_type(types) or name in types]
+                self.rows["hear_step"] += heard
+                self.rows["hear_from"].append(len(self.rows["hear_step"]))
         self.rows["listen_from"] = [0, *np.cumsum([len(row) for row in listeners]).tolist()]
         self.rows["listeners"] = [number for row in listeners for number in row]
         return RunProgram(**{name: _array(name, values) for name, values in self.rows.items()})

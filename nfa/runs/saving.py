@@ -13,7 +13,7 @@ from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
 from nfa.errors import StateFormatError
 from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import EARLIEST, NIL, RunState
+from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
@@ -306,5 +306,7 @@ def _link_lists(state: RunState, found: Arrays) -> None:
             state.run_next[place + count - 1] = NIL
         place += count
         state.pair_due[pair] = EARLIEST  # looked at when time passes next
+        state.pair_is_loose[pair] = True
+        state.pair_parked_due[pair] = LATEST
         state.pair_next[pair] = state.trace_pairs[trace]
         state.trace_pairs[trace] = pair

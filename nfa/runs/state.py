@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import NIL, RunState
-from nfa.kernels.run_upkeep import rebuild_index
+from nfa.kernels.run_tables import NIL, RunProgram, RunState
+from nfa.kernels.run_upkeep import fill_buckets, rebuild_index
 
 NODE_FIELDS = (
     "node_parent",
@@ -46,12 +46,21 @@ RUN_FIELDS = (
     "run_due",
     "run_bits",
     "run_bits_order",
+    "run_before",
+    "run_pair",
+    "run_hash",
+    "bucket_next",
+    "bucket_before",
 )
 PAIR_FIELDS = (
     "pair_next",
     "pair_trace",
     "pair_pattern",
     "pair_runs",
+    "pair_parked",
+    "pair_parked_due",
+    "pair_visits",
+    "pair_is_loose",
     "pair_count",
     "pair_due",
     "pair_finished",
@@ -77,7 +86,10 @@ _DTYPES: Mapping[str, Any] = {
     "run_due": np.int64,
     "run_bits": np.uint64,
     "run_bits_order": np.int64,
+    "run_hash": np.uint64,
     "pair_due": np.int64,
+    "pair_parked_due": np.int64,
+    "pair_is_loose": np.bool_,
     "pair_finished": np.bool_,
     "pair_leads": np.int64,
 }
@@ -105,10 +117,12 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
     for name in ("node_parent", "event_next", "run_next", "pair_next"):
         arrays[name] = free_chain(0, _LEAST)
     arrays["run_kind"][:] = NIL
+    arrays["pair_parked"][:] = NIL
     arrays["pair_pattern"][:] = NIL
     return RunState(
         **arrays,
         pair_slots=np.full(4 * _LEAST, NIL, np.int32),
+        buckets=np.full(_LEAST, NIL, np.int32),
         trace_pairs=np.full(_LEAST, NIL, np.int32),
         counters=counters,
         now=np.zeros(tables.N_NOW, np.int64),
@@ -148,6 +162,14 @@ def indexed(state: RunState) -> RunState:
     return state
 
 
+def with_buckets(state: RunState, program: RunProgram) -> RunState:
+    """The same state with fresh buckets, as many as there is room for runs, and what is parked in them."""
+    size = 1 << (len(state.run_next) - 1).bit_length()
+    state = state._replace(buckets=np.full(size, NIL, np.int32))
+    fill_buckets(program, state)
+    return state
+
+
 def used_bytes(state: RunState) -> int:
     """Bytes in use, without free room."""
     parts = (
@@ -178,7 +200,7 @@ def grown_arena(state: RunState, fields: tuple[str, ...], free: int, needed: int
         grown[name] = np.zeros((size, *array.shape[1:]), array.dtype)
         grown[name][:old] = array
     grown[fields[0]][old:] = free_chain(old, size, then=int(state.counters[free]))
-    for name in ("run_kind", "pair_pattern"):
+    for name in ("run_kind", "pair_pattern", "pair_parked"):
         if name in grown:
             grown[name][old:] = NIL
     state.counters[free] = old
