@@ -2,7 +2,8 @@
 
 Only a ``kernel`` is kept on disk, with everything that it calls inside. A ``routine`` has no entry from Python and no
 reference counts: it takes tables by reference (``streams.kernels.borrowing``) and neither makes nor slices an array.
-What the flags save was measured: ``docs/adr/0028-tables-by-reference.md``.
+It is optimised and becomes machine code as a part of kernels only; numba would do both for each function and again for
+each of its callers. What this saves was measured: ``docs/adr/0028-tables-by-reference.md``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import codegen, compiler, compiler_machinery
+from numba.core.typed_passes import NopythonTypeInference
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-_OF_KERNELS_ONLY: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_generation: Any = codegen  # numba has few annotations
+_compiler: Any = compiler
+_machinery: Any = compiler_machinery
 
 
 def kernel(function: Function) -> Function:
@@ -32,3 +36,64 @@ def inlined(function: Function) -> Function:
     """A routine that is part of each of its callers once it is machine code; the compiler types it once."""
     compiled: Function = njit(forceinline=True, **_OF_KERNELS_ONLY)(function)
     return compiled
+
+
+class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a routine: to be linked into kernels, never run by itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """There is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """What stands in for the code generator once the code is there: nothing is left to be set in memory."""
+        return _NothingToSet() if self._finalized else self._codegen
+
+
+class _NothingToSet:
+    """Where numba would write the address of a function's Python objects, which a routine does not use."""
+
+    def set_env(self, _name: str, _objects: Any) -> None:
+        """Nothing."""
+
+
+@_machinery.register_pass(mutates_CFG=False, analysis_only=False)
+class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
+    """Let the code that is about to be generated be a draft."""
+
+    _name = "forestall_draft"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Draft(state.targetctx.codegen(), state.func_id.func_qualname)
+        return False
+
+
+class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's compiler up to the point where code would be optimised."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_DraftOnly, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+_OF_KERNELS_ONLY: dict[str, Any] = {
+    "nogil": True,
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _RoutineCompiler,
+}
