@@ -116,7 +116,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
         if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
             return
         if s.pair_parked[pair] != NIL:
-            unpark(s, pair)
+            unpark(s, np.int32(pair))
         has_told, is_any_dead = s.pair_told[pair] == HAS_TOLD, False
         run = s.pair_runs[pair]
         while run != NIL:

@@ -160,6 +160,6 @@ def fill_buckets(p: RunProgram, s: RunState) -> None:
         while run != NIL and s.run_next[run] != NIL:
             run = s.run_next[run]
         while run != NIL:
-            s.run_hash[run] = home_of(pair, s.run_state[run], key_of(p, s, run))
+            s.run_hash[run] = home_of(np.int32(pair), s.run_state[run], key_of(p, s, run))
             enter_bucket(s, run)
             run = s.run_before[run]

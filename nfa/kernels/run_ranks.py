@@ -136,7 +136,7 @@ def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
     while run != NIL:
         size += 1
         run = np.int64(s.run_next[run])
-    width = 1
+    width = np.int64(1)
     while width < size:
         rest, last = np.int64(first), np.int64(NIL)
         first = np.int64(NIL)
@@ -218,7 +218,7 @@ def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> No
                 s.pair_runs[pair] = after
             else:
                 s.run_next[before] = after
-            free_run(s, run)
+            free_run(s, np.int32(run))
             s.pair_count[pair] -= 1
         run = after
     if p.rule[pattern] == ONCE_PER_KEY:
@@ -231,7 +231,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
-            is_same = s.node_event[s.run_node[run]] == s.node_event[s.run_node[kept]] and compare(p, s, run, kept) == 0
+            is_same = s.node_event[s.run_node[run]] == s.node_event[s.run_node[kept]] and compare(p, s, np.int64(run), np.int64(kept)) == 0
             s.run_muted[run] |= is_same
         run = s.run_next[run]
 
@@ -242,7 +242,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
-        free_run(s, run)
+        free_run(s, np.int32(run))
         return
     s.run_kind[run], s.run_lead[run], s.run_due[run] = SPENT, WAS_MATCH, EARLIEST
     s.run_next[run] = s.pair_runs[pair]

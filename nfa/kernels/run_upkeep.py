@@ -28,7 +28,7 @@ def unpark_all(s: RunState) -> None:
     s = borrowed(s)
     for pair in range(s.pair_parked.shape[0]):
         if s.pair_parked[pair] != NIL:
-            run_parking.unpark(s, pair)
+            run_parking.unpark(s, np.int32(pair))
 
 
 @kernel

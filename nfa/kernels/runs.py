@@ -456,7 +456,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 @routine
 def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let the parked runs of a pair that wait for an event like the one at hand take their steps."""
-    within, event, mask = p.within[s.now[PATTERN]], s.now[EVENT], np.uint64(s.buckets.shape[0] - 1)
+    within, event, mask = p.within[s.now[PATTERN]], np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]
         column, state, value = p.asks[step], p.source[step], NOTHING
