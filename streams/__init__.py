@@ -45,6 +45,7 @@ from streams.extent import check_extent
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
+from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
 from streams.text_columns import (
@@ -93,6 +94,7 @@ __all__ = [
     "PatternOn",
     "PatternPause",
     "Punctuation",
+    "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
     "Start",
@@ -105,6 +107,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "ascending_words",
     "borders_of",
     "bytes_of",
     "check_extent",
@@ -129,6 +132,8 @@ __all__ = [
     "parse_plain",
     "parse_time",
     "position_order",
+    "ragged_order",
+    "ragged_places",
     "render_cloudevent",
     "render_plain",
     "run_texts",
