@@ -34,7 +34,8 @@ class MatchColumns:
         is_lost: Whether eviction would have lost it.
         ends: int64 place behind the last event of each.
         aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
-        ids: Strings: id of each bound event, those of an alias in the order of the log.
+        events: intp place of each bound event among ``names``, those of an alias in the order of the log.
+        names: Strings: ids of the events that the matches bind, each event once.
     """
 
     patterns: Sequence[RegisteredPattern]
@@ -48,10 +49,16 @@ class MatchColumns:
     is_lost: NDArray[np.bool_]
     ends: NDArray[np.int64]
     aliases: NDArray[np.int32]
-    ids: pa.Array
+    events: NDArray[np.intp]
+    names: pa.Array
 
     def __len__(self) -> int:
         return len(self.pattern)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Strings: id of each bound event."""
+        return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
         """Some matches after the others, each time about so many bound events."""
@@ -77,7 +84,8 @@ class MatchColumns:
             is_lost=self.is_lost[matches],
             ends=self.ends[matches] - bound.start,
             aliases=self.aliases[bound],
-            ids=self.ids[bound],
+            events=self.events[bound],
+            names=self.names,
         )
 
 
@@ -88,7 +96,6 @@ class BoundColumns:
     Attributes:
         rows: Row of each bound event among the events, by match, alias and place in the log.
         aliases: Its alias.
-        ids: Its id.
         keys: Of each match: the correlation key of its trace.
         starts_us: Of each match: the time of its earliest event.
         ends_us: The time of its latest.
@@ -96,7 +103,6 @@ class BoundColumns:
 
     rows: NDArray[np.intp]
     aliases: NDArray[np.int32]
-    ids: pa.Array
     keys: pa.Array
     starts_us: NDArray[np.int64]
     ends_us: NDArray[np.int64]
@@ -116,7 +122,6 @@ class BoundColumns:
         return cls(
             rows=rows,
             aliases=table.aliases[order],
-            ids=events.columns.column("id").take(column_of(rows)),
             keys=events.columns.column("key").take(column_of(rows[firsts])),
             starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
             ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
@@ -161,7 +166,7 @@ class BoundEvents:
             ends_us=bound.ends_us.tolist(),
             _borders=[0, *table.ends.tolist()],
             _aliases=bound.aliases.tolist(),
-            _ids=bound.ids.to_pylist(),
+            _ids=events.columns.column("id").take(column_of(bound.rows)).to_pylist(),
             _rows=bound.rows.tolist(),
             _events=events,
         )

@@ -145,10 +145,9 @@ class MatchReport:
 
     def to_json(self) -> bytes:
         """``to_document`` as JSON."""
-        text = matches_text([columns for output in self.outputs for columns in output.match_columns()])
-        if text is None:
-            return orjson.dumps(self.to_document())
-        return b"".join([b'{"matches":[', text, b"],", orjson.dumps(self._rest()).removeprefix(b"{")])
+        text = matches_text([lane for output in self.outputs for lane in output.lanes], self.with_returns)
+        rest = orjson.dumps(self._rest()).removeprefix(b"{")
+        return b"".join([b'{"matches":[', *text, b"],", rest])
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
