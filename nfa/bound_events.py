@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
-from nfa.event_store import StoredEvents
+from nfa.event_store import FIELDS, StoredEvents
 from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
 from streams import Event, column_of
@@ -148,6 +148,7 @@ class BoundEvents:
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
+    _made: dict[int, Event] = field(default_factory=dict)  # by row: most are bound by several matches
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RegisteredPattern]) -> BoundEvents:
@@ -191,14 +192,16 @@ class BoundEvents:
         return found
 
     def _event(self, row: int) -> Event:
-        event = {name: self._events.columns.column(name)[row].as_py() for name in ("id", "type", "key", "data")}
-        return Event(
-            id=event["id"],
-            type=event["type"],
-            time_us=int(self._events.times_us[row]),
-            key=event["key"],
-            data=attributes_of(event["data"]) if event["data"] else {},
-        )
+        if row not in self._made:
+            event = {name: self._events.columns.column(name)[row].as_py() for name in FIELDS}
+            self._made[row] = Event(
+                id=event["id"],
+                type=event["type"],
+                time_us=int(self._events.times_us[row]),
+                key=event["key"],
+                data=attributes_of(event["data"]) if event["data"] else {},
+            )
+        return self._made[row]
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:

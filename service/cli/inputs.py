@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
+import typer
 
 from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json
 from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
@@ -31,6 +32,9 @@ class _Told:
 
     def notice(self, text: str) -> None:
         """Write what should be known of a call that succeeds; the text has no marks."""
+        if not sys.stderr.isatty():
+            typer.echo(f"notice: {text}", err=True)
+            return
         from rich.markup import escape  # noqa: PLC0415
 
         self.print(f"[yellow]notice[/yellow]: {escape(text)}")
