@@ -7,6 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+_SPARSE = 8  # a table that is so many times longer than the values costs as much as sorting them
+
 Item = TypeVar("Item", bound=np.generic)
 
 
@@ -26,6 +28,12 @@ def power_above(count: int, least: int) -> int:
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
     """The values in ascending order, each once. ``numpy.unique`` hashes, which is slower where few are equal."""
+    least = int(values.min()) if len(values) else 0
+    reach = int(values.max()) - least + 1 if len(values) else 0
+    if 0 < reach <= _SPARSE * len(values):
+        is_there = np.zeros(reach, np.bool_)
+        is_there[values - least] = True
+        return (np.flatnonzero(is_there) + least).astype(values.dtype)
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = ordered[1:] != ordered[:-1]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
-from nfa.event_store import StoredEvents
+from nfa.event_store import FIELDS, StoredEvents
 from nfa.found import MatchTable
 from nfa.registered import RegisteredPattern
 from streams import Event, column_of
@@ -34,7 +34,8 @@ class MatchColumns:
         is_lost: Whether eviction would have lost it.
         ends: int64 place behind the last event of each.
         aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
-        ids: Strings: id of each bound event, those of an alias in the order of the log.
+        events: intp place of each bound event among ``names``, those of an alias in the order of the log.
+        names: Strings: ids of the events that the matches bind, each event once.
     """
 
     patterns: Sequence[RegisteredPattern]
@@ -48,10 +49,16 @@ class MatchColumns:
     is_lost: NDArray[np.bool_]
     ends: NDArray[np.int64]
     aliases: NDArray[np.int32]
-    ids: pa.Array
+    events: NDArray[np.intp]
+    names: pa.Array
 
     def __len__(self) -> int:
         return len(self.pattern)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Strings: id of each bound event."""
+        return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
         """Some matches after the others, each time about so many bound events."""
@@ -77,7 +84,8 @@ class MatchColumns:
             is_lost=self.is_lost[matches],
             ends=self.ends[matches] - bound.start,
             aliases=self.aliases[bound],
-            ids=self.ids[bound],
+            events=self.events[bound],
+            names=self.names,
         )
 
 
@@ -88,7 +96,6 @@ class BoundColumns:
     Attributes:
         rows: Row of each bound event among the events, by match, alias and place in the log.
         aliases: Its alias.
-        ids: Its id.
         keys: Of each match: the correlation key of its trace.
         starts_us: Of each match: the time of its earliest event.
         ends_us: The time of its latest.
@@ -96,7 +103,6 @@ class BoundColumns:
 
     rows: NDArray[np.intp]
     aliases: NDArray[np.int32]
-    ids: pa.Array
     keys: pa.Array
     starts_us: NDArray[np.int64]
     ends_us: NDArray[np.int64]
@@ -116,7 +122,6 @@ class BoundColumns:
         return cls(
             rows=rows,
             aliases=table.aliases[order],
-            ids=events.columns.column("id").take(column_of(rows)),
             keys=events.columns.column("key").take(column_of(rows[firsts])),
             starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
             ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
@@ -143,6 +148,7 @@ class BoundEvents:
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
+    _made: dict[int, Event] = field(default_factory=dict)  # by row: most are bound by several matches
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RegisteredPattern]) -> BoundEvents:
@@ -161,7 +167,7 @@ class BoundEvents:
             ends_us=bound.ends_us.tolist(),
             _borders=[0, *table.ends.tolist()],
             _aliases=bound.aliases.tolist(),
-            _ids=bound.ids.to_pylist(),
+            _ids=events.columns.column("id").take(column_of(bound.rows)).to_pylist(),
             _rows=bound.rows.tolist(),
             _events=events,
         )
@@ -186,14 +192,16 @@ class BoundEvents:
         return found
 
     def _event(self, row: int) -> Event:
-        event = {name: self._events.columns.column(name)[row].as_py() for name in ("id", "type", "key", "data")}
-        return Event(
-            id=event["id"],
-            type=event["type"],
-            time_us=int(self._events.times_us[row]),
-            key=event["key"],
-            data=attributes_of(event["data"]) if event["data"] else {},
-        )
+        if row not in self._made:
+            event = {name: self._events.columns.column(name)[row].as_py() for name in FIELDS}
+            self._made[row] = Event(
+                id=event["id"],
+                type=event["type"],
+                time_us=int(self._events.times_us[row]),
+                key=event["key"],
+                data=attributes_of(event["data"]) if event["data"] else {},
+            )
+        return self._made[row]
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ from nfa.kernels import run_tables
 from nfa.runs.engine import FoundRuns
 from nfa.shared import Findings
 from nfa.traces import Visits
+from streams import ascending_words, ragged_order, ragged_places
 
 DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
 
@@ -128,14 +129,14 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
     places = np.flatnonzero(np.isin(table.patterns, patterns)) if len(patterns) else np.zeros(0, np.intp)
     if not len(places):
         return table
-    starts, keep = table.starts, np.ones(len(table), np.bool_)
-    seen: set[tuple[Any, ...]] = set()
-    for place in places.tolist():
-        bound = slice(starts[place], table.ends[place])
-        binding = sorted(zip(table.aliases[bound].tolist(), table.sequences[bound].tolist(), strict=True))
-        identity = (int(table.patterns[place]), *binding)
-        keep[place] = identity not in seen
-        seen.add(identity)
+    starts = table.starts[places]
+    sizes = table.ends[places] - starts
+    bound, ends = ragged_places(starts, sizes), np.cumsum(sizes)
+    aliases, sequences = table.aliases[bound].astype(np.int64), table.sequences[bound]
+    words = (sequences - sequences.min()) * (aliases.max() + 1) + aliases
+    found = ragged_order([table.patterns[places]], ascending_words(words, ends), ends)
+    keep = np.ones(len(table), np.bool_)
+    keep[places[found.rows[found.repeats]]] = False
     return table.chosen(keep)
 
 

@@ -326,7 +326,8 @@ class LaneOutput:
 
     def columns_of_matches(self) -> MatchColumns:
         """The matches as columns, without what RETURN makes of them."""
-        table, bound = self.matches, BoundColumns.of(self.matches, self._events_of(self.matches))
+        table, events = self.matches, self._events_of(self.matches)
+        bound = BoundColumns.of(table, events)
         return MatchColumns(
             patterns=self.patterns,
             pattern=table.patterns,
@@ -339,7 +340,8 @@ class LaneOutput:
             is_lost=self.is_lost,
             ends=table.ends,
             aliases=bound.aliases,
-            ids=bound.ids,
+            events=bound.rows,
+            names=events.columns.column("id"),
         )
 
     def values_of_returns(self) -> Iterator[Mapping[str, Any]]:
@@ -495,10 +497,6 @@ class MatchOutput:
     def matches(self) -> list[Match]:
         """The matches as values."""
         return [match for lane in self.lanes for match in lane.values_of_matches()]
-
-    def match_columns(self) -> list[MatchColumns]:
-        """The matches as columns, by correlation key that patterns use."""
-        return [lane.columns_of_matches() for lane in self.lanes if len(lane.matches)]
 
     def timeouts(self) -> list[Timeout]:
         """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""

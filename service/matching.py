@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import orjson
 
-from constraints import ConstraintSet, DeviationReason, Monitor, explain_deviation, explain_ending, within_cap
 from nfa import (
     Correction,
     Deviation,
@@ -32,6 +31,9 @@ from nfa import (
 )
 from service.match_text import matches_text
 from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Late, ReorderBuffer, Ties, format_time
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet, DeviationReason, Monitor  # take a tenth of the start of ``forestall match``
 
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
@@ -145,10 +147,9 @@ class MatchReport:
 
     def to_json(self) -> bytes:
         """``to_document`` as JSON."""
-        text = matches_text([columns for output in self.outputs for columns in output.match_columns()])
-        if text is None:
-            return orjson.dumps(self.to_document())
-        return b"".join([b'{"matches":[', text, b"],", orjson.dumps(self._rest()).removeprefix(b"{")])
+        text = matches_text([lane for output in self.outputs for lane in output.lanes], self.with_returns)
+        rest = orjson.dumps(self._rest()).removeprefix(b"{")
+        return b"".join([b'{"matches":[', *text, b"],", rest])
 
     def to_document(self) -> dict[str, Any]:
         """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
@@ -278,7 +279,7 @@ def match_events(
         idle_timeout_us=chosen.idle_timeout_us,
     )
     if used is not None:
-        matcher.set_guard(_GUARD_VERSION, Monitor(used, ties=chosen.ties))
+        matcher.set_guard(_GUARD_VERSION, _monitor(used, chosen.ties))
     found = _Found(frozenset(chosen.sections))
     order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
     whole = events if isinstance(events, EventBatch) else EventBatch.from_events(list(events))
@@ -320,9 +321,17 @@ def _close(matcher: Matcher, found: _Found, order: _Order | None, options: Match
 
 def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:
     """The set as the options and its own settings want it used."""
+    from constraints import within_cap  # noqa: PLC0415
+
     if options.prune is not None:
         constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=options.prune))
     return within_cap(constraint_set, [build_query(pattern) for pattern in patterns])[0]
+
+
+def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
+    from constraints import Monitor  # noqa: PLC0415
+
+    return Monitor(constraint_set, ties=ties)
 
 
 @dataclass(slots=True)
@@ -411,7 +420,9 @@ def _explained(
     endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet, ties: Ties
 ) -> tuple[EndedPair, ...]:
     """Reasons for endings; traces that ended the same way share one."""
-    start = Monitor(constraint_set, ties=ties).start
+    from constraints import explain_ending  # noqa: PLC0415
+
+    start = _monitor(constraint_set, ties).start
 
     @cache
     def reason(pattern: str, state: PatternState, before: MonitorState, *circumstances: Any) -> Mapping[str, str]:
@@ -437,6 +448,7 @@ def _deviating(
     deviations: Sequence[Deviation], constraint_set: ConstraintSet, ties: Ties
 ) -> tuple[DeviatingTrace, ...]:
     """Reasons for deviations; traces that deviated the same way share one."""
+    from constraints import explain_deviation  # noqa: PLC0415
 
     @cache
     def reason(before: MonitorState, event: EventClass) -> DeviationReason:

@@ -45,6 +45,7 @@ from streams.extent import check_extent
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
+from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
 from streams.text_columns import (
@@ -54,7 +55,6 @@ from streams.text_columns import (
     chosen_texts,
     fixed_texts,
     flag_texts,
-    is_plain,
     joined_texts,
     json_contents,
     json_text,
@@ -93,6 +93,7 @@ __all__ = [
     "PatternOn",
     "PatternPause",
     "Punctuation",
+    "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
     "Start",
@@ -105,6 +106,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "ascending_words",
     "borders_of",
     "bytes_of",
     "check_extent",
@@ -115,7 +117,6 @@ __all__ = [
     "fixed_texts",
     "flag_texts",
     "format_time",
-    "is_plain",
     "joined_texts",
     "json_contents",
     "json_text",
@@ -129,6 +130,8 @@ __all__ = [
     "parse_plain",
     "parse_time",
     "position_order",
+    "ragged_order",
+    "ragged_places",
     "render_cloudevent",
     "render_plain",
     "run_texts",

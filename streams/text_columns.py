@@ -22,7 +22,6 @@ Texts: TypeAlias = "pa.Array | str"
 _SECOND_US = 1_000_000
 _TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
 _QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
-_ESCAPED = r'["\\\x00-\x1f]'
 _OFFSET_BYTES = 4
 
 
@@ -33,18 +32,14 @@ def json_text(text: str) -> str:
 
 def json_contents(texts: pa.Array) -> pa.Array:
     """What stands between the quotes of each text as JSON."""
-    if is_plain(texts):
+    used = np.frombuffer(bytes_of(texts), np.uint8)
+    is_escaped = (used < _FIRST_SHOWN) | (used == _QUOTE) | (used == _BACKSLASH)
+    if not is_escaped.any():
         return texts
-    is_escaped = pc.match_substring_regex(texts, _ESCAPED)
-    escaped = [json_text(text)[1:-1] for text in texts.filter(is_escaped).to_pylist()]
-    return pc.replace_with_mask(texts, is_escaped, texts_of(escaped))
-
-
-def is_plain(texts: pa.Array) -> bool:
-    """Whether texts stand in JSON as they are."""
-    first, end = borders_of(texts)[[0, -1]]
-    used = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[first:end]
-    return not bool(np.any((used < _FIRST_SHOWN) | (used == _QUOTE) | (used == _BACKSLASH)))
+    occurring = set(used[is_escaped].tolist())
+    for byte in sorted(occurring, key=lambda byte: byte != _BACKSLASH):  # first the backslash: escapes begin with one
+        texts = pc.replace_substring(texts, chr(byte), json_text(chr(byte))[1:-1])
+    return texts
 
 
 def time_texts(times_us: NDArray[np.int64]) -> pa.Array:

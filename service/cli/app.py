@@ -6,13 +6,10 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from streams import ForestallError
@@ -101,6 +98,9 @@ def run(app: typer.Typer) -> None:
     try:
         app(prog_name="forestall")
     except ForestallError as error:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.markup import escape  # noqa: PLC0415
+
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))
         sys.exit(_AWAY if is_away else _REFUSED)
@@ -140,6 +140,8 @@ def _named() -> None:
 
 def _tell_version(is_asked: bool) -> None:
     if is_asked:
+        from importlib.metadata import version  # noqa: PLC0415
+
         typer.echo(f"forestall {version('forestall')}")
         raise typer.Exit
 

@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+import typer
 
-from constraints import ParsedConstraints, parse_constraints
 from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json
 from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
 from streams import Event, EventBatch
 from streams.readers import ReaderOptions, read_batch, read_events
 
-told = Console(stderr=True, soft_wrap=True, highlight=False)
+if TYPE_CHECKING:
+    from constraints import ParsedConstraints
+
+
+class _Told:
+    """Standard error. What lays out text there is imported with the first text, as most calls have none."""
+
+    def print(self, text: str, *, markup: bool = True) -> None:
+        """Write a line, with the marks of rich if not said otherwise."""
+        from rich.console import Console  # noqa: PLC0415
+
+        Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=markup)
+
+    def notice(self, text: str) -> None:
+        """Write what should be known of a call that succeeds; the text has no marks."""
+        if not sys.stderr.isatty():
+            typer.echo(f"notice: {text}", err=True)
+            return
+        from rich.markup import escape  # noqa: PLC0415
+
+        self.print(f"[yellow]notice[/yellow]: {escape(text)}")
+
+
+told = _Told()
+
+
+class Bar(Protocol):
+    """Shows how far something is; a bar of rich is one."""
+
+    def update(self, task: Any, /, *, completed: float) -> None:
+        """Show a share, from 0 to 1."""
+        ...
+
+
+class _NoBar:
+    """Shows nothing."""
+
+    def update(self, task: Any, /, *, completed: float) -> None:
+        """Nothing is shown."""
 
 
 class Times(StrEnum):
@@ -43,8 +71,21 @@ class Times(StrEnum):
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
+def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
     """A bar on standard error that vanishes when done; nothing where standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield _NoBar(), None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -112,9 +153,11 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
 
 def read_constraint_file(path: Path) -> ParsedConstraints:
     """The constraints of a JSON or YAML file; notices go to standard error."""
+    from constraints import parse_constraints  # noqa: PLC0415
+
     parsed = parse_constraints(read_text(path))
     for notice in parsed.notices:
-        told.print(f"[yellow]notice[/yellow]: {escape(notice)}")
+        told.notice(notice)
     return parsed
 
 

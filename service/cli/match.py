@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
-from rich.markup import escape
 
-from constraints import ConstraintSet, check_query, check_set
 from nfa import Match, Overflow, Pattern, PatternRefused, Prune, build_query, check_stream, warnings_of
 from service.cli.inputs import (
     Times,
@@ -37,6 +35,9 @@ from service.matching import (
 )
 from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
 from streams.readers import ReaderOptions
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet
 
 
 class TieOrder(StrEnum):
@@ -208,17 +209,19 @@ def check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
             raise
         for notice in warnings_of(pattern, has_trace_end=has_trace_end):
             place = f"line {notice.position.line}, column {notice.position.column}"
-            told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name}: {place}: {notice.message}')}")
+            told.notice(f"{pattern.name}: {place}: {notice.message}")
 
 
 def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
     """Refuse contradictory constraints; say which patterns they make impossible, as an empty result says nothing."""
+    from constraints import check_query, check_set  # noqa: PLC0415
+
     check_set(constraint_set)
     for pattern in patterns:
         verdict = check_query(build_query(pattern), constraint_set)
         if not verdict.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
-            told.print(f"[yellow]notice[/yellow]: {escape(f'{pattern.name} can never match: {reasons}')}")
+            told.notice(f"{pattern.name} can never match: {reasons}")
 
 
 def _print_json(report: MatchReport) -> None:

@@ -89,7 +89,8 @@ def serve(
     supervisor.start()
     tell_risks(supervisor.redis_url)
     try:
-        tell_first_key(settings, supervisor.redis_url, told)
+        out = Console(stderr=True, soft_wrap=True, highlight=False)
+        tell_first_key(settings, supervisor.redis_url, out)
     except StoreUnavailable as error:
         told.print(f"[yellow]warning[/yellow]: whether there is an API key is not known: {escape(error.message)}")
     folder = str(settings.data_dir.resolve())

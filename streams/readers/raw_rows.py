@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from streams.cloudevents import render_cloudevent
 from streams.errors import EventFileError, EventRejected
@@ -194,6 +193,8 @@ def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parquet_rows(path: Path, layout: RowLayout) -> Iterator[RawRow]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - other files need not wait for it
+
     number = 0
     try:
         with pq.ParquetFile(path) as file:

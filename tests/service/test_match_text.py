@@ -7,32 +7,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfa import parse_patterns
+from constraints import parse_constraints
+from nfa import Prune, parse_patterns
 from service.match_text import matches_text
 from service.matching import MatchOptions, match_events
 from streams import LATEST_US, Event
 
 PLAIN = "PATTERN p EVENT SEQ(A z, B y, A x) WITHIN 9 s"
+LOOP = "PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s"
+SAME = "EVENT SEQ(A|B a, C c)"
 PATTERNS = [
     PLAIN,
+    LOOP,
     "PATTERN p EVENT SEQ(A a, B b) PATTERN q EVENT SEQ(B b, A a)",
-    "PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s",
     "PATTERN p EVENT SEQ(A|B a) PATTERN q EVENT SEQ(A a, OR(B b, C c))",
+    "PATTERN p EVENT SEQ(A|B+ z, B* y, C+ x) WITHIN 4 s PATTERN q EVENT SEQ(A|B{1,2} y, C? x, A z)",
+    "PATTERN p EVENT AND(A+ z, B+ a) WITHIN 4 s",
+    'PATTERN p EVENT SEQ(A a, OR(B+ `b ü`, C `"c`), A|B z) WITHIN 5 s',
+    f"PATTERN r {SAME} PATTERN q {SAME} WITHIN 9 s PATTERN p EVENT SEQ(A|B c, C a) PATTERN o {SAME} WITHIN 2 s",
+    "PATTERN p EVENT SEQ(A a, B* b, C c [v > a.v]) WITHIN 9 s",
     "PATTERN p EVENT SEQ(A a, NOT B) WITHIN 2 s",
-    "PATTERN p EVENT SEQ(A a, B b) RETURN a.v",
+    "PATTERN p EVENT SEQ(A|C+ a, NOT B) WITHIN 2 s",
+    "PATTERN p EVENT SEQ(A a, B+ b) RETURN a.v, sum(b.v) AS s, last(b.w) AS l, id(a) AS i PATTERN q EVENT A a",
     "PATTERN p EVENT SEQ(A a, C c) SELECT NEXT PATTERN q EVENT C x",
+    "PATTERN p EVENT SEQ(A a, B+ b) WHERE [w] PATTERN q EVENT SEQ(A a, B+ b)",
 ]
+NAMES = st.text(st.sampled_from(["e", "é", "😀", '"', "\\", "\n", "\x00", "\x1f", "\x7f"]), min_size=1, max_size=2)
+TIMES = st.sampled_from([0, 1, 1_500_000, 2_000_000, 5_000_000, LATEST_US])
+VALUES = st.fixed_dictionaries({}, optional={"v": st.integers(0, 2), "w": NAMES})
 
 
 @st.composite
-def traces(draw):
-    """Events of few kinds, times and names."""
-    times = sorted(draw(st.lists(st.sampled_from([0, 1, 1_500_000, 2_000_000, 5_000_000, LATEST_US]), max_size=9)))
+def traces(draw, most=9):
+    """Events of few kinds, times and names; some have the same id."""
+    times = sorted(draw(st.lists(TIMES, max_size=most)))
+    keys = draw(st.lists(NAMES, min_size=1, max_size=2))
     return [
         Event(
-            id=f"{draw(st.sampled_from(['e', 'é', '']))}{n}", type=draw(st.sampled_from("ABC")), time_us=time, key=key
+            id=draw(NAMES) + draw(st.sampled_from(["", str(number)])),
+            type=draw(st.sampled_from("ABC")),
+            time_us=time_us,
+            key=draw(st.sampled_from(keys)),
+            data=draw(VALUES),
         )
-        for n, (time, key) in enumerate(zip(times, draw(st.lists(st.sampled_from("kj"), min_size=9)), strict=False))
+        for number, time_us in enumerate(times)
     ]
 
 
@@ -43,21 +61,70 @@ def test_text_is_that_of_the_values(text, events, is_open):
     assert report.to_json() == orjson.dumps(report.to_document())
 
 
-@pytest.mark.parametrize("name", ['"', "\\", "\n", "\x1f"])
-def test_names_that_are_escaped_are_not_for_columns(name):
-    events = [Event(id=f"{name}{n}", type=kind, time_us=n, key="k") for n, kind in enumerate("ABA")]
-    report = match_events(parse_patterns(PLAIN), events)
-    assert len(report.matches) == 1
-    assert matches_text([columns for output in report.outputs for columns in output.match_columns()]) is None
+@pytest.mark.parametrize("prune", [Prune.STATE, Prune.SHADOW])
+@given(traces())
+def test_marks_of_matches_are_those_of_the_values(prune, events):
+    constraint_set = parse_constraints(["exclusive(A, C)", "prior(A, B)"]).constraint_set
+    patterns = parse_patterns(f"{LOOP} PATTERN q EVENT SEQ(A a, NOT C) WITHIN 2 s PATTERN r EVENT SEQ(B+ b, A a)")
+    report = match_events(patterns, events, constraint_set, MatchOptions(prune=prune))
     assert report.to_json() == orjson.dumps(report.to_document())
 
 
-def test_matches_of_several_batches_and_patterns_are_in_one_order(monkeypatch):
-    monkeypatch.setattr("service.matching.BATCH_ROWS", 3)
-    kinds = "ABACABABCBAABA" * 3
+@given(traces(most=14), st.integers(1, 6), st.sampled_from([1, 300]))
+def test_matches_of_several_batches_and_parts_are_in_one_order(events, rows, size_bytes):
+    patterns = parse_patterns(f"{LOOP} PATTERN q EVENT SEQ(C c, B b) WITHIN 4 s")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("service.matching.BATCH_ROWS", rows)
+        patched.setattr("service.match_text._PART_BYTES", size_bytes)
+        report = match_events(patterns, events)
+        assert report.to_json() == orjson.dumps(report.to_document())
+
+
+def test_many_matches_come_in_parts(monkeypatch):
+    monkeypatch.setattr("service.match_text._PART_BYTES", 1 << 12)
+    kinds = "ABBCABABCBBABA" * 5
     events = [Event(id=f"e{n}", type=kind, time_us=n * 700_000, key="k") for n, kind in enumerate(kinds)]
-    text = f"{PLAIN} PATTERN q EVENT SEQ(C c, B b) WITHIN 4 s"
-    report = match_events(parse_patterns(text), events)
-    assert matches_text([columns for output in report.outputs for columns in output.match_columns()]) is not None
+    report = match_events(parse_patterns(LOOP), events)
+    parts = matches_text([lane for output in report.outputs for lane in output.lanes])
+    assert len(parts) > 2
     assert len(report.matches) > 50
     assert report.to_json() == orjson.dumps(report.to_document())
+
+
+def test_an_alias_that_ends_comes_before_one_that_goes_on():
+    """Sorted bindings compare the ids of an alias before the next alias, whatever its name."""
+    events = [Event(id=one, type=one[0], time_us=5, key="k") for one in ("A1", "B1", "C1", "B2")]
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B+ b, C? c, B? d)")
+    report = match_events(patterns, events)
+    assert [match.bindings.get("b") for match in report.matches] == [
+        ("B1",),
+        ("B1",),
+        ("B1",),
+        ("B1",),
+        ("B1", "B2"),
+        ("B2",),
+    ]
+    assert report.to_json() == orjson.dumps(report.to_document())
+
+
+def test_without_matches_there_is_no_text():
+    report = match_events(parse_patterns(LOOP), [Event(id="e", type="A", time_us=0, key="k")])
+    assert matches_text([lane for output in report.outputs for lane in output.lanes]) == []
+    assert report.to_json() == orjson.dumps(report.to_document())
+
+
+@pytest.mark.parametrize(
+    ("prune", "marks"),
+    [
+        (Prune.STATE, ['"decided_by":"constraint"', '"decided_by":"trace_end"']),
+        (Prune.SHADOW, ['"decided_by":"window"', '"deviating":true', '"would_be_lost":true']),
+    ],
+)
+def test_every_mark_is_written(prune, marks):
+    constraint_set = parse_constraints(["exclusive(A, C)"]).constraint_set
+    patterns = parse_patterns(f"{LOOP} PATTERN q EVENT SEQ(A a, NOT C) WITHIN 2 s PATTERN r EVENT SEQ(B b, NOT A)")
+    events = [Event(id=f"e{n}", type=kind, time_us=n, key="kj"[n > 3]) for n, kind in enumerate("ABBCA")]
+    report = match_events(patterns, events, constraint_set, MatchOptions(prune=prune))
+    text = report.to_json().decode()
+    assert [mark for mark in marks if mark not in text] == []
+    assert text.encode() == orjson.dumps(report.to_document())

@@ -1,0 +1,111 @@
+"""Rows of different lengths as columns: their lexicographic order, and which of them are equal.
+
+A row is a run of numbers in one flat array, its *words*: those of a row stand between two ``ends``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST = 2**62
+_ENDED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedOrder:
+    """Rows in their order.
+
+    Attributes:
+        rows: intp, the rows in ascending order; equal ones in the order in which they came.
+        repeats: Of each in that order, whether it equals the one before it.
+    """
+
+    rows: NDArray[np.intp]
+    repeats: NDArray[np.bool_]
+
+
+def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
+    """The order of rows by some keys, then by their words; a row that begins another one comes before it.
+
+    Words are read only of rows that nothing before them tells apart, the n-th of all such rows at once.
+
+    Args:
+        keys: What rows are compared by first, the most significant one first; one number per row.
+        words: From 0 on.
+        ends: Place behind the last word of each row.
+    """
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
+    sizes = ends - starts
+    rows = np.lexsort(tuple(reversed(keys))) if keys else np.arange(len(ends))
+    is_open = np.zeros(len(rows), np.bool_)  # whether nothing so far tells a row from the one before it, in the order
+    is_open[1:] = True
+    for key in keys:
+        is_open[1:] &= key[rows[1:]] == key[rows[:-1]]
+    repeats = np.zeros(len(rows), np.bool_)
+    depth = 0
+    while len(tied := _tied(is_open)):
+        some, groups = rows[tied], np.cumsum(~is_open[tied], dtype=np.int64)
+        found = np.full(len(some), _ENDED, np.int64)
+        goes_on = sizes[some] > depth
+        found[goes_on] = words[starts[some[goes_on]] + depth] + 1
+        order = _stable_order(groups, found)
+        rows[tied], found = some[order], found[order]
+        is_same = is_open[tied]
+        is_same[1:] &= found[1:] == found[:-1]
+        has_ended = found == _ENDED
+        repeats[tied] |= is_same & has_ended
+        is_open[tied] = is_same & ~has_ended
+        depth += 1
+    return RaggedOrder(rows, repeats)
+
+
+def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places of the words of some rows, one row after the other.
+
+    Args:
+        starts: Place of the first word of each row.
+        sizes: Number of words of each row.
+    """
+    ends = np.cumsum(sizes)
+    places = np.arange(int(ends[-1]) if len(ends) else 0)
+    places += np.repeat(starts - ends + sizes, sizes)
+    return places
+
+
+def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The words of each row in ascending order.
+
+    Args:
+        words: From 0 on.
+        ends: Place behind the last word of each row.
+    """
+    if not len(words):
+        return words
+    return words[_stable_order(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)) + 1, words)]
+
+
+def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Places of rows that equal the one before or the one behind, as far as is known."""
+    either = is_open.copy()
+    either[:-1] |= is_open[1:]
+    return np.flatnonzero(either)
+
+
+def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The order by group and word, equal ones as they came; groups ascend from 1 on.
+
+    Where group, word and place fit into one number those are sorted, which is several times faster than indices are.
+    """
+    width, bits = int(words.max()) + 1, len(words).bit_length()
+    if (int(groups[-1]) + 1) * width << bits > _MOST:
+        return np.lexsort((words, groups))
+    keys = groups * width + words
+    if np.all(keys[1:] >= keys[:-1]):
+        return np.arange(len(keys))
+    keys = keys << bits | np.arange(len(keys))
+    keys.sort()
+    return keys & ((1 << bits) - 1)
