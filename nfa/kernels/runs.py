@@ -473,6 +473,6 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
             if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
                 if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
                     drop(s, run)
-                elif holds(c, p.condition[step], s.run_node[run], event, p.begins[step]):
+                elif holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
                     bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
             run = following

@@ -12,11 +12,13 @@ from typing import Any, Protocol, TypeVar, cast
 
 from numba import config, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 
 _words: Any = cgutils  # numba has few annotations
 _lower_reading: Any = lower_getattr_generic
+_TABLES = (types.NamedTuple, types.NamedUniTuple)  # the second one: all columns are of one type
 Held = TypeVar("Held")
 
 
@@ -55,14 +57,14 @@ class _ReferenceAttributes(AttributeTemplate):
         if name not in table.fields:
             return None
         part = table.types[table.fields.index(name)]
-        return Reference(part) if isinstance(part, types.NamedTuple) else part
+        return Reference(part) if isinstance(part, _TABLES) else part
 
 
 @_lower_reading(Reference)
 def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     place = kind.table.fields.index(name)
     part, address = kind.table.types[place], _words.gep_inbounds(builder, value, 0, place)
-    if isinstance(part, types.NamedTuple):
+    if isinstance(part, _TABLES):
         return address
     if not isinstance(part, types.Array):
         return builder.load(address)
@@ -86,14 +88,17 @@ def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
 
 
 def _borrow(_typing_context: Any, held: Any) -> Any:
-    if isinstance(held, types.NamedTuple):
+    if isinstance(held, _TABLES):
 
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             return _words.alloca_once_value(builder, arguments[0])
 
         return Reference(held)(held), generate
 
-    def strip(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    if not isinstance(held, (types.Array, Reference)):
+        raise TypingError(f"an array or a table of arrays can be borrowed, not {held}")
+
+    def strip(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         (value,) = arguments
         if isinstance(held, types.Array):
             array = context.make_array(held)(context, builder, value)
