@@ -279,6 +279,8 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
+        if p.has_nots[step] and s.run_bits_order[run] == order:  # what a STRICT NOT closes at this very time
+            barred |= s.run_bits[run, VETO] & ~s.run_bits[run, PASSED] & p.slot[step]
         if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
             continue
         if p.is_measured[step] or is_after(p, s, head, p.slot[step], order):

@@ -80,3 +80,12 @@ def test_limit_counts_by_event_in_the_order_of_the_log() -> None:
     found = [(match.bindings["a"], match.bindings["b"]) for match in output.matches()]
     assert found == [(("A0",), ("B2",)), (("A0",), ("B3",))]
     assert [(loss.event_id, loss.dropped) for loss in output.overflows()] == [("B2", 1), ("B3", 1)]
+
+
+def test_a_strict_not_that_takes_an_event_of_the_same_time_leaves_nothing_to_time_out() -> None:
+    text = "PATTERN p EVENT AND(SEQ(A a, STRICT NOT A n, A b), OR(A c, A d)) WITHIN 2 us EMIT TIMEOUTS"
+    events = [Event(id=f"e{time_us}", type="A", time_us=time_us, key="k") for time_us in range(2)]
+    matcher = Matcher(ties="simultaneous")
+    matcher.add_pattern(text)
+    outputs = [matcher.process(EventBatch.from_events(events)), matcher.finish()]
+    assert [timeout for output in outputs for timeout in output.timeouts()] == []
