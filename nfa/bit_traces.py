@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import grown, power_above
-from nfa.kernels import bit_tables as kernel
+from nfa.kernels import bit_upkeep as upkeep
 from nfa.kernels.bit_tables import FREE, FRESH, N_COUNTERS, N_SETS, NIL, SEEN, BitProgram, BitTraces
 
 _LEAST_SLOTS = 64
@@ -71,18 +71,18 @@ class BitArena:
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
         """Give a trace a slot and the state that follows from what it has shown; returns the slot."""
-        slot = kernel.take_slot(self._traces, trace, guard)
+        slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
-            slot = kernel.take_slot(self._traces, trace, guard)
-        kernel.enter(program, guard, seen, self._traces.states[slot])
+            slot = upkeep.take_slot(self._traces, trace, guard)
+        upkeep.enter(program, guard, seen, self._traces.states[slot])
         return int(slot)
 
     def release(self, traces: NDArray[np.int32]) -> None:
         """Take the slots of some traces back; those that have none do not matter."""
         if self.used:
             for trace in traces[self._traces.slot_of[traces] != NIL].tolist():
-                kernel.release_slot(self._traces, trace)
+                upkeep.release_slot(self._traces, trace)
 
     def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Traces that have a slot, ascending, and their slots."""
@@ -98,7 +98,7 @@ class BitArena:
         """What lives in each column now."""
         row = np.zeros(program.base.shape[1], np.uint32)
         traces = self._traces
-        kernel.fill_live(program, int(traces.guard[slot]), traces.states[slot], row)
+        upkeep.fill_live(program, int(traces.guard[slot]), traces.states[slot], row)
         return row
 
 
@@ -127,8 +127,8 @@ class RowIndex:
             known = self._rows[self._rows != 0] - 1
             self._rows = np.zeros(power_above(4 * len(known), 2 * _LEAST_ROWS), np.int32)
             for old in known:
-                kernel.index_row(self._rows, live, int(old))
-        kernel.index_row(self._rows, live, number)
+                upkeep.index_row(self._rows, live, int(old))
+        upkeep.index_row(self._rows, live, number)
         self._n_rows += 1
 
     def add_pair(self, before: int, after: int, value: int) -> None:
@@ -137,6 +137,6 @@ class RowIndex:
             known = self._pairs[self._pairs[:, 0] != 0]
             self._pairs = np.zeros((power_above(4 * len(known), 2 * _LEAST_ROWS), 3), np.int32)
             for first, second, old in known.tolist():
-                kernel.index_pair(self._pairs, first - 1, second, old)
-        kernel.index_pair(self._pairs, before, after, value)
+                upkeep.index_pair(self._pairs, first - 1, second, old)
+        upkeep.index_pair(self._pairs, before, after, value)
         self._n_pairs += 1

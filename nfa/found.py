@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nfa.kernels import run_tables
 from nfa.runs.engine import FoundRuns
 from nfa.shared import Findings
-from nfa.traces import Visits
 from streams import ascending_words, ragged_order, ragged_places
 
 DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
@@ -85,7 +84,7 @@ NO_MATCHES = MatchTable(
 )
 
 
-def of_findings(found: Findings, visits: Visits, times_us: NDArray[np.int64]) -> MatchTable:
+def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
     """Matches of the shared-node engine: each is detected with the event that completes it."""
     rows = found.match_row.astype(np.int64)
     return MatchTable(
@@ -94,7 +93,7 @@ def of_findings(found: Findings, visits: Visits, times_us: NDArray[np.int64]) ->
         detected_us=times_us[rows],
         ends=found.match_end,
         how=np.zeros(len(rows), np.int8),
-        traces=visits.traces[visits.places_of(found.match_row)],
+        traces=found.match_trace,
         aliases=found.bound_alias,
         sequences=found.bound_sequence,
     )

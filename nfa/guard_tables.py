@@ -20,6 +20,7 @@ from nfa.automata.guard_view import GuardView
 from nfa.bit_fallback import BitFallback
 from nfa.guard_rows import EVERY_TERM, KillLists, LiveRows, Row
 from nfa.guards import OTHER, TRACE_END, EventClass, Guard, MonitorState, OnViolation, Prune
+from nfa.kernels.bit_tables import Fallback
 from nfa.kernels.traces import (
     ALL_LIVE,
     BITS,
@@ -34,7 +35,6 @@ from nfa.kernels.traces import (
     RESERVED,
     SHADOW,
     UNGUARDED,
-    Fallback,
     Guards,
 )
 

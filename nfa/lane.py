@@ -330,7 +330,7 @@ class Lane:
         if rows > len(self._types):
             self._types = np.zeros(rows, np.int32)
         types = self._types[:rows]
-        types[:] = lookup[batch.type_codes]
+        np.take(lookup, batch.type_codes, out=types, mode="wrap")  # -1 is the last
         passed = self._layout.predicates.evaluate(batch)
         classes = classes_of(types, passed, self._layout, self.guards)
         keys, times = writable(batch.key_hashes), writable(batch.time_us)
@@ -364,7 +364,7 @@ class Lane:
     def _output(
         self, batch: EventBatch, visits: Visits, found: Findings, runs: Sequence[RunOutput], times: NDArray[np.int64]
     ) -> LaneOutput:
-        matches = joined([of_findings(found, visits, times), *(self._table_of(run.matches) for run in runs)])
+        matches = joined([of_findings(found, times), *(self._table_of(run.matches) for run in runs)])
         run_endings, run_lost, timeouts = self._of_runs(runs)
         endings = np.concatenate([found.endings, run_endings])
         guarded = guard_findings(self.guards, self.table, visits, endings, self._layout.state_range)

@@ -17,9 +17,9 @@ from nfa.arena import grown, power_above
 from nfa.errors import StateFormatError
 from nfa.kernels import shared as matching
 from nfa.kernels import shared_packing as packing
-from nfa.kernels import shared_pairs as upkeep
 from nfa.kernels import shared_tables as kernel
-from nfa.kernels.shared_tables import NIL, Output, Packed, Program, SharedState, Tables, Visited
+from nfa.kernels import shared_upkeep as upkeep
+from nfa.kernels.shared_tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
 from nfa.kernels.traces import Columns, Guards
 from nfa.traces import Visits, checked
 
@@ -88,6 +88,7 @@ class Findings:
 
     Attributes:
         match_row: int32 row of the event that completes the match.
+        match_trace: int32 trace number.
         match_pattern: int32 pattern number.
         match_end: int64 end of the match's part of the two arrays below (it starts where the one before ends).
         bound_alias: int32 alias numbers, in the order of binding.
@@ -98,6 +99,7 @@ class Findings:
     """
 
     match_row: NDArray[np.int32]
+    match_trace: NDArray[np.int32]
     match_pattern: NDArray[np.int32]
     match_end: NDArray[np.int64]
     bound_alias: NDArray[np.int32]
@@ -177,8 +179,9 @@ class SharedEngine:
             if source != NIL and patterns[number] is not None:
                 numbers[source] = number
         timed = any(pattern is not None and pattern.within_us for pattern in patterns)
-        upkeep.keep_patterns(self._program, self._state, numbers)
-        upkeep.fill_index(self._state)
+        if self._state.counters[kernel.PAIRS]:
+            upkeep.keep_patterns(self._program, self._state, numbers)
+            upkeep.fill_index(self._state)
         if timed != bool(len(self._state.times)):
             self._state = self._state._replace(times=np.zeros(len(self._state.nodes) if timed else 0, np.int64))
         self._patterns = tuple(patterns)
@@ -220,10 +223,10 @@ class SharedEngine:
         self._output.filled[:4] = 0
         visit: kernel.Int = 0
         transition: kernel.Int = NIL
+        picked = np.empty(kernel.BLOCK, np.int32)
         while True:
-            status, visit, transition = matching.match_visits(
-                self._program, tables, self._state, visited, self._output, first_sequence, visit, transition
-            )
+            given = Matching(self._program, tables, self._state, visited, self._output)
+            status, visit, transition = matching.match_visits(given, picked, first_sequence, visit, transition)
             if status == kernel.DONE:
                 break
             self._supply(int(status), len(guards.kills))
@@ -373,7 +376,7 @@ class SharedEngine:
             self._state = state._replace(slots=np.zeros(2 * len(state.slots), np.uint64))
             upkeep.fill_index(self._state)
         elif status == kernel.MATCHES_FULL:
-            names = ("match_row", "match_pattern", "match_end")
+            names = ("match_row", "match_trace", "match_pattern", "match_end")
             self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in names})
         elif status == kernel.BOUND_FULL:
             events = ("bound_alias", "bound_sequence")
@@ -390,7 +393,7 @@ class SharedEngine:
         """What is in the buffers; the buffers themselves go along when much of them is used, as copying costs more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
-        names = ("match_row", "match_pattern", "match_end", "bound_alias", "bound_sequence")
+        names = ("match_row", "match_trace", "match_pattern", "match_end", "bound_alias", "bound_sequence")
         found = {name: getattr(output, name)[: matches if name.startswith("match") else bound] for name in names}
         if matches < _COPIED:
             found = {name: array.copy() for name, array in found.items()}
@@ -418,6 +421,7 @@ class SharedEngine:
         kept = np.repeat(keep, sizes)
         return Findings(
             match_row=found.match_row[keep],
+            match_trace=found.match_trace[keep],
             match_pattern=found.match_pattern[keep],
             match_end=np.cumsum(sizes[keep]),
             bound_alias=found.bound_alias[kept],
@@ -532,6 +536,7 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
 def _new_output(transitions: int, matches: int = _ROOM) -> Output:
     return Output(
         match_row=np.empty(matches, np.int32),
+        match_trace=np.empty(matches, np.int32),
         match_pattern=np.empty(matches, np.int32),
         match_end=np.empty(matches, np.int64),
         bound_alias=np.empty(4 * matches, np.int32),

@@ -13,7 +13,8 @@ from nfa.arena import grown, power_above
 from nfa.errors import StateFormatError
 from nfa.guard_tables import GuardTables
 from nfa.kernels import traces as kernel
-from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Columns, TraceState, VisitColumns, Wants
+from nfa.kernels.mixed_traces import advance_mixed
+from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns, TraceState, VisitColumns, Wants
 
 _LEAST_SLOTS = 256
 _LEAST_SWEEP = 4_096
@@ -119,6 +120,7 @@ class TraceTable:
         self._tracks_all = False
         self._visits = _visit_columns(0, is_simultaneous=is_simultaneous)
         self._closed = np.zeros(0, np.int32)
+        self._picked = np.empty(kernel.BLOCK, np.int32)
 
     def configure(
         self,
@@ -208,12 +210,18 @@ class TraceTable:
         self._visits.filled[0] = 0
         guards.bits.begin(rows, self.capacity)
         row: kernel.Int = 0
+        is_mixed = False
         while True:
-            status, row = kernel.advance_batch(
-                self._wants, guards.tables, guards.fallback, self._state, columns, self._visits, row
-            )
+            given = Advance(self._wants, guards.tables, self._state, columns, self._visits, self._picked)
+            if is_mixed:
+                status, row = advance_mixed(given, guards.fallback, row)
+            else:
+                status, row = kernel.advance_batch(given, row)
             if status == kernel.DONE:
                 break
+            if status == kernel.UNDER_BITS:
+                is_mixed = True
+                continue
             if status == kernel.MISSING_GUARD:
                 counters = self._state.counters
                 guards.build(int(counters[kernel.STOP_MONITOR]), int(counters[kernel.STOP_CLASS]))

@@ -79,6 +79,8 @@ class PredicateTable:
         """
         passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
         passed[ALWAYS] = True
+        if not self.rows:
+            return passed
         reader = BatchColumns(batch) if columns is None else columns
         codes = {name: code for code, name in enumerate(batch.type_names)}
         by_types: dict[Types, list[tuple[Expression, int]]] = {}

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streams.kernels.compiling import inlined, routine
 
 Int: TypeAlias = int | np.int32 | np.int64
 Words: TypeAlias = NDArray[np.uint64]
@@ -108,7 +109,16 @@ class BitNotes(NamedTuple):
     seen: NDArray[np.uint64]  # (as long as the batch, words)
 
 
-@njit(cache=True, nogil=True)
+class Fallback(NamedTuple):
+    """All that traces under bit tables need."""
+
+    program: BitProgram
+    traces: BitTraces
+    links: BitLinks
+    notes: BitNotes
+
+
+@inlined
 def holds(whole: Words, part: Words) -> bool:
     """Whether one set is inside another."""
     outside = NOTHING
@@ -117,7 +127,7 @@ def holds(whole: Words, part: Words) -> bool:
     return bool(outside == NOTHING)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def meets(one: Words, other: Words) -> bool:
     """Whether two sets have something in common."""
     shared = NOTHING
@@ -126,14 +136,14 @@ def meets(one: Words, other: Words) -> bool:
     return bool(shared != NOTHING)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def add(target: Words, more: Words) -> None:
     """Unite a set with another."""
     for word in range(target.shape[0]):
         target[word] |= more[word]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
     """Whether one of some names can be in no conforming continuation: excluded, or blocked before it was seen."""
     gone = NOTHING
@@ -142,7 +152,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
     return bool(gone != NOTHING)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
     """Enter names as seen, with what follows from each alone."""
     first = program.name_from[guard]
@@ -159,7 +169,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
             place += 1
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
     """Draw what one clause says now; True if that is something new."""
     body, head = program.body[clause], program.head[clause]
@@ -187,7 +197,7 @@ def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64
     return is_new
 
 
-@njit(cache=True, nogil=True)
+@routine
 def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
     """Draw what the clauses say until nothing is new."""
     is_growing = True
@@ -197,7 +207,7 @@ def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
             is_growing |= watch(program, program.name_from[guard], clause, state)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
     """Whether the tables know that no conforming trace begins like this."""
     if is_gone(state, state[CERTAIN]):
@@ -208,7 +218,7 @@ def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> boo
     return False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
     """Write the state of a trace that has shown ``seen``."""
     for row in range(N_SETS):
@@ -218,7 +228,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
     settle(program, guard, state)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Words, after: NDArray[np.uint64]) -> bool:
     """Write into ``after`` the state behind one more event that shows ``shown``; True if the trace deviates by it.
 
@@ -236,7 +246,7 @@ def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Wo
     return is_broken(program, guard, after)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
     """Whether the tables know that nothing completes a goal any more."""
     if meets(program.needs[goal], state[BLOCKED]) or is_gone(state, program.implies[goal]):
@@ -247,7 +257,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
     """Write what lives in each column."""
     first = guard * row.shape[0]
@@ -260,7 +270,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
         row[column] = live
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
     """A hash of a row; the wrapper and the index use it alike."""
     mixed = LOW
@@ -270,7 +280,7 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
     return mixed
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
     """Number of the row of ``live`` that equals ``row``; NIL if none is in the index.
 
@@ -291,7 +301,7 @@ def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np
     return np.int64(NIL)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
     """Enter a row of ``live`` that is not in the index yet."""
     mask = np.uint64(index.shape[0] - 1)
@@ -301,14 +311,14 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
     index[np.int64(slot)] = number + 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def home_of(before: Int, after: Int) -> np.uint64:
     """Where two rows belong in the index of pairs."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
     """What was entered for two rows; NIL if nothing was. ``index`` has rows (before + 1, after, value)."""
     mask = np.uint64(index.shape[0] - 1)
@@ -320,7 +330,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
     return np.int64(NIL)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
     """Enter a value for two rows that have none yet."""
     mask = np.uint64(index.shape[0] - 1)
@@ -330,7 +340,7 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
     index[np.int64(slot), 0], index[np.int64(slot), 1], index[np.int64(slot), 2] = before + 1, after, value
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
     """A slot for a trace that has none; NIL if there is no room. Its state is still to be entered."""
     counters = traces.counters
@@ -347,7 +357,7 @@ def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@routine
 def release_slot(traces: BitTraces, trace: Int) -> None:
     """Give a trace's slot back, if it has one."""
     slot = traces.slot_of[trace]
@@ -357,7 +367,7 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
         traces.counters[FREE] += 1
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> Int:
     """What an event does to a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
 
@@ -372,7 +382,7 @@ def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> In
     return MOVES
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def settle_in(traces: BitTraces, slot: Int) -> None:
     """Make ``after`` the state of a trace."""
     for row in range(N_SETS):
@@ -380,7 +390,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
             traces.states[slot, row, word] = traces.after[row, word]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
     """Keep what a trace has shown so far."""
     place = traces.counters[NOTED]
@@ -390,17 +400,9 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
     traces.counters[NOTED] += 1
 
 
-@njit(cache=True, nogil=True)
+@routine
 def advance_trace(
-    program: BitProgram,
-    traces: BitTraces,
-    links: BitLinks,
-    notes: BitNotes,
-    live: NDArray[np.uint32],
-    trace: Int,
-    before: Int,
-    event_class: Int,
-    visit: Int,
+    bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
     """Move a trace that is, or from this event on goes, under bit tables.
 
@@ -408,6 +410,7 @@ def advance_trace(
         (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE`` nothing
         has happened that is not done again at the next call.
     """
+    program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters
     slot = np.int64(traces.slot_of[trace])
     if slot == NIL:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel, routine
 
 Int: TypeAlias = int | np.int32 | np.int64
 
@@ -43,7 +45,7 @@ class IdleEnds(NamedTuple):
     filled: NDArray[np.int64]  # (1,)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def find(s: IdleState, key: np.uint64) -> np.int64:
     """Slot of a key, or the empty slot where it belongs."""
     mask = np.uint64(s.keys.shape[0] - 1)
@@ -53,7 +55,7 @@ def find(s: IdleState, key: np.uint64) -> np.int64:
     return np.int64(slot)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def remove(s: IdleState, slot: Int) -> None:
     """Empty a slot and close the gap (backward shift)."""
     size = np.int64(s.keys.shape[0])
@@ -72,7 +74,7 @@ def remove(s: IdleState, slot: Int) -> None:
     s.counters[USED] -= 1
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
     """Whether one entry of the heap comes before another."""
     if s.heap_due[first] != s.heap_due[second]:
@@ -80,14 +82,14 @@ def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
     return bool(s.heap_key[first] < s.heap_key[second])
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def swap(s: IdleState, first: Int, second: Int) -> None:
     """Exchange two entries of the heap."""
     s.heap_due[first], s.heap_due[second] = s.heap_due[second], s.heap_due[first]
     s.heap_key[first], s.heap_key[second] = s.heap_key[second], s.heap_key[first]
 
 
-@njit(cache=True, nogil=True)
+@routine
 def push(s: IdleState, due: Int, key: np.uint64) -> None:
     """Enter a due; there is room."""
     at = s.counters[HEAPED]
@@ -98,7 +100,7 @@ def push(s: IdleState, due: Int, key: np.uint64) -> None:
         at = (at - 1) // 2
 
 
-@njit(cache=True, nogil=True)
+@routine
 def pop(s: IdleState) -> None:
     """Take the soonest entry out."""
     s.counters[HEAPED] -= 1
@@ -117,9 +119,9 @@ def pop(s: IdleState) -> None:
         at = child
 
 
-@njit(cache=True, nogil=True)
-def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End what is due by a time, before a row; False where there is no room to say so."""
+@routine
+def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
+    """What ``expire`` does."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -140,7 +142,13 @@ def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bo
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
+    """End what is due by a time, before a row; False where there is no room to say so."""
+    return end_due(borrowed(s), borrowed(ends), timeout, now, row)
+
+
+@kernel
 def advance(
     s: IdleState,
     ends: IdleEnds,
@@ -156,9 +164,10 @@ def advance(
     Returns:
         (row, newest): The number of rows, or the row to go on with once there is room in ``ends``; the newest time.
     """
+    s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
         newest = max(np.int64(newest), times[row])
-        if not expire(s, ends, timeout, newest, row):
+        if not end_due(s, ends, timeout, newest, row):
             return np.int64(row), np.int64(newest)
         slot = find(s, keys[row])
         if is_last[row]:
@@ -173,9 +182,10 @@ def advance(
     return np.int64(keys.shape[0]), np.int64(newest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
     """Enter traces into empty slots, of which there are enough; False when a key comes twice."""
+    s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])
         if s.last[slot] != EMPTY:
@@ -185,10 +195,11 @@ def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
     """Take keys out, where they are in."""
-    for key in keys:
-        slot = find(s, key)
+    s, keys = borrowed(s), borrowed(keys)
+    for number in range(keys.shape[0]):
+        slot = find(s, keys[number])
         if s.last[slot] != EMPTY:
             remove(s, slot)

@@ -15,7 +15,6 @@ VLDB 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from nfa.kernels.shared_pairs import close_pair, close_trace, find_pair, open_pair, release, sweep, trim_pair
@@ -56,33 +55,24 @@ from nfa.kernels.shared_tables import (
     TOUCHED,
     UNIT,
     Int,
+    Matching,
     Output,
-    Program,
     SharedState,
-    Tables,
-    Visited,
 )
 from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import apart, inlined, kernel
 
 
-@njit(cache=True, nogil=True, inline="always")
-def release_dead(
-    state: SharedState,
-    kills: NDArray[np.int32],
-    depth: NDArray[np.int32],
-    place: Int,
-    end: Int,
-    pair: Int,
-    first: Int,
-    last: Int,
-) -> tuple[Int, Int]:
+@inlined
+def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
 
     Returns:
         (place, deepest): where the next pattern begins, and the farthest dead state that was occupied or is the start.
     """
-    blocks, deepest = state.blocks, np.int32(NIL)
+    kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
+    deepest = np.int32(NIL)
     while place < end and kills[place] < last:
         dead, head = kills[place], np.int32(NIL)
         place += 1
@@ -91,17 +81,16 @@ def release_dead(
         if (dead == first or head != NIL) and (deepest == NIL or depth[dead] > depth[deepest]):
             deepest = dead
         if head != NIL:
-            release(state.links, state.free, state.counters, head)
+            release(lent.state, head)
             blocks[pair + HEADER + dead - first - 1] = NIL
             blocks[pair + OCCUPIED] -= 1
     return place, deepest
 
 
-@njit(cache=True, nogil=True, inline="always")
-def living(
-    blocks: NDArray[np.int32], live: NDArray[np.uint32], row: Int, pair: Int, base: Int, states: Int, policy: Int
-) -> np.uint32:
+@inlined
+def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
     """Alternatives that something held can still complete, as bits; by query, those that ever completed too."""
+    blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
         for state in range(1, states):
@@ -112,18 +101,10 @@ def living(
     return alive
 
 
-@njit(cache=True, nogil=True, inline="always")
-def furthest_dead(
-    blocks: NDArray[np.int32],
-    kills: NDArray[np.int32],
-    depth: NDArray[np.int32],
-    place: Int,
-    end: Int,
-    pair: Int,
-    first: Int,
-    last: Int,
-) -> tuple[Int, Int]:
+@inlined
+def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """What ``release_dead`` returns, with nothing released."""
+    kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
         dead = kills[place]
@@ -134,99 +115,104 @@ def furthest_dead(
     return place, deepest
 
 
-@njit(cache=True, nogil=True)
-def release_terms(program: Program, state: SharedState, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
+@inlined
+def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
     """Release the stacks of which no alternative is alive."""
-    program, state = borrowed(program), borrowed(state)
-    blocks, terms = state.blocks, program.state_terms
+    blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
         if head != NIL and terms[base + number] & alive == 0:
-            release(state.links, state.free, state.counters, head)
+            release(lent.state, head)
             blocks[pair + HEADER + number - 1] = NIL
             blocks[pair + OCCUPIED] -= 1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def kill(
-    program: Program,
-    tables: Tables,
-    state: SharedState,
-    output: Output,
-    place: Int,
-    end: Int,
-    trace: Int,
-    row: Int,
-    now: Int,
-    before: Int,
-    after: Int,
-) -> None:
+@inlined
+def kill_in_pattern(
+    lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
+) -> tuple[Int, Int, bool]:
+    """Release what of one pattern lives no longer, as the policy says; ``place`` is where its kills begin.
+
+    Returns:
+        (place, deepest, has_future): where the next pattern begins, the farthest dead state, whether anything is left.
+    """
+    program, blocks = lent.program, lent.state.blocks
+    first, last = program.state_range[pattern], program.state_range[pattern + 1]
+    if policy == EVICT:
+        place, deepest = release_dead(lent, place, end, pair, first, last)
+        return place, deepest, lent.tables.live[truth, first] != 0 or (pair != NIL and blocks[pair + OCCUPIED] > 0)
+    place, deepest = furthest_dead(lent, place, end, pair, first, last)
+    alive = living(lent, truth, pair, first, last - first, policy)
+    has_future = bool(alive != 0)
+    if pair != NIL and policy == BY_QUERY:
+        release_terms(lent, pair, first, last - first, alive)
+    elif pair != NIL:  # in shadow mode it goes on, and ends once
+        has_future |= blocks[pair + MATCHED] != 0
+        blocks[pair + MATCHED] |= not has_future
+    return place, deepest, has_future
+
+
+@apart
+def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
     """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
-    state_range, state_pattern, depth, live = program.state_range, program.state_pattern, program.depth, tables.live
-    kills, is_shared, within = tables.kills, program.is_shared, program.within
-    blocks, counters = state.blocks, state.counters
-    policy, truth = tables.policy[before], tables.truth[after]
-    while place < end and kills[place] < state_pattern.shape[0]:
-        pattern = state_pattern[kills[place]]
-        first, last = state_range[pattern], state_range[pattern + 1]
+    program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
+    now, policy, truth = lent.visited.times[row], tables.policy[before], tables.truth[after]
+    held = state.counters[HELD]
+    while place < end and tables.kills[place] < program.state_pattern.shape[0]:
+        pattern = program.state_pattern[tables.kills[place]]
+        states = program.state_range[pattern + 1] - program.state_range[pattern]
         pair = np.int64(NIL)
-        if is_shared[pattern]:
-            pair = find_pair(state.trace_first, blocks, state.slots, trace, pattern)
-            if pair != NIL and within[pattern] != 0:
-                trim_pair(state, pair, last - first, now)
-        if policy == EVICT:
-            place, deepest = release_dead(state, kills, depth, place, end, pair, first, last)
-            has_future = live[truth, first] != 0 or (pair != NIL and blocks[pair + OCCUPIED] > 0)
-        else:
-            place, deepest = furthest_dead(blocks, kills, depth, place, end, pair, first, last)
-            alive = living(blocks, live, truth, pair, first, last - first, policy)
-            has_future = alive != 0
-            if pair != NIL and policy == BY_QUERY:
-                release_terms(program, state, pair, first, last - first, alive)
-            elif pair != NIL:  # in shadow mode it goes on, and ends once
-                has_future |= blocks[pair + MATCHED] != 0
-                blocks[pair + MATCHED] |= not has_future
-        if not is_shared[pattern]:
+        if program.is_shared[pattern]:
+            pair = find_pair(state, trace, pattern)
+            if pair != NIL and program.within[pattern] != 0:
+                trim_pair(state, pair, states, now)
+        place, deepest, has_future = kill_in_pattern(lent, pattern, place, end, pair, policy, truth)
+        if not program.is_shared[pattern]:
             continue
-        if pair != NIL and blocks[pair + OCCUPIED] == 0:
-            close_pair(state.trace_first, blocks, state.block_free, state.slots, counters, pair, last - first)
+        if pair != NIL and state.blocks[pair + OCCUPIED] == 0:
+            close_pair(state, pair, states)
         if deepest != NIL and not has_future:
-            record = output.endings[output.filled[2]]
-            record[0], record[1], record[2], record[3], record[4] = row, pattern, before, after, deepest
+            number = output.filled[2]
+            output.endings[number, 0], output.endings[number, 1] = row, pattern
+            output.endings[number, 2], output.endings[number, 3] = before, after
+            output.endings[number, 4] = deepest
             output.filled[2] += 1
-            counters[ENDINGS] += 1
+            state.counters[ENDINGS] += 1
+    lent.visited.released[trace] += held - state.counters[HELD]
+    state.counters[RELEASED] += held - state.counters[HELD]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def push(
-    nodes: NDArray[np.int64],
-    links: NDArray[np.int32],
-    times: NDArray[np.int64],
-    free: NDArray[np.int32],
-    counters: NDArray[np.int64],
-    below: Int,
-    before: Int,
-    event: Int,
-    now: Int,
-    within: Int,
-) -> np.int32:
+@inlined
+def measure_of(
+    state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, within: Int
+) -> tuple[Int, Int]:
+    """What a node over two stacks stands for, and the stack below it, which is given back if it has expired.
+
+    Returns:
+        (measure, below): ways, or the time when the last of them expires.
+    """
+    nodes = state.nodes
+    if within == 0:
+        ways = nodes[before, MEASURE] if before != NIL else np.int64(1)
+        return min(ways + nodes[below, MEASURE], MOST_COUNTED) if below != NIL else ways, below
+    if below != NIL and nodes[below, MEASURE] <= now:
+        release(lent, below)
+        below = np.int32(NIL)
+    expires = now + within
+    if before != NIL:
+        expires = min(expires, nodes[before, MEASURE])
+    return max(expires, nodes[below, MEASURE]) if below != NIL else expires, below
+
+
+@inlined
+def push(state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, within: Int) -> np.int32:
     """Bind an event: one node that stands for every combination below ``before``. References move to it."""
-    node: np.int32 = free[counters[NODES]]
+    nodes, links, counters = state.nodes, state.links, state.counters
+    measure, below = measure_of(state, lent, below, before, now, within)
+    node: np.int32 = state.free[counters[NODES]]
     counters[NODES] += 1
     if within != 0:
-        if below != NIL and nodes[below, MEASURE] <= now:
-            release(links, free, counters, below)
-            below = np.int32(NIL)
-        measure = now + within
-        if before != NIL:
-            measure = min(measure, nodes[before, MEASURE])
-        if below != NIL:
-            measure = max(measure, nodes[below, MEASURE])
-        times[node] = now
-    else:
-        measure = nodes[before, MEASURE] if before != NIL else np.int64(1)
-        if below != NIL:
-            measure = min(measure + nodes[below, MEASURE], MOST_COUNTED)
+        state.times[node] = now
     nodes[node, EVENT] = event
     nodes[node, MEASURE] = measure
     links[node, BELOW] = below
@@ -235,7 +221,7 @@ def push(
     return node
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
     """What a group of transitions would find no room for; else DONE."""
     counters = state.counters
@@ -248,55 +234,58 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
     return DONE if output.filled[3] < output.dropped.shape[0] else ENDINGS_FULL
 
 
-@njit(cache=True, nogil=True, inline="always")
-def leave_sources(
-    blocks: NDArray[np.int32], sources: NDArray[np.int32], taken: NDArray[np.int32], n_taken: Int, pair: Int
-) -> None:
+@inlined
+def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
     """Under NEXT, empty the states whose partial matches an event takes on; the references are the caller's."""
+    blocks, sources, taken = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if taken[place, 1] != NIL:
             blocks[pair + HEADER + sources[taken[place, 0]] - 1] = NIL
             blocks[pair + OCCUPIED] -= 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def bind(
-    program: Program,
-    state: SharedState,
-    live: NDArray[np.uint32],
-    taken: NDArray[np.int32],
+    matching: Matching,
+    lent: Matching,
     n_taken: Int,
     pair: Int,
     trace: Int,
-    pattern: Int,
     gate: Int,
     alive: np.uint32,
     event: Int,
     now: Int,
 ) -> None:
     """Let an event take transitions: partial matches grow, and under NEXT leave the states that they come from."""
-    blocks, links, nodes, times, counters = state.blocks, state.links, state.nodes, state.times, state.counters
-    sources, targets, goes_on, aliases = program.source, program.target, program.goes_on, program.alias
+    program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
+    blocks, links, counters, targets, terms = (
+        state.blocks,
+        state.links,
+        state.counters,
+        program.target,
+        program.state_terms,
+    )
+    pattern = program.pattern[taken[0, 0]]
     base, is_next, within = program.state_range[pattern], program.is_next[pattern], program.within[pattern]
-    states, terms = program.state_range[pattern + 1] - base, program.state_terms
+    states = program.state_range[pattern + 1] - base
     if is_next:
-        leave_sources(blocks, sources, taken, n_taken, pair)
+        leave_sources(matching, n_taken, pair)
     last = np.int32(NIL)
     for place in range(n_taken):
         transition, head = taken[place, 0], taken[place, 1]
-        named = event | (np.int64(aliases[transition]) << 1)
+        named = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
-        if not goes_on[transition] or live[gate, base + target] == 0 or terms[base + target] & alive == 0:
+        if not program.goes_on[transition] or live[gate, base + target] == 0 or terms[base + target] & alive == 0:
             if is_next and head != NIL:
-                release(links, state.free, counters, head)
+                release(lent.state, head)
             continue
         if pair == NIL:
-            pair = open_pair(state.trace_first, blocks, state.block_free, state.slots, counters, trace, pattern, states)
+            pair = open_pair(state, lent.state, trace, pattern, states)
         below = blocks[pair + HEADER + target - 1]
         blocks[pair + OCCUPIED] += below == NIL
         if head != NIL and not is_next:
             links[head, REFERENCES] += 1
-        node = push(nodes, links, times, state.free, counters, below, head, named, now, within)
+        node = push(state, lent.state, below, head, named, now, within)
         blocks[pair + HEADER + target - 1] = node
         counters[HELD] += last == NIL
         links[node, SIBLING] = node
@@ -305,19 +294,27 @@ def bind(
             links[last, SIBLING] = node
         last = node
     if pair != NIL and blocks[pair + OCCUPIED] == 0:
-        close_pair(state.trace_first, blocks, state.block_free, state.slots, counters, pair, states)
+        close_pair(lent.state, pair, states)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def drop(state: SharedState, output: Output, row: Int, pattern: Int, count: Int) -> None:
+@inlined
+def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
     """Say how many matches of an event and pattern are beyond the limit."""
-    state.counters[OVERFLOW] = min(state.counters[OVERFLOW] + count, MOST_COUNTED)
-    record = output.dropped[output.filled[3]]
-    record[0], record[1], record[2] = row, pattern, count
+    counters, output = matching.state.counters, matching.output
+    number = output.filled[3]
+    counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
+    output.dropped[number, 0], output.dropped[number, 1], output.dropped[number, 2] = row, pattern, count
     output.filled[3] += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
+def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
+    """Say of the matches from ``first`` on which event of which trace completes them."""
+    for record in range(first, output.filled[0]):
+        output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
+
+
+@inlined
 def source_of(
     state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, now: Int
 ) -> tuple[bool, np.int32]:
@@ -330,31 +327,28 @@ def source_of(
     return can_take, head
 
 
-@njit(cache=True, nogil=True, inline="always")
-def may_begin(
-    tables: Tables, blocks: NDArray[np.int32], monitor: Int, pair: Int, base: Int, states: Int
-) -> tuple[bool, np.uint32]:
+@inlined
+def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
     """Whether a match may begin, and the alternatives for which events are still bound."""
-    if tables.policy[monitor] != BY_QUERY:
+    tables = matching.tables
+    policy = tables.policy[monitor]
+    if policy != BY_QUERY:
         return tables.live[tables.gate[monitor], base] != 0, np.uint32(EVERY_TERM)
-    alive = living(blocks, tables.live, tables.truth[monitor], pair, base, states, BY_QUERY)
+    alive = living(matching, tables.truth[monitor], pair, base, states, policy)
     return alive != 0, alive
 
 
-@njit(cache=True, nogil=True, inline="always")
-def note_match(tables: Tables, blocks: NDArray[np.int32], monitor: Int, pair: Int, terms: np.uint32) -> None:
+@inlined
+def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
     """By query, what has matched once is never given up."""
-    if pair != NIL and tables.policy[monitor] == BY_QUERY:
-        blocks[pair + MATCHED] |= np.int32(terms)
+    if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
+        matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def take(
-    program: Program,
-    tables: Tables,
-    state: SharedState,
-    visited: Visited,
-    output: Output,
+    matching: Matching,
+    lent: Matching,
     first: Int,
     last: Int,
     trace: Int,
@@ -364,8 +358,14 @@ def take(
     first_sequence: Int,
 ) -> Int:
     """Let an event take the transitions of one pattern that it can; returns the status."""
-    passed, live, taken, filled = visited.passed, tables.live, output.taken, output.filled
-    predicates, sources, accepts, goes_on = program.predicate, program.source, program.accepts, program.goes_on
+    program, tables, state, visited, output = (
+        matching.program,
+        matching.tables,
+        matching.state,
+        matching.visited,
+        matching.output,
+    )
+    passed, taken, filled = visited.passed, output.taken, output.filled
     pattern = program.pattern[first]
     base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
     budget, now, states = program.limit[pattern], visited.times[row], program.state_range[pattern + 1] - base
@@ -373,41 +373,41 @@ def take(
     status = lacking(state, output, states, last - first)
     if status != DONE:
         return status
-    pair = find_pair(state.trace_first, state.blocks, state.slots, trace, pattern)
-    can_begin, alive = may_begin(tables, state.blocks, starting, pair, base, states)
-    n_taken, dropped = 0, np.int64(0)
+    pair = find_pair(state, trace, pattern)
+    can_begin, alive = may_begin(matching, starting, pair, base, states)
+    n_taken, dropped = np.int64(0), np.int64(0)
     matches, bound = filled[0], filled[1]
     for transition in range(first, last):
-        can_take, head = passed[predicates[transition], row], np.int32(NIL)
+        can_take, head = passed[program.predicate[transition], row], np.int32(NIL)
         if can_take:
-            can_take, head = source_of(state, pair, sources[transition], can_begin, within, now)
+            can_take, head = source_of(state, pair, program.source[transition], can_begin, within, now)
         if not can_take:
             continue
-        if accepts[transition]:
+        if program.accepts[transition]:
             named = event | (np.int64(program.alias[transition]) << 1)
             left = budget - (filled[0] - matches)
-            status, _, more = complete(state, output, head, named, row, pattern, now, within, left)
+            status, _, more = complete(lent.state, lent.output, head, named, now, within, left)
             if status != DONE:
                 filled[0], filled[1] = matches, bound
                 return status
             dropped = min(dropped + more, np.int64(MOST_COUNTED))
-            note_match(tables, state.blocks, starting, pair, program.state_terms[base + program.target[transition]])
-        if goes_on[transition] or (is_next and head != NIL):
+            note_match(matching, starting, pair, program.state_terms[base + program.target[transition]])
+        if program.goes_on[transition] or (is_next and head != NIL):
             taken[n_taken, 0], taken[n_taken, 1] = transition, head
             n_taken += 1
     state.counters[MATCHES] += filled[0] - matches
+    sign(output, matches, row, trace, pattern)
     if dropped > 0:
-        drop(state, output, row, pattern, dropped)
+        drop(matching, row, pattern, dropped)
     if n_taken > 0:
-        bind(program, state, live, taken, n_taken, pair, trace, pattern, tables.gate[after], alive, event, now)
+        bind(matching, lent, n_taken, pair, trace, tables.gate[after], alive, event, now)
     return DONE
 
 
-@njit(cache=True, nogil=True, inline="always")
-def look_ahead(
-    program: Program, state: SharedState, visited: Visited, picked: NDArray[np.int32], n_picked: Int
-) -> None:
+@apart
+def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None:
     """Read what the next visits will need, so that their misses overlap instead of following one another."""
+    program, state, visited = lent.program, lent.state, lent.visited
     rows, traces, event_types = visited.rows, visited.traces, visited.types
     listen, patterns, sources, targets = program.listen, program.pattern, program.source, program.target
     trace_first, blocks, nodes, times, free = state.trace_first, state.blocks, state.nodes, state.times, state.free
@@ -432,96 +432,82 @@ def look_ahead(
     state.counters[TOUCHED] = touched
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def match_visit(
-    program: Program,
-    tables: Tables,
-    state: SharedState,
-    visited: Visited,
-    output: Output,
-    visit: Int,
-    first_sequence: Int,
-    first_transition: Int,
+    matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
     """Process one visit, from a transition on when it is not ``NIL``.
 
     Returns:
         (status, transition): ``DONE``, or what is missing and where to go on.
     """
+    program, tables, visited = matching.program, matching.tables, matching.visited
+    counters = matching.state.counters
     row, trace, before, after = visited.rows[visit], visited.traces[visit], visited.before[visit], visited.after[visit]
-    predicates, group_end, passed, counters = program.predicate, program.group_end, visited.passed, state.counters
-    event_type, now = visited.types[row], visited.times[row]
+    event_type = visited.types[row]
     transition, end = program.listen[event_type], program.listen[event_type + 1]
     if first_transition != NIL:
         transition = np.int32(first_transition)
-    elif state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
-        sweep(program, state, now)
+    elif matching.state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
+        sweep(lent.program, lent.state, visited.times[row])
     killed, killed_end = tables.kill_from[visited.kill[visit]], tables.kill_from[visited.kill[visit] + 1]
-    if output.filled[2] + killed_end - killed > output.endings.shape[0]:
+    if matching.output.filled[2] + killed_end - killed > matching.output.endings.shape[0]:
         return ENDINGS_FULL, transition
     starting = DEVIANT if after == DEVIANT else before
     while transition < end and after != FAILED:
-        last = group_end[transition]
+        last = program.group_end[transition]
         for place in range(transition, last):
-            if passed[predicates[place], row]:
-                status = take(
-                    program, tables, state, visited, output, place, last, trace, row, starting, after, first_sequence
-                )
+            if visited.passed[program.predicate[place], row]:
+                status = take(matching, lent, place, last, trace, row, starting, after, first_sequence)
                 if status != DONE:
                     return status, transition
                 break
         transition = last
     if killed < killed_end:
-        held = counters[HELD]
-        kill(program, tables, state, output, killed, killed_end, trace, row, now, before, after)
-        visited.released[trace] += held - counters[HELD]
-        counters[RELEASED] += held - counters[HELD]
+        kill(lent, np.int64(killed), killed_end, trace, row, before, after)
     if visited.ends[visit] or after == FAILED:
-        close_trace(program, state, trace)
+        close_trace(lent.program, lent.state, trace)
     counters[PEAK_HELD] = max(counters[PEAK_HELD], counters[HELD])
     return DONE, transition
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_visits(
-    program: Program,
-    tables: Tables,
-    state: SharedState,
-    visited: Visited,
-    output: Output,
-    first_sequence: Int,
-    first_visit: Int,
-    first_transition: Int,
+    given: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
     """Process visits from ``first_visit`` on.
 
-    Stops *before* a group of transitions that needs room, so that the wrapper can supply it and call again. Arrays are
-    taken out of their tuples once: reading one from a tuple costs a reference count each time.
+    Stops *before* a group of transitions that needs room, so that the wrapper can supply it and call again. The tables
+    are borrowed twice: ``matching`` is dissolved into machine registers, as all that reads it is part of this function;
+    ``lent`` stays in memory for the routines that are called.
+
+    Args:
+        given: The batch, the patterns and what is held of them.
+        picked: Room for ``BLOCK`` visits.
+        first_sequence: Sequence number of the batch's first row.
+        first_visit: Where to go on.
+        first_transition: Where to go on within it, or ``NIL``.
 
     Returns:
         (status, visit, transition): ``DONE``, or what is missing and where to go on.
     """
-    program, tables, state = borrowed(program), borrowed(tables), borrowed(state)
-    visited, output = borrowed(visited), borrowed(output)
-    rows, event_types, afters, ends = visited.rows, visited.types, visited.after, visited.ends
-    listen, kills = program.listen, visited.kill
-    is_large = state.nodes.shape[0] > LARGE
-    picked = np.empty(BLOCK, np.int32)
+    matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
+    program, visited = matching.program, matching.visited
+    rows, event_types, listen = visited.rows, visited.types, program.listen
+    is_large = matching.state.nodes.shape[0] > LARGE
     visit, n_visits = first_visit, rows.shape[0]
     while visit < n_visits:
         n_picked = 0
         while visit < n_visits and n_picked < BLOCK:
             event_type = event_types[rows[visit]]
-            is_idle = listen[event_type] == listen[event_type + 1] and not ends[visit]
+            is_idle = listen[event_type] == listen[event_type + 1] and not visited.ends[visit]
             picked[n_picked] = visit
-            n_picked += not is_idle or kills[visit] != 0 or afters[visit] == FAILED
+            n_picked += not is_idle or visited.kill[visit] != 0 or visited.after[visit] == FAILED
             visit += 1
         if is_large:
-            look_ahead(program, state, visited, picked, n_picked)
+            look_ahead(lent, picked, n_picked)
         for place in range(n_picked):
-            status, transition = match_visit(
-                program, tables, state, visited, output, picked[place], first_sequence, first_transition
-            )
+            status, transition = match_visit(matching, lent, picked[place], first_sequence, first_transition)
             if status != DONE:
                 return status, picked[place], transition
             first_transition = NIL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from nfa.kernels.shared_tables import (
@@ -43,9 +42,10 @@ from nfa.kernels.shared_tables import (
     SharedState,
 )
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_pairs(trace_first: NDArray[np.int32], blocks: NDArray[np.int32], pairs: NDArray[np.int32]) -> None:
     """Fill rows of (trace, pattern), by trace."""
     trace_first, blocks, pairs = borrowed(trace_first), borrowed(blocks), borrowed(pairs)
@@ -58,7 +58,7 @@ def list_pairs(trace_first: NDArray[np.int32], blocks: NDArray[np.int32], pairs:
             pair = np.int64(blocks[pair + NEXT])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_heads(program: Program, state: SharedState) -> Int:
     """Stacks of all pairs, empty ones included."""
     program, state = borrowed(program), borrowed(state)
@@ -73,7 +73,7 @@ def count_heads(program: Program, state: SharedState) -> Int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack(
     program: Program, state: SharedState, traces: NDArray[np.int32], numbers: NDArray[np.int32], packed: Packed
 ) -> None:
@@ -113,7 +113,7 @@ def pack(
             pair = np.int64(blocks[pair + NEXT])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
     """Fill blocks from packed state and count references; ``pairs`` takes their places. Returns the fault, if any."""
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
@@ -129,7 +129,8 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
         if place + states - 1 > heads.shape[0] or top + words > blocks.shape[0]:
             return BAD_HEAD
         pairs[number] = top
-        blocks[top : top + words] = NIL
+        for word in range(top, top + words):
+            blocks[word] = NIL
         blocks[top + TRACE], blocks[top + PATTERN], blocks[top + OCCUPIED] = trace, pattern, 0
         blocks[top + MATCHED] = packed.pair_matched[number]
         for stack in range(top + HEADER, top + HEADER + states - 1):
@@ -149,7 +150,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
     return SOUND if place == heads.shape[0] else BAD_HEAD
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
     """Whether a node does not stand for what it links to."""
     wrong: np.bool_ = np.bool_(False)
@@ -166,7 +167,7 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
     return wrong
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
     """Whether a node's links lead nowhere or to later events, or its stack binds one event too often."""
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
@@ -185,7 +186,7 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
     return wrong
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
     """Fill nodes from packed state and count references; links lead to earlier events. Returns the fault, if any."""
     state, packed = borrowed(state), borrowed(packed)
@@ -213,7 +214,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
     return SOUND
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
     """Count the circles of siblings; ``seen`` is scratch by node. Returns the fault, if any."""
     state, seen = borrowed(state), borrowed(seen)

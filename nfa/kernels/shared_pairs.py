@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from nfa.kernels.shared_tables import (
     BEFORE,
@@ -36,20 +34,20 @@ from nfa.kernels.shared_tables import (
     Program,
     SharedState,
 )
-from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import apart, inlined
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
     """Where a pair belongs in the index; the high bits are its tag."""
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # no product wraps
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True)
-def find_pair_slot(index: NDArray[np.uint64], blocks: NDArray[np.int32], trace: Int, pattern: Int) -> np.uint64:
+@inlined
+def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
     """Slot of a pair, or the empty slot where it belongs."""
-    index, blocks = borrowed(index), borrowed(blocks)
+    index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
     tag = mixed >> np.uint64(32)
@@ -63,23 +61,22 @@ def find_pair_slot(index: NDArray[np.uint64], blocks: NDArray[np.int32], trace: 
     return slot
 
 
-@njit(cache=True, nogil=True)
-def enter_pair(index: NDArray[np.uint64], blocks: NDArray[np.int32], counters: NDArray[np.int64], pair: Int) -> None:
+@apart
+def enter_pair(state: SharedState, pair: Int) -> None:
     """Enter a pair that is not the first of its trace."""
-    index, blocks, counters = borrowed(index), borrowed(blocks), borrowed(counters)
-    trace, pattern = blocks[pair + TRACE], blocks[pair + PATTERN]
-    slot = find_pair_slot(index, blocks, trace, pattern)
-    index[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
-    counters[INDEXED] += 1
+    trace, pattern = state.blocks[pair + TRACE], state.blocks[pair + PATTERN]
+    slot = find_pair_slot(state, trace, pattern)
+    state.slots[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
+    state.counters[INDEXED] += 1
 
 
-@njit(cache=True, nogil=True)
-def leave_pair(index: NDArray[np.uint64], blocks: NDArray[np.int32], counters: NDArray[np.int64], pair: Int) -> None:
+@apart
+def leave_pair(state: SharedState, pair: Int) -> None:
     """Take a pair out of the index and close the gap (backward shift)."""
-    index, blocks, counters = borrowed(index), borrowed(blocks), borrowed(counters)
+    index, blocks = state.slots, state.blocks
     size = np.uint64(index.shape[0])
     mask = size - np.uint64(1)
-    gap = find_pair_slot(index, blocks, blocks[pair + TRACE], blocks[pair + PATTERN])
+    gap = find_pair_slot(state, blocks[pair + TRACE], blocks[pair + PATTERN])
     slot = gap
     while True:
         slot = (slot + np.uint64(1)) & mask
@@ -91,36 +88,42 @@ def leave_pair(index: NDArray[np.uint64], blocks: NDArray[np.int32], counters: N
             index[gap] = index[slot]
             gap = slot
     index[gap] = np.uint64(0)
-    counters[INDEXED] -= 1
+    state.counters[INDEXED] -= 1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def find_pair(
-    trace_first: NDArray[np.int32], blocks: NDArray[np.int32], index: NDArray[np.uint64], trace: Int, pattern: Int
-) -> np.int64:
+@inlined
+def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
     """What a trace holds of a pattern; NIL when that is nothing."""
-    pair = np.int64(trace_first[trace])
+    blocks, pair = state.blocks, np.int64(state.trace_first[trace])
     if pair != NIL and blocks[pair + PATTERN] != pattern:
         if blocks[pair + NEXT] == NIL:
             pair = np.int64(NIL)
         else:
-            slot = find_pair_slot(index, blocks, trace, pattern)
-            pair = np.int64(index[slot] & LOW) - 1
+            slot = find_pair_slot(state, trace, pattern)
+            pair = np.int64(state.slots[slot] & LOW) - 1
     return pair
 
 
-@njit(cache=True, nogil=True, inline="always")
-def open_pair(
-    trace_first: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    block_free: NDArray[np.int32],
-    index: NDArray[np.uint64],
-    counters: NDArray[np.int64],
-    trace: Int,
-    pattern: Int,
-    states: Int,
-) -> np.int64:
+@inlined
+def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
+    """Enter a pair whose block is filled into the list of its trace."""
+    blocks, first = state.blocks, state.trace_first[trace]
+    if first == NIL:
+        blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL
+        state.trace_first[trace] = pair
+        return
+    second = blocks[first + NEXT]
+    blocks[pair + PREVIOUS], blocks[pair + NEXT] = first, second
+    blocks[first + NEXT] = pair
+    if second != NIL:
+        blocks[second + PREVIOUS] = pair
+    enter_pair(lent, pair)
+
+
+@inlined
+def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, states: Int) -> np.int64:
     """An empty pair; there is room for it."""
+    blocks, block_free, counters = state.blocks, state.block_free, state.counters
     units = (HEADER + states - 1 + UNIT - 1) // UNIT
     pair = np.int64(block_free[units])
     if pair != NIL:
@@ -130,45 +133,25 @@ def open_pair(
         counters[BLOCK_TOP] += units * UNIT
     counters[USED_WORDS] += units * UNIT
     counters[PAIRS] += 1
-    blocks[pair : pair + units * UNIT] = NIL
-    blocks[pair + TRACE] = trace
-    blocks[pair + PATTERN] = pattern
-    blocks[pair + OCCUPIED] = 0
-    blocks[pair + MATCHED] = 0
-    first = trace_first[trace]
-    if first == NIL:
-        trace_first[trace] = pair
-    else:
-        second = blocks[first + NEXT]
-        blocks[pair + PREVIOUS] = first
-        blocks[pair + NEXT] = second
-        blocks[first + NEXT] = pair
-        if second != NIL:
-            blocks[second + PREVIOUS] = pair
-        enter_pair(index, blocks, counters, pair)
+    blocks[pair + TRACE], blocks[pair + PATTERN] = trace, pattern
+    blocks[pair + OCCUPIED] = blocks[pair + MATCHED] = 0
+    for place in range(pair + HEADER, pair + units * UNIT):
+        blocks[place] = NIL
+    link_pair(state, lent, trace, pair)
     return pair
 
 
-@njit(cache=True, nogil=True)
-def close_pair(
-    trace_first: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    block_free: NDArray[np.int32],
-    index: NDArray[np.uint64],
-    counters: NDArray[np.int64],
-    pair: Int,
-    states: Int,
-) -> None:
+@apart
+def close_pair(state: SharedState, pair: Int, states: Int) -> None:
     """Forget a pair whose stacks are empty."""
-    trace_first, blocks, block_free = borrowed(trace_first), borrowed(blocks), borrowed(block_free)
-    index, counters = borrowed(index), borrowed(counters)
+    trace_first, blocks, block_free, counters = state.trace_first, state.blocks, state.block_free, state.counters
     following, previous = np.int64(blocks[pair + NEXT]), blocks[pair + PREVIOUS]
     if previous == NIL:
         trace_first[blocks[pair + TRACE]] = following
         if following != NIL:
-            leave_pair(index, blocks, counters, following)
+            leave_pair(state, following)
     else:
-        leave_pair(index, blocks, counters, pair)
+        leave_pair(state, pair)
         blocks[previous + NEXT] = following
     if following != NIL:
         blocks[following + PREVIOUS] = previous
@@ -179,10 +162,10 @@ def close_pair(
     counters[PAIRS] -= 1
 
 
-@njit(cache=True, nogil=True)
-def release(links: NDArray[np.int32], free: NDArray[np.int32], counters: NDArray[np.int64], head: Int) -> None:
+@apart
+def release(state: SharedState, head: Int) -> None:
     """Drop one reference to a stack; nodes that nothing else reaches are free again."""
-    links, free, counters = borrowed(links), borrowed(free), borrowed(counters)
+    links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:
         return
@@ -210,31 +193,23 @@ def release(links: NDArray[np.int32], free: NDArray[np.int32], counters: NDArray
         free[counters[NODES]] = node
 
 
-@njit(cache=True, nogil=True)
+@apart
 def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
     """Empty the stacks of a timed pair that have expired."""
-    state = borrowed(state)
-    blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
+    blocks, nodes = state.blocks, state.nodes
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         head = blocks[place]
         if head != NIL and nodes[head, MEASURE] <= now:
-            release(links, state.free, counters, head)
+            release(state, head)
             blocks[place] = NIL
             blocks[pair + OCCUPIED] -= 1
 
 
-@njit(cache=True, nogil=True)
+@apart
 def sweep(program: Program, state: SharedState, now: Int) -> None:
     """Give back what has expired: tops of stacks, then everything below the last node that has not."""
-    program, state = borrowed(program), borrowed(state)
-    blocks, links, nodes, counters, trace_first = (
-        state.blocks,
-        state.links,
-        state.nodes,
-        state.counters,
-        state.trace_first,
-    )
-    within, state_range = program.within, program.state_range
+    blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
+    within, state_range, trace_first = program.within, program.state_range, state.trace_first
     for trace in range(trace_first.shape[0]):
         pair = np.int64(trace_first[trace])
         while pair != NIL:
@@ -244,21 +219,20 @@ def sweep(program: Program, state: SharedState, now: Int) -> None:
                 states = state_range[pattern + 1] - state_range[pattern]
                 trim_pair(state, pair, states, now)
                 if blocks[pair + OCCUPIED] == 0:
-                    close_pair(trace_first, blocks, state.block_free, state.slots, counters, pair, states)
+                    close_pair(state, pair, states)
             pair = following
     for node in range(nodes.shape[0]):
         below = links[node, BELOW]
         if links[node, REFERENCES] != 0 and below != NIL and nodes[node, EVENT] & 1 and nodes[below, MEASURE] <= now:
             links[node, BELOW] = NIL
-            release(links, state.free, counters, below)
+            release(state, below)
     counters[SWEEPS] += 1
     counters[SWEEP_AT] = max(1_024, 2 * counters[NODES])
 
 
-@njit(cache=True, nogil=True)
+@apart
 def close_trace(program: Program, state: SharedState, trace: Int) -> None:
     """Give back all that a trace holds."""
-    program, state = borrowed(program), borrowed(state)
     blocks, state_range = state.blocks, program.state_range
     pair = np.int64(state.trace_first[trace])
     while pair != NIL:
@@ -268,68 +242,11 @@ def close_trace(program: Program, state: SharedState, trace: Int) -> None:
         pair = following
 
 
-@njit(cache=True, nogil=True)
+@apart
 def close_stacks(state: SharedState, pair: Int, states: Int) -> None:
     """Empty a pair and forget it."""
-    state = borrowed(state)
-    blocks, links, counters = state.blocks, state.links, state.counters
+    blocks = state.blocks
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         if blocks[place] != NIL:
-            release(links, state.free, counters, blocks[place])
-    close_pair(state.trace_first, blocks, state.block_free, state.slots, counters, pair, states)
-
-
-@njit(cache=True, nogil=True)
-def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
-    """Enter pairs whose blocks are filled into the lists of their traces; False when one stands twice."""
-    blocks, trace_first, index, counters = state.blocks, state.trace_first, state.slots, state.counters
-    for number in range(pairs.shape[0]):
-        pair = np.int64(pairs[number])
-        trace = blocks[pair + TRACE]
-        if find_pair(trace_first, blocks, index, trace, blocks[pair + PATTERN]) != NIL:
-            return False
-        first = trace_first[trace]
-        blocks[pair + NEXT], blocks[pair + PREVIOUS] = NIL, first
-        if first == NIL:
-            trace_first[trace] = pair
-            continue
-        second = blocks[first + NEXT]
-        blocks[pair + NEXT] = second
-        blocks[first + NEXT] = pair
-        if second != NIL:
-            blocks[second + PREVIOUS] = pair
-        enter_pair(index, blocks, counters, pair)
-    return True
-
-
-@njit(cache=True, nogil=True)
-def fill_index(state: SharedState) -> None:
-    """Enter all pairs but the first of each trace into an empty index."""
-    blocks, trace_first, index, counters = state.blocks, state.trace_first, state.slots, state.counters
-    counters[INDEXED] = 0
-    for trace in range(trace_first.shape[0]):
-        pair = np.int64(trace_first[trace])
-        while pair != NIL:
-            pair = np.int64(blocks[pair + NEXT])
-            if pair != NIL:
-                enter_pair(index, blocks, counters, pair)
-
-
-@njit(cache=True, nogil=True)
-def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Give patterns the numbers ``numbers[old]``, and up what is held of those that go (``NIL``); empties the index."""
-    blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
-    for trace in range(trace_first.shape[0]):
-        pair = np.int64(trace_first[trace])
-        while pair != NIL:
-            following = np.int64(blocks[pair + NEXT])
-            pattern = blocks[pair + PATTERN]
-            if numbers[pattern] == NIL:
-                close_stacks(state, pair, state_range[pattern + 1] - state_range[pattern])
-            pair = following
-    for trace in range(trace_first.shape[0]):
-        pair = np.int64(trace_first[trace])
-        while pair != NIL:
-            blocks[pair + PATTERN] = numbers[blocks[pair + PATTERN]]
-            pair = np.int64(blocks[pair + NEXT])
-    state.slots[:] = 0
+            release(state, blocks[place])
+    close_pair(state, pair, states)

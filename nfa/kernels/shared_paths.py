@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from nfa.kernels.shared_tables import (
     ALIAS_MASK,
@@ -24,14 +22,15 @@ from nfa.kernels.shared_tables import (
     Output,
     SharedState,
 )
-from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import apart, inlined
 
 
-@njit(cache=True, nogil=True)
-def count_paths(state: SharedState, memo: NDArray[np.int64], stamp: Int, head: Int, now: Int, within: Int) -> np.int64:
+@apart
+def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
     """Partial matches of a timed stack that have not expired; each node is counted once."""
-    state, memo = borrowed(state), borrowed(memo)
-    links, nodes, times = state.links, state.nodes, state.times
+    links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
+    output.filled[4] += 1
+    stamp = output.filled[4]
     memo[0, 2] = head
     top = 1
     while top > 0:
@@ -56,7 +55,7 @@ def count_paths(state: SharedState, memo: NDArray[np.int64], stamp: Int, head: I
     return ways
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Write the events of one match: the first, those of the path above it, the last; level ``NIL``: the last alone.
 
@@ -79,36 +78,27 @@ def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, l
     return DONE, end + 1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def write_single(output: Output, event: Int, row: Int, pattern: Int) -> tuple[Int, Int]:
+@inlined
+def write_single(output: Output, event: Int) -> tuple[Int, Int]:
     """Write a match of one event; returns the status and how many were written."""
     filled = output.filled
     record, written = filled[0], np.int64(0)
-    status, end = write_match(output, record, filled[1], NIL, event, event)
+    status, end = write_match(output, record, filled[1], np.int64(NIL), event, event)
     if status == DONE:
-        output.match_row[record], output.match_pattern[record] = row, pattern
         filled[0], filled[1] = record + 1, end
         written += 1
     return status, written
 
 
-@njit(cache=True, nogil=True, inline="always")
-def is_within(nodes: NDArray[np.int64], before: Int, latest: Int, earliest: Int, within: Int) -> bool:
+@inlined
+def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
     """Whether events from ``earliest`` to ``latest`` fit in the window, with some start of the stack before them."""
-    return bool(latest < earliest + within and (before == NIL or nodes[before, MEASURE] > latest))
+    return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def write_paths(
-    state: SharedState,
-    output: Output,
-    head: Int,
-    event: Int,
-    row: Int,
-    pattern: Int,
-    now: Int,
-    within: Int,
-    budget: Int,
+    state: SharedState, output: Output, head: Int, event: Int, now: Int, within: Int, budget: Int
 ) -> tuple[Int, Int]:
     """Write the matches that an event completes, newest events first, at most ``budget``.
 
@@ -116,14 +106,13 @@ def write_paths(
         (status, written): when the status is not ``DONE``, room was lacking and nothing counts.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
-    match_row, match_pattern = output.match_row, output.match_pattern
     filled = output.filled
     record, end = filled[0], filled[1]
-    level = 0
+    level = np.int64(0)
     written: Int = 0
     node, latest, earliest = np.int64(head), np.int64(now), np.int64(now)
     while written < budget:
-        if node == NIL or (within != 0 and not is_within(nodes, node, latest, earliest, within)):
+        if node == NIL or (within != 0 and not is_within(state, node, latest, earliest, within)):
             level -= 1
             if level < 0:
                 break
@@ -133,7 +122,7 @@ def write_paths(
         upper, lower = latest, earliest
         if within != 0:
             upper, lower = max(latest, times[node]), min(earliest, times[node])
-            if not is_within(nodes, before, upper, lower, within):
+            if not is_within(state, before, upper, lower, within):
                 node = np.int64(links[node, BELOW])
                 continue
         if before != NIL:
@@ -147,7 +136,6 @@ def write_paths(
         status, end = write_match(output, record, end, level, bound, event)
         if status != DONE:
             return status, written
-        match_row[record], match_pattern[record] = row, pattern
         record += 1
         written += 1
         node = np.int64(links[node, BELOW])
@@ -155,19 +143,11 @@ def write_paths(
     return DONE, written
 
 
-@njit(cache=True, nogil=True, inline="always")
+@apart
 def complete(
-    state: SharedState,
-    output: Output,
-    head: Int,
-    event: Int,
-    row: Int,
-    pattern: Int,
-    now: Int,
-    within: Int,
-    budget: Int,
+    state: SharedState, output: Output, head: Int, event: Int, now: Int, within: Int, budget: Int
 ) -> tuple[Int, Int, Int]:
-    """Write what one transition into an accepting state completes.
+    """Write the bound events of what one transition into an accepting state completes.
 
     Returns:
         (status, written, dropped)
@@ -175,15 +155,14 @@ def complete(
     if head == NIL:
         if budget == 0:
             return DONE, np.int64(0), np.int64(1)
-        status, written = write_single(output, event, row, pattern)
+        status, written = write_single(output, event)
         return status, written, np.int64(0)
-    status, written = write_paths(state, output, head, event, row, pattern, now, within, budget)
+    status, written = write_paths(state, output, head, event, now, within, budget)
     if status != DONE or written < budget:
         return status, written, np.int64(0)
     if within == 0:
         return DONE, written, state.nodes[head, MEASURE] - written
     if output.memo.shape[0] < state.nodes.shape[0]:
         return MEMO_FULL, written, np.int64(0)
-    output.filled[4] += 1
-    found = count_paths(state, output.memo, output.filled[4], head, now, within)
+    found = count_paths(state, output, head, now, within)
     return DONE, written, max(found - written, np.int64(0))

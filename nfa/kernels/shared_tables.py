@@ -125,6 +125,7 @@ class Output(NamedTuple):
     """What the kernel found, and scratch."""
 
     match_row: NDArray[np.int32]
+    match_trace: NDArray[np.int32]
     match_pattern: NDArray[np.int32]
     match_end: NDArray[np.int64]  # end of the match's bound events
     bound_alias: NDArray[np.int32]
@@ -136,6 +137,16 @@ class Output(NamedTuple):
     words: NDArray[np.int64]  # (depth,) events of the path, from the end
     taken: NDArray[np.int32]  # (transitions of a group, 2) transition, stack
     memo: NDArray[np.int64]  # (nodes or 0, 3) ways, stamp, stack
+
+
+class Matching(NamedTuple):
+    """Everything that matching a batch reads and writes."""
+
+    program: Program
+    tables: Tables
+    state: SharedState
+    visited: Visited
+    output: Output
 
 
 class Packed(NamedTuple):

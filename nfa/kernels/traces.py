@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from nfa.kernels.bit_tables import BitLinks, BitNotes, BitProgram, BitTraces, advance_trace
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import apart, inlined, kernel
 
 Int: TypeAlias = int | np.int32 | np.int64
 
@@ -104,15 +103,6 @@ class TraceState(NamedTuple):
     counters: NDArray[np.int64]
 
 
-class Fallback(NamedTuple):
-    """What ``bit_tables.advance_trace`` needs."""
-
-    program: BitProgram
-    traces: BitTraces
-    links: BitLinks
-    notes: BitNotes
-
-
 class Columns(NamedTuple):
     """One batch."""
 
@@ -136,7 +126,18 @@ class VisitColumns(NamedTuple):
     filled: NDArray[np.int64]  # (1,)
 
 
-@njit(cache=True, nogil=True, inline="always")
+class Advance(NamedTuple):
+    """What traces advance by in a batch."""
+
+    wants: Wants
+    guards: Guards
+    state: TraceState
+    columns: Columns
+    visits: VisitColumns
+    picked: NDArray[np.int32]  # (BLOCK,) scratch
+
+
+@inlined
 def find_slot(index: NDArray[np.uint64], key: np.uint64) -> np.uint64:
     """Slot of a key, or the empty slot where it belongs."""
     mask = np.uint64(index.shape[0] - 1)
@@ -146,7 +147,7 @@ def find_slot(index: NDArray[np.uint64], key: np.uint64) -> np.uint64:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@apart
 def remove_slot(index: NDArray[np.uint64], gap: np.uint64) -> None:
     """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
     size = np.uint64(index.shape[0])
@@ -164,7 +165,7 @@ def remove_slot(index: NDArray[np.uint64], gap: np.uint64) -> None:
     index[gap, 1] = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_index(index: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
     """Enter keys into an index with room for them; False when a key comes twice or an entry is empty."""
     for number in range(keys.shape[0]):
@@ -176,14 +177,14 @@ def fill_index(index: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDAr
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove_keys(index: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
     """Take present keys out of an index."""
     for key in keys:
         remove_slot(index, find_slot(index, key))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def wants_row(
     ask_from: NDArray[np.int32],
     predicates: NDArray[np.int32],
@@ -201,7 +202,7 @@ def wants_row(
     return is_wanted, is_opening
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
@@ -213,7 +214,7 @@ def pick_rows(
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
@@ -224,7 +225,7 @@ def look_ahead(
     return touched
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def open_trace(
     slots: NDArray[np.uint64],
     free: NDArray[np.int32],
@@ -250,7 +251,7 @@ def open_trace(
     return np.uint64(trace) + np.uint64(1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def reach_trace(
     slots: NDArray[np.uint64],
     free: NDArray[np.int32],
@@ -264,13 +265,13 @@ def reach_trace(
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
     """Monitor state of the trace at a slot; a new trace begins at ``start``."""
     return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
     """Take a trace that is over out of the index; its number is given back later."""
     if is_over:
@@ -278,7 +279,7 @@ def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np
         counters[TRACES] -= 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Count the events that are older than one before them."""
     newest, late = counters[NEWEST], np.int64(0)
@@ -289,7 +290,7 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     counters[OUT_OF_ORDER] += late
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def class_of(
     classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
 ) -> Int:
@@ -303,7 +304,7 @@ def class_of(
     return column
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def note_time(
     newest: NDArray[np.int64], columns: NDArray[np.int32], visit: Int, trace: Int, column: Int, time: Int, is_new: bool
 ) -> None:
@@ -313,7 +314,7 @@ def note_time(
         newest[trace] = time if is_new else max(newest[trace], time)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def move(
     slots: NDArray[np.uint64],
     counters: NDArray[np.int64],
@@ -334,7 +335,7 @@ def move(
     return np.int32(NOTHING_ENDS)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def write_visit(
     visits: VisitColumns, visit: Int, row: Int, trace: np.uint64, before: Int, after: Int, kill: Int, is_over: bool
 ) -> None:
@@ -345,59 +346,16 @@ def write_visit(
     visits.filled[0] = visit + 1
 
 
-@njit(cache=True, nogil=True)
-def advance_under_bits(
-    wants: Wants,
-    guards: Guards,
-    fallback: Fallback,
-    state: TraceState,
-    columns: Columns,
-    visits: VisitColumns,
-    row: Int,
-) -> Int:
-    """Move the trace of a wanted row under bit tables; returns the status."""
-    wants, guards, state, columns = borrowed(wants), borrowed(guards), borrowed(state), borrowed(columns)
-    fallback, visits = borrowed(fallback), borrowed(visits)
-    slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
-    slot = find_slot(slots, key)
-    value = slots[slot, 1]
-    before = monitor_of(value, guards.start[0])
-    trace = reach_trace(slots, state.free, state.released, state.counters, slot, key, value & np.uint64(0xFFFFFFFF))
-    if trace == np.uint64(0):
-        return TRACES_FULL
-    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # it is open, wherever this stops
-    status, after, kill = advance_trace(
-        fallback.program,
-        fallback.traces,
-        fallback.links,
-        fallback.notes,
-        guards.live,
-        np.int64(trace) - 1,
-        np.int64(before),
-        np.int64(columns.classes[row]),
-        np.int64(visit),
-    )
-    if status == DONE:
-        is_over = wants.of_type[columns.types[row]] & ENDS != 0
-        ended = move(slots, state.counters, slot, trace, before, after, kill)
-        write_visit(visits, visit, row, trace, before, after, ended, is_over)
-        close_ended(slots, state.counters, slot, is_over)
-    return status
-
-
-@njit(cache=True, nogil=True)
-def advance_rows(
-    wants: Wants, guards: Guards, state: TraceState, columns: Columns, visits: VisitColumns, first_row: Int
-) -> tuple[Int, Int]:
-    """What ``advance_batch`` does, up to the next row of a trace under bit tables."""
-    wants, guards, state = borrowed(wants), borrowed(guards), borrowed(state)
-    columns, visits = borrowed(columns), borrowed(visits)
+@apart
+def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
+    """What ``advance_batch`` does."""
+    wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
     counters, filled, columns_of = state.counters, visits.filled, visits.column
     of_type, ask_from, predicates, opens = wants.of_type, wants.ask_from, wants.predicates, wants.opens
     next_monitor, kill_of, start = guards.next, guards.kill_of, guards.start[0]
-    low, picked = np.uint64(0xFFFFFFFF), np.empty(BLOCK, np.int32)
+    low, picked = np.uint64(0xFFFFFFFF), given.picked
     n_rows, touched = types.shape[0], np.uint64(0)
     for block in range(first_row, n_rows, BLOCK):
         n_picked = pick_rows(of_type, types, picked, block, min(block + BLOCK, n_rows))
@@ -435,27 +393,11 @@ def advance_rows(
     return DONE, n_rows
 
 
-@njit(cache=True, nogil=True)
-def advance_batch(
-    wants: Wants,
-    guards: Guards,
-    fallback: Fallback,
-    state: TraceState,
-    columns: Columns,
-    visits: VisitColumns,
-    first_row: Int,
-) -> tuple[Int, Int]:
+@kernel
+def advance_batch(given: Advance, first_row: Int) -> tuple[Int, Int]:
     """Look up the wanted rows from ``first_row`` on, open and close traces, move their monitors.
 
     Returns:
         (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
     """
-    row: Int = first_row
-    while True:
-        status, row = advance_rows(wants, guards, state, columns, visits, row)
-        if status == UNDER_BITS:
-            status = advance_under_bits(wants, guards, fallback, state, columns, visits, row)
-            if status == DONE:
-                row += 1
-                continue
-        return status, row
+    return advance_rows(borrowed(given), first_row)

@@ -1,7 +1,8 @@
 """How kernels are compiled: those that Python calls, what only kernels call, and what disappears into its caller.
 
-Only a ``kernel`` is kept on disk, with everything that it calls inside. A ``routine`` has no entry from Python and no
-reference counts: it takes tables by reference (``streams.kernels.borrowing``) and neither makes nor slices an array.
+Only a ``kernel`` is kept on disk, with everything that it calls inside. None of them counts references: a kernel takes
+arrays that its caller holds and makes none. A ``routine`` has no entry from Python either: it takes tables by reference
+(``streams.kernels.borrowing``).
 It is optimised and becomes machine code as a part of kernels only; numba would do both for each function and again for
 each of its callers. What this saves was measured: ``docs/adr/0028-tables-by-reference.md``.
 """
@@ -23,18 +24,24 @@ _machinery: Any = compiler_machinery
 
 def kernel(function: Function) -> Function:
     """What Python calls: compiled when it is first called, kept for later processes, without the interpreter's lock."""
-    return cast(Function, njit(cache=True, nogil=True)(function))
+    return cast(Function, njit(cache=True, **_WITHOUT_COUNTS)(function))
 
 
 def routine(function: Function) -> Function:
-    """What only kernels call; it makes no array and no view of one."""
-    compiled: Function = njit(**_OF_KERNELS_ONLY)(function)
+    """What only kernels call; LLVM decides whether it becomes part of its callers."""
+    compiled: Function = njit(forceinline=False, pipeline_class=_RoutineCompiler, **_OF_KERNELS_ONLY)(function)
     return compiled
 
 
 def inlined(function: Function) -> Function:
     """A routine that is part of each of its callers once it is machine code; the compiler types it once."""
-    compiled: Function = njit(forceinline=True, **_OF_KERNELS_ONLY)(function)
+    compiled: Function = njit(forceinline=True, pipeline_class=_RoutineCompiler, **_OF_KERNELS_ONLY)(function)
+    return compiled
+
+
+def apart(function: Function) -> Function:
+    """A routine that never becomes part of its callers: what is rare, so that the rest stays short and in registers."""
+    compiled: Function = njit(forceinline=False, pipeline_class=_ApartCompiler, **_OF_KERNELS_ONLY)(function)
     return compiled
 
 
@@ -59,6 +66,16 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
         return _NothingToSet() if self._finalized else self._codegen
 
 
+class _DraftApart(_Draft):
+    """The code of a routine that LLVM keeps out of its callers."""
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in module.functions:
+            if function.blocks:
+                function.attributes.add("noinline")
+        super().add_ir_module(module)
+
+
 class _NothingToSet:
     """Where numba would write the address of a function's Python objects, which a routine does not use."""
 
@@ -76,12 +93,14 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        state.library = _Draft(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = state.pipeline.library(state.targetctx.codegen(), state.func_id.func_qualname)
         return False
 
 
 class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
     """Numba's compiler up to the point where code would be optimised."""
+
+    library: type[_Draft] = _Draft
 
     def define_pipelines(self) -> list[Any]:
         passes = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -90,10 +109,10 @@ class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
         return [passes]
 
 
-_OF_KERNELS_ONLY: dict[str, Any] = {
-    "nogil": True,
-    "_nrt": False,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "pipeline_class": _RoutineCompiler,
-}
+class _ApartCompiler(_RoutineCompiler):
+    library = _DraftApart
+
+
+# Without ``forceinline`` said, numba takes that of whichever caller is compiled first.
+_WITHOUT_COUNTS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+_OF_KERNELS_ONLY: dict[str, Any] = {**_WITHOUT_COUNTS, "no_cpython_wrapper": True}

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel, routine
 
 Int: TypeAlias = int | np.int64
 
@@ -65,7 +65,7 @@ class Lines(NamedTuple):
     starts: NDArray[np.int64]  # first byte of the line
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
     """The next byte that is no white space within a line."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
@@ -73,13 +73,13 @@ def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_digit(byte: np.uint8) -> bool:
     """Whether a byte is 0 to 9."""
     return bool(ZERO <= byte <= NINE)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
     """The closing quote of a string whose opening one is before ``at``; -1 if it has an escape, or no end."""
     while text[at] != QUOTE:
@@ -89,7 +89,7 @@ def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@routine
 def any_string(text: NDArray[np.uint8], at: Int) -> Int:
     """As ``plain_string``, but escapes of one letter are fine."""
     while text[at] != QUOTE:
@@ -103,7 +103,7 @@ def any_string(text: NDArray[np.uint8], at: Int) -> Int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@routine
 def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """Behind a number, and whether it is an integer; -1 for what is none, is large, or has an exponent."""
     if text[at] == MINUS:
@@ -126,7 +126,7 @@ def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     return at, False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def literal(text: NDArray[np.uint8], at: Int) -> Int:
     """Behind true, false or null; -1 for anything else."""
     if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
@@ -138,7 +138,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
     """Behind a value that is no container; -1 if it is none, or unusual."""
     byte = text[at]
@@ -151,7 +151,7 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
     return literal(text, at)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
     """The value of a member whose name begins at ``at``.
 
@@ -178,7 +178,7 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
     return skip_space(text, at + 1), end, code
 
 
-@njit(cache=True, nogil=True)
+@routine
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """The first value in a container that begins at ``at``, and whether there is one.
 
@@ -194,7 +194,7 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     return at, False
 
 
-@njit(cache=True, nogil=True)
+@routine
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
     """Behind a value, leave the containers that end here.
 
@@ -217,7 +217,7 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
     return at, depth
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
     """Behind a value; -1 if it is none, or unusual.
 
@@ -245,7 +245,7 @@ def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint8]) -> bool:
     """Whether a piece of the text is a name."""
     if end - first != name.shape[0]:
@@ -256,7 +256,7 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
     return equal
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
     """Behind a text that is not empty, or an integer; -1 for anything else. Then where its characters are."""
     if text[at] == QUOTE:
@@ -268,7 +268,7 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
     return (end if is_integer else NOWHERE), at, end
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
     """Behind the attributes; -1 if they are no object, or unusual. Then where their key is, if it is inside."""
     if text[at] != OPEN:
@@ -296,7 +296,7 @@ def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray
     return NOWHERE, first, last
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
     """The number that two digits write; far below 0 if they are none."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
@@ -304,7 +304,7 @@ def pair(text: NDArray[np.uint8], at: Int) -> Int:
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
 
 
-@njit(cache=True, nogil=True)
+@routine
 def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
     """The number that the digits up to a place write."""
     found = np.int64(0)
@@ -313,7 +313,7 @@ def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@routine
 def days_before(year: Int, month: Int, day: Int) -> Int:
     """Days since 1970-01-01 of a day of the Gregorian calendar; -1 << 60 if there is no such day."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -329,7 +329,7 @@ def days_before(year: Int, month: Int, day: Int) -> Int:
     return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
-@njit(cache=True, nogil=True)
+@routine
 def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
     """Microseconds of an RFC 3339 text between two places; False for what is none, and for what is rare in them."""
     if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
@@ -362,7 +362,7 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
     return True, found + offset if text[at] == MINUS else found - offset
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def time_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int]:
     """Behind a time, and what it is in us; -1 if it is none, or unusual."""
     if text[at] == QUOTE:
@@ -381,7 +381,7 @@ def time_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int]:
     return end, -size if is_negative else size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def member_value(
     text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
@@ -404,7 +404,7 @@ def member_value(
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def event_object(
     text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
@@ -440,20 +440,20 @@ def event_object(
     return at + 1
 
 
-@njit(cache=True, nogil=True)
-def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines) -> Int:
+@kernel
+def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDArray[np.bool_]) -> Int:
     """Read every line.
 
     Args:
         text: UTF-8, ends with a line feed.
         wanted: Which members.
         line: Filled; room for every line.
+        inside: Room for ``DEEPEST``.
 
     Returns:
         The number of lines.
     """
-    text, wanted, line = borrowed(text), borrowed(wanted), borrowed(line)
-    inside = np.zeros(DEEPEST, np.bool_)
+    text, wanted, line, inside = borrowed(text), borrowed(wanted), borrowed(line), borrowed(inside)
     at: Int = np.int64(0)
     row: Int = np.int64(0)
     while at < text.shape[0]:
@@ -480,7 +480,7 @@ def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines) -> Int:
     return row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:

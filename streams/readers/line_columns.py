@@ -105,7 +105,7 @@ class _ChunkReader:
             return None
         text = np.frombuffer(bytearray(chunk), np.uint8)
         lines = _room_for(int(np.count_nonzero(text == kernel.NEWLINE)))
-        kernel.read_lines(text, self.wanted, lines)
+        kernel.read_lines(text, self.wanted, lines, np.empty(kernel.DEEPEST, np.bool_))
         if self.options.times == "event":
             is_far = (lines.times < EARLIEST_US) | (lines.times > LATEST_US)
             lines.kinds[is_far & (lines.kinds == kernel.EVENT)] = kernel.UNUSUAL

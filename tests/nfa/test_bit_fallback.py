@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from constraints import ConstraintSet, Prior, Require
 from constraints.bit_tables import BitTables
@@ -15,6 +16,7 @@ from nfa.automata.pattern_automaton import build_automaton
 from nfa.bit_fallback import BitFallback
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels.shared_tables import EVERY_TERM
+from streams.kernels.borrowing import borrowed
 
 DEVIANT = 0
 TYPES = "ABCDEF"
@@ -85,19 +87,15 @@ def fallback_of(guards, **others):
     return fallback
 
 
+@njit
+def advance_trace(bits, live, trace, before, event_class, visit):
+    return kernel.advance_trace(borrowed(bits), live, trace, before, event_class, visit)
+
+
 def moved(fallback, numbers, trace, before, event_class, visit=0):
     for _ in range(5):
-        status, after, kill = kernel.advance_trace(
-            fallback.program,
-            fallback.traces,
-            fallback.links,
-            fallback.notes,
-            numbers.live,
-            trace,
-            before,
-            event_class,
-            visit,
-        )
+        bits = kernel.Fallback(fallback.program, fallback.traces, fallback.links, fallback.notes)
+        status, after, kill = advance_trace(bits, numbers.live, trace, before, event_class, visit)
         if status == kernel.DONE:
             return int(after), int(kill)
         fallback.resolve(status, numbers)

@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from constraints import Clause, ConstraintSet, Exclusive, Prior, Require
 from constraints.bit_tables import BitTables
@@ -16,6 +17,8 @@ from nfa.bit_program import BitColumn, as_mask, as_words, bit_columns, bit_progr
 from nfa.bit_traces import BitArena, RowIndex
 from nfa.guards import BitGoal, BitRules
 from nfa.kernels import bit_tables as kernel
+from nfa.kernels import bit_upkeep as upkeep
+from streams.kernels.borrowing import borrowed
 
 MANY = [f"N{number:03}" for number in range(150)]
 TREES: list[Tree] = [
@@ -25,6 +28,31 @@ TREES: list[Tree] = [
     ("SEQ", ("OR", "A", "B"), "C"),
     ("AND", ("OR", "A", "B"), ("OR", "C", "D")),
 ]
+
+
+@njit
+def update(program, guard, state, shown, after):
+    return kernel.update(borrowed(program), guard, state, shown, after)
+
+
+@njit
+def weigh(program, traces, slot, shown):
+    return kernel.weigh(borrowed(program), borrowed(traces), slot, shown)
+
+
+@njit
+def settle_in(traces, slot):
+    kernel.settle_in(borrowed(traces), slot)
+
+
+@njit
+def find_row(index, live, row):
+    return kernel.find_row(index, live, row)
+
+
+@njit
+def find_pair(index, before, after):
+    return kernel.find_pair(index, before, after)
 
 
 def wide_set(random):
@@ -64,7 +92,7 @@ class OneByOne:
 
 def stepped(program, guard, state, mask):
     after = np.zeros_like(state)
-    is_broken = kernel.update(program, guard, state, as_words(mask, state.shape[1]), after)
+    is_broken = update(program, guard, state, as_words(mask, state.shape[1]), after)
     return None if is_broken else after
 
 
@@ -76,11 +104,11 @@ def follow(random, tables, remainders, program, guard, names):
     """Walk one random trace through kernel and twin; returns how many cells of liveness and of death were compared."""
     words = program.start.shape[2]
     state, twin = np.zeros((kernel.N_SETS, words), np.uint64), tables.start
-    kernel.enter(program, guard, np.zeros(words, np.uint64), state)
+    upkeep.enter(program, guard, np.zeros(words, np.uint64), state)
     row, cells = np.zeros(program.base.shape[1], np.uint32), [0, 0]
     for _ in range(25):
         assert masks(state) == tuple(twin)
-        kernel.fill_live(program, guard, state, row)
+        upkeep.fill_live(program, guard, state, row)
         expected = [not tables.is_dead(twin, tables.goal(one)) for one in remainders]
         assert row.tolist() == [int(is_live) for is_live in expected]
         cells[0] += len(expected)
@@ -93,7 +121,7 @@ def follow(random, tables, remainders, program, guard, names):
         if after is not None:
             state, twin = after, moved
             again = np.zeros_like(state)
-            kernel.enter(program, guard, state[kernel.SEEN], again)
+            upkeep.enter(program, guard, state[kernel.SEEN], again)
             assert np.array_equal(again, state)
     return cells
 
@@ -152,11 +180,11 @@ def test_columns_are_what_the_view_says():
             tables = BitTables(random_set(random, "ABCD", random.randint(1, 6)))
             program = bit_program([tables], [Atom(("A",), "a"), query], bit_columns(view, 1))
             state = np.zeros((kernel.N_SETS, 1), np.uint64)
-            kernel.enter(program, 0, as_words(tables.mask(random.sample("ABCD", 2)), 1), state)
+            upkeep.enter(program, 0, as_words(tables.mask(random.sample("ABCD", 2)), 1), state)
             twin = tables.enter(tables.names(as_mask(state[kernel.SEEN])))
             of_query = np.array([not tables.is_dead(twin, goal) for goal in tables.goals(query)], np.bool_)
             row = np.zeros(len(view.pattern_states), np.uint32)
-            kernel.fill_live(program, 0, state, row)
+            upkeep.fill_live(program, 0, state, row)
             assert row.tolist() == view.live_terms(of_query).tolist()
             places += len(row)
     assert places > 500
@@ -172,11 +200,11 @@ def test_of_partitions_nothing_is_called_dead_that_is_not():
         tables = BitTables(random_set(random, "ABCDE", random.randint(1, 6)))
         program = bit_program([tables], [query], bit_columns(view, 0))
         state = np.zeros((kernel.N_SETS, 1), np.uint64)
-        kernel.enter(program, 0, as_words(tables.mask(random.sample("ABCDE", 2)), 1), state)
+        upkeep.enter(program, 0, as_words(tables.mask(random.sample("ABCDE", 2)), 1), state)
         twin = tables.enter(tables.names(as_mask(state[kernel.SEEN])))
         of_query = np.array([not tables.is_dead(twin, goal) for goal in tables.goals(query)], np.bool_)
         row = np.zeros(len(view.pattern_states), np.uint32)
-        kernel.fill_live(program, 0, state, row)
+        upkeep.fill_live(program, 0, state, row)
         assert np.all(view.live_terms(of_query) & ~row == 0)
         dead += np.sum(row == 0)
     assert dead > 50
@@ -209,14 +237,14 @@ def test_an_event_stays_moves_or_breaks():
     arena.fit(program)
     slot = arena.enter(program, 2, 0, as_words(0, 1))
     traces = arena.arrays
-    assert kernel.weigh(program, traces, slot, as_words(0b1, 1)) == kernel.STAYS
-    assert kernel.weigh(program, traces, slot, as_words(0b1001, 1)) == kernel.MOVES
+    assert weigh(program, traces, slot, as_words(0b1, 1)) == kernel.STAYS
+    assert weigh(program, traces, slot, as_words(0b1001, 1)) == kernel.MOVES
     assert traces.row.tolist() == [8, 8]
     assert arena.live_row(program, slot).tolist() == [9, 9]
-    kernel.settle_in(traces, slot)
+    settle_in(traces, slot)
     assert arena.live_row(program, slot).tolist() == [8, 8]
-    assert kernel.weigh(program, traces, slot, as_words(0b101, 1)) == kernel.BREAKS
-    assert kernel.weigh(program, traces, slot, as_words(0b11, 1)) == kernel.BREAKS
+    assert weigh(program, traces, slot, as_words(0b101, 1)) == kernel.BREAKS
+    assert weigh(program, traces, slot, as_words(0b11, 1)) == kernel.BREAKS
     assert as_mask(arena.seen(slot)) == 0b1001
     assert arena.live_row(program, slot).tolist() == [8, 8]
 
@@ -261,12 +289,12 @@ def test_rows_and_pairs_are_found_again():
     for number in range(0, len(live), 2):
         index.add_row(live, number)
     for number, row in enumerate(live):
-        assert kernel.find_row(index.rows, live, row) == (number if number % 2 == 0 else kernel.NIL)
+        assert find_row(index.rows, live, row) == (number if number % 2 == 0 else kernel.NIL)
     for number in range(600):
         index.add_pair(number % 30, number // 30, number)
     for number in range(600):
-        assert kernel.find_pair(index.pairs, number % 30, number // 30) == number
-    assert kernel.find_pair(index.pairs, 30, 0) == kernel.NIL
+        assert find_pair(index.pairs, number % 30, number // 30) == number
+    assert find_pair(index.pairs, 30, 0) == kernel.NIL
 
 
 def test_masks_and_words():

@@ -1,0 +1,47 @@
+"""What is done with traces under bit tables between the rows of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels import bit_tables
+from nfa.kernels.bit_tables import BitProgram, BitTraces, Int, Words
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel
+
+
+@kernel
+def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
+    """A slot for a trace that has none; ``NIL`` if there is no room. Its state is still to be entered."""
+    return bit_tables.take_slot(borrowed(traces), trace, guard)
+
+
+@kernel
+def release_slot(traces: BitTraces, trace: Int) -> None:
+    """Give a trace's slot back, if it has one."""
+    bit_tables.release_slot(borrowed(traces), trace)
+
+
+@kernel
+def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
+    """Write the state of a trace that has shown ``seen``."""
+    bit_tables.enter(borrowed(program), guard, borrowed(seen), borrowed(state))
+
+
+@kernel
+def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
+    """Write what lives in each column."""
+    bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
+
+
+@kernel
+def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
+    """Enter a row of ``live`` that is not in the index yet."""
+    bit_tables.index_row(borrowed(index), borrowed(live), number)
+
+
+@kernel
+def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
+    """Enter a value for two rows that have none yet."""
+    bit_tables.index_pair(borrowed(index), before, after, value)
