@@ -231,7 +231,10 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
-            is_same = s.node_event[s.run_node[run]] == s.node_event[s.run_node[kept]] and compare(p, s, np.int64(run), np.int64(kept)) == 0
+            is_same = (
+                s.node_event[s.run_node[run]] == s.node_event[s.run_node[kept]]
+                and compare(p, s, np.int64(run), np.int64(kept)) == 0
+            )
             s.run_muted[run] |= is_same
         run = s.run_next[run]
 

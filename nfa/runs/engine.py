@@ -18,7 +18,7 @@ from nfa.kernels import run_rows as kernel
 from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.kernels.run_upkeep import close_pair, finish_pair, unpark_all
+from nfa.kernels.run_upkeep import finish_pair
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
@@ -26,6 +26,7 @@ from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
 from nfa.runs.program import GuardColumns, compile_runs, every_event, listened_types
 from nfa.runs.ranked_pairs import RankedPairs
+from nfa.runs.upkeep import close_pair, unpark_all
 from nfa.syntax import Atom
 from nfa.traces import Visits, Want
 
@@ -238,7 +239,7 @@ class RunEngine:
         self._drain(collected, None)
         if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
             self._ranked_pairs(is_input_over=True).flush(int(pair), LATEST, collected, NIL)
-        close_pair(state, pair)
+        close_pair(state, int(pair))
 
     def _ranked_pairs(self, *, is_input_over: bool = False) -> RankedPairs:
         return RankedPairs(
@@ -306,7 +307,7 @@ class RunEngine:
             ranked = self._ranked_pairs()
             ranked.flush(pair, time_us, collected, int(rows[visit]), is_last=status == tables.FAIL)
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
-                close_pair(self._state, np.int32(pair))
+                close_pair(self._state, pair)
 
     def _make_room(self) -> None:
         needed = int(self._state.counters[tables.NEEDED]) + 1

@@ -6,9 +6,9 @@ import numpy as np
 
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunState
-from nfa.kernels.run_upkeep import close_pair
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
+from nfa.runs.upkeep import close_pair
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns) -> RunState:
@@ -26,7 +26,7 @@ def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns) -> RunState:
                 moved[first:last] = np.arange(target, target + last - first)
     for pair in np.flatnonzero(state.pair_pattern != NIL).tolist():
         if numbers[state.pair_pattern[pair]] == NIL:
-            close_pair(state, np.int32(pair))
+            close_pair(state, pair)
     used = state.run_kind != NIL
     state.run_state[used] = states[state.run_state[used]]
     bound = state.node_references > 0

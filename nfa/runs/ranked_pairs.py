@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, NOTHING, RunState
-from nfa.kernels.run_upkeep import deadline, forget, free_run, has_future
+from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, RunState
 from nfa.runs import ranking
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, FoundRuns, unrolled
 from nfa.runs.program import CompiledRuns
 from nfa.runs.ranking import Rank, Ranked
+from nfa.runs.upkeep import deadline, forget, free_run, has_future
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class RankedPairs:
         gone = self._gone(pair, runs, time_us).union(() if has_timeouts else decided)
         early = {run for run in every if state.run_kind[run] == tables.TOLD}
         self._remove(pair, (gone - early).union(run for run in early if state.run_due[run] <= time_us))
-        forget(self.compiled.program, state, np.int32(pair), time_us)
+        forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
         """Those of a pair's runs that nothing can become of, besides decided ones."""
@@ -108,7 +108,7 @@ class RankedPairs:
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
         for run in decided:
-            latest = deadline(self.compiled.program, state, np.int32(run), NOTHING, LATEST)
+            latest = deadline(self.compiled.program, state, run)
             is_early = run in told and latest > state.run_due[run]
             if is_kept:
                 state.run_kind[run], state.run_lead[run] = tables.SPENT, tables.WAS_MATCH
@@ -162,7 +162,7 @@ class RankedPairs:
                 for column in range(0, tables.VETO, 2):
                     state.run_bits[run, column] |= state.run_bits[run, column + 1]
             state.run_bits[run, tables.GREEDY] = 0  # does not end a partial match
-            if has_future(self.compiled.program, state, np.int32(run), last_us, order):
+            if has_future(self.compiled.program, state, run, last_us, order):
                 living.append(runs[run])
         is_match = {run: state.run_kind[run] == tables.DECIDED or self._was_match(run) for run in runs}
         matches = [runs[run] for run in runs if is_match[run]]
@@ -220,7 +220,7 @@ class RankedPairs:
         state, leaving = self.state, set(gone)
         kept = [run for run in run_state.runs_of(state, pair) if run not in leaving]
         for run in leaving:
-            free_run(state, np.int32(run))
+            free_run(state, run)
         for run, following in zip(kept, [*kept[1:], int(NIL)], strict=False):
             state.run_next[run] = following
         state.pair_runs[pair] = kept[0] if kept else NIL

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunProgram, RunState
-from nfa.kernels.run_upkeep import fill_buckets, rebuild_index
+from nfa.runs.upkeep import fill_buckets, rebuild_index
 
 NODE_FIELDS = (
     "node_parent",
