@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
 from constraints import Monitor
-from nfa import Matcher, kernel_digest
-from streams import EventBatch, key_hash
+from nfa import Matcher
+from streams import EventBatch, kernel_digest, key_hash
 from streams.batch import SCHEMA
 
 EVENTS, KEYS, TYPES = 1_000_000, 1_000, 20

@@ -180,7 +180,7 @@ class _Query:
 def serve(wanted: Namespace) -> None:
     """Run the query and print a line per micro-batch; ends by being killed."""
     folder = Path(wanted.folder)
-    session = build_session(SessionOptions(data_folder=folder, master="local[2]", shares_kernels=True))
+    session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
     warm_up(session)
     options = JobOptions(
         log=EventLogOptions(

@@ -121,7 +121,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
         with filled_log(folder, batches, shards=wanted.shards) as log:
-            session = build_session(SessionOptions(data_folder=folder, master=wanted.master, shares_kernels=True))
+            session = build_session(SessionOptions(data_folder=folder, master=wanted.master))
             session.conf.set("spark.sql.shuffle.partitions", "2")
             warm_up(session)
             try:

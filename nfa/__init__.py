@@ -25,8 +25,6 @@ from nfa.guards import (
     Seen,
     Symbol,
 )
-from nfa.kept_folder import is_trusted, kept_folder, make_kept_folder
-from nfa.kernel_digest import kernel_digest
 from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
@@ -149,10 +147,6 @@ __all__ = [
     "describe_expression",
     "describe_node",
     "describe_pattern",
-    "is_trusted",
-    "kept_folder",
-    "kernel_digest",
-    "make_kept_folder",
     "match_order",
     "operands_of",
     "parse_pattern",

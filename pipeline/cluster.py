@@ -19,7 +19,6 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from nfa import kernel_digest
 from pipeline.errors import ClusterUnready
 from pipeline.packages import pack
 
@@ -55,11 +54,6 @@ class ClusterOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kernels(self) -> Path:
-        """Folder on each machine for compiled kernels of this release."""
-        return self.worker_folder / "kernels" / kernel_digest()
-
-    @property
     def interpreter(self) -> str:
         """What Spark starts for Python."""
         return self.python or sys.executable
@@ -85,7 +79,6 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
     environment = {
         "PYTHONPATH": archive.stem,  # Spark unpacks archives below the folder that an executor runs in
         "PYTHONDONTWRITEBYTECODE": "",  # worker after worker imports the packages
-        "NUMBA_CACHE_LOCATOR_CLASSES": "nfa.kernel_cache.KernelCache",
     }
     settings = {
         "spark.archives": f"{archive.resolve().as_uri()}#{archive.stem}",

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyspark
 
-from nfa import is_trusted, kept_folder, make_kept_folder
 from pipeline.errors import JavaMissing
+from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, require_trusted
 
 _LEAST_JAVA = 17
 _QUIET = "-Xshare:auto -Xlog:cds*=off"  # what the Java machine says of classes that it leaves out
@@ -71,7 +71,7 @@ def archive_options(java: str, *, writes: bool) -> str:
     """Options of the Java machine that start it with an archive of classes (class data sharing, JEP 350).
 
     A process may write its classes, as it has read them, to a file when it ends; others map that file and start in
-    little more than half the time. It is in nfa's ``kept_folder``, named by all that it comes of. The Java machine
+    little more than half the time. It is in the ``kept_folder``, named by everything it was made from. The Java machine
     checks that it fits, and goes on without it where it does not.
 
     Args:
@@ -85,13 +85,16 @@ def archive_options(java: str, *, writes: bool) -> str:
         return ""
     parts = java, version_of("pyspark"), str(Path(pyspark.__file__).parent)
     digest = sha256(repr(parts).encode()).hexdigest()
-    place = kept_folder("pipeline", __file__) / f"java-{digest[:16]}.jsa"
-    with suppress(OSError):
+    with suppress(OSError, KeptFolderRefused):
+        place = kept_folder("java") / f"{digest[:16]}.jsa"
         if writes:
             make_kept_folder(place.parent)
-        if is_trusted(place.parent):
-            option = "SharedArchiveFile" if _is_whole(place) else "ArchiveClassesAtExit" if writes else ""
-            return f'{_QUIET} -XX:{option}="{place}"' if option else ""
+        require_trusted(place.parent)
+        if _is_whole(place):
+            note_use(place)
+            return f'{_QUIET} -XX:SharedArchiveFile="{place}"'
+        if writes:
+            return f'{_QUIET} -XX:ArchiveClassesAtExit="{place}"'
     return ""
 
 

@@ -15,7 +15,6 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from nfa import kernel_digest
 from pipeline.cluster import ClusterOptions, cluster_settings, is_local, starting_on
 from pipeline.java import archive_options, find_java
 
@@ -47,19 +46,15 @@ class SessionOptions:
     """How Spark runs.
 
     Attributes:
-        data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``, compiled
-            kernels to a folder in ``<data_folder>/numba`` unless ``NUMBA_CACHE_DIR`` is set.
+        data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``.
         master: Spark master; ``local[*]`` runs in this machine's own processes, ``spark://HOST:PORT`` and others on a
             cluster.
-        shares_kernels: Whether Spark's processes look for compiled kernels where this process does, beside the code,
-            rather than below the data folder; local masters only.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         cluster: How driver and machines meet where the master is not local.
     """
 
     data_folder: Path
     master: str = "local[*]"
-    shares_kernels: bool = False
     writes_archive: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
 
@@ -133,16 +128,12 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
-    """For Spark's Python processes: a shared kernel cache, and no imports from the folder that they run in."""
+    """For Spark's Python processes: where compiled kernels are, and no imports from the folder that they run in."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
-    cache = os.environ.get("NUMBA_CACHE_DIR", "")
-    if not is_local(options.master):
-        return {"NUMBA_CACHE_DIR": cache or str(options.cluster.kernels), "PYTHONSAFEPATH": "1"}
-    if not cache and not options.shares_kernels:
-        cache = str((options.data_folder / "numba" / kernel_digest()).resolve())
-    if cache:
-        Path(cache).mkdir(parents=True, exist_ok=True)
-    return {"NUMBA_CACHE_DIR": cache, "PYTHONSAFEPATH": "1"}
+    kept = os.environ.get("NUMBA_CACHE_DIR", "")
+    if not kept and not is_local(options.master):
+        kept = str(options.cluster.worker_folder)  # executors of a cluster may have no home
+    return {"NUMBA_CACHE_DIR": kept, "PYTHONSAFEPATH": "1"}
 
 
 def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str]:

@@ -18,12 +18,9 @@ from typing import IO
 
 import structlog
 
-from nfa import kernel_digest
 from service.data_folder import take_folder
 from service.embedded import EmbeddedServer
 from service.settings import PREFIX, Settings
-
-_MATCHES_TOO = "api"  # now and then: a transaction, a dry run
 
 CHILDREN: Mapping[str, str] = {
     "api": "api",
@@ -174,9 +171,6 @@ class Supervisor:
         environment = {**os.environ, **self.overrides}
         environment[f"{PREFIX}REDIS_URL"] = self._redis_url
         environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
-        if child.module == _MATCHES_TOO:
-            kernels = self.settings.data_dir / "numba" / kernel_digest()  # where the pipeline on this machine has them
-            environment.setdefault("NUMBA_CACHE_DIR", str(kernels.resolve()))
         with child.log_file.open("ab") as log_file:
             child.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", child.module],

@@ -37,12 +37,15 @@ from streams.errors import (
     EventRejected,
     Fault,
     ForestallError,
+    KeptFolderRefused,
     StreamError,
 )
 from streams.event import Event
 from streams.event_time import Late
 from streams.extent import check_extent
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
+from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
+from streams.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
@@ -71,6 +74,7 @@ __all__ = [
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",
+    "PACKAGES_WITH_KERNELS",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -86,6 +90,7 @@ __all__ = [
     "Fault",
     "FieldMapping",
     "ForestallError",
+    "KeptFolderRefused",
     "Late",
     "LogEntry",
     "ParsedEvents",
@@ -120,9 +125,14 @@ __all__ = [
     "joined_texts",
     "json_contents",
     "json_text",
+    "kept_folder",
+    "kept_top",
+    "kernel_digest",
     "key_hash",
     "lines_of",
     "log_key",
+    "make_kept_folder",
+    "note_use",
     "numbers_of",
     "parse_cloudevent",
     "parse_columns",
@@ -134,6 +144,7 @@ __all__ = [
     "ragged_places",
     "render_cloudevent",
     "render_plain",
+    "require_trusted",
     "run_texts",
     "shard_of",
     "texts_of",

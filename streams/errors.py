@@ -1,6 +1,7 @@
 """The root of the error tree.
 
     ForestallError
+    ├── KeptFolderRefused      streams.errors       the folder of compiled code may hold what others have put there
     ├── StreamError            streams.errors       events, declarations, files, batches
     ├── PatternError           nfa.errors           pattern text, compilation, run state
     ├── ConstraintError        constraints.errors   constraint sets and their clashes
@@ -36,6 +37,13 @@ class ForestallError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+
+
+class KeptFolderRefused(ForestallError):
+    """The folder of compiled code belongs to another user, or others may write to it."""
+
+    code: ClassVar[str] = "kept-folder-refused"
+    fault: ClassVar[Fault] = "external"
 
 
 class StreamError(ForestallError):

@@ -17,7 +17,7 @@ from benchmarks.ccep.figures import Figures
 from benchmarks.ccep.modes import all_modes
 from benchmarks.ccep.plots import draw_all
 from benchmarks.ccep.report import write_report
-from nfa import kernel_digest
+from streams import kernel_digest
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "RESULTS.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.peers.cases import Case
 from benchmarks.peers.environments import HERE, OPEN_PACKAGES, PEERS, ROOT, Environment, compiled, java_tool, set_up
 from benchmarks.peers.systems import UNFILTERED, Mode, System
-from nfa import kernel_digest
+from streams import kernel_digest
 
 HEAP = "4g"
 

@@ -1,7 +1,7 @@
 """Keeps the tables of a parser for the next process: lark takes ten times as long to build them as to read them.
 
-They are in a file of ``kept_folder``, named by all that they come of; lark reads them by pickle. Where there is no
-folder that can be trusted, tables are built each time.
+They are in a file of the ``kept_folder``, named by everything they were made from; lark reads them by pickle. Where no
+folder can be trusted, tables are built each time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 
 import lark
 
-from nfa.kept_folder import is_trusted, kept_folder, make_kept_folder
+from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, require_trusted
 
+_KIND = "grammars"
 _DIGEST_BYTES = 32
 
 
@@ -29,29 +30,32 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
         options: Of ``lark.Lark``; plain values.
     """
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
-    place = kept_folder(__package__, __file__) / f"grammar-{sha256(repr(parts).encode()).hexdigest()[:16]}"
-    with suppress(OSError):
-        if tables := _read(place):
+    name = sha256(repr(parts).encode()).hexdigest()[:16]
+    with suppress(OSError, KeptFolderRefused):
+        if tables := _read(kept_folder(_KIND) / name):
             return lark.Lark.load(io.BytesIO(tables))
     parser = lark.Lark(grammar, **options)
-    with suppress(OSError):
-        _write(place, parser)
+    with suppress(OSError, KeptFolderRefused):
+        _write(kept_folder(_KIND) / name, parser)
     return parser
 
 
 def _read(place: Path) -> bytes:
-    """The tables in a file; none where it is damaged, or being written, or may be from somebody else."""
-    if not is_trusted(place.parent):
-        return b""
+    """The tables in a file; none where it is damaged or being written.
+
+    Raises:
+        OSError: It cannot be read.
+        KeptFolderRefused: It may be from another user.
+    """
+    require_trusted(place.parent)
     content = place.read_bytes()
+    note_use(place)
     digest, tables = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     return tables if sha256(tables).digest() == digest else b""
 
 
 def _write(place: Path, parser: lark.Lark) -> None:
     make_kept_folder(place.parent)
-    if not is_trusted(place.parent):
-        return
     tables = io.BytesIO()
     parser.save(tables)
     place.write_bytes(sha256(tables.getvalue()).digest() + tables.getvalue())

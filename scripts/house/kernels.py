@@ -12,11 +12,13 @@ _ALLOWED_FOR_TYPES = {"__future__", "typing", "collections"}  # NamedTuples of a
 _COMPILED_NAMESPACES = {"numpy", "numba", "math", "typing"}
 _DECORATORS = {"numba.njit", "numba.jit", "numba.vectorize", "numba.guvectorize"}
 _FLAGS_THAT_LOSE_NAN = {"fast", "nnan"}
+_KEEPS = "streams.kernels.compiling.kernel"  # compiles as numba.njit, and keeps the result
+_WITHOUT_KERNELS = ("streams/kernels/keeping.py",)  # stores compiled code, and holds none
 
 
 def kernel_imports(source: Source) -> Iterator[Violation]:
     """Kernels import numpy, numba and one another only."""
-    if not source.is_kernel:
+    if not source.is_kernel or source.path in _WITHOUT_KERNELS:
         return
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
@@ -47,7 +49,7 @@ def cached_callees(source: Source) -> Iterator[Violation]:
     """What a cached kernel calls stands in a ``kernels`` folder.
 
     numba does not notice that a callee in another file has changed. So whoever keeps compiled kernels names their
-    folder by a digest of all kernels (``nfa.kernel_digest``).
+    folder by a digest of all kernels (``streams.kernel_digest``).
     """
     for function in source.functions():
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
@@ -73,6 +75,8 @@ def _is_compiler(source: Source, decorator: ast.expr) -> bool:
 
 
 def _is_cached(source: Source, decorator: ast.expr) -> bool:
+    if source.resolve(decorator) == _KEEPS:
+        return True
     if not _is_compiler(source, decorator) or not isinstance(decorator, ast.Call):
         return False
     return any(keyword.arg == "cache" and _is_true(keyword.value) for keyword in decorator.keywords)

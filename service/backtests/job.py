@@ -32,8 +32,7 @@ class SparkUse:
 
     Attributes:
         master: Where it runs.
-        data_folder: Where it keeps scratch files and compiled kernels; None: a folder that is gone afterwards, with the
-            kernels of this process.
+        data_folder: Where it keeps scratch files; None: a folder that is removed afterwards.
         is_last: Whether this process ends afterwards, which is a second faster.
     """
 
@@ -74,7 +73,6 @@ def run_job(
         where = SessionOptions(
             data_folder=use.data_folder or Path(scratch),
             master=use.master,
-            shares_kernels=use.data_folder is None,
             writes_archive=True,
         )
         with signals_held():  # Spark's Java process would stay behind

@@ -108,7 +108,7 @@ def look_at_spark() -> Finding:
     """Start Spark on this machine and talk to one of its Python processes."""
     with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
         try:
-            session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]", shares_kernels=True))
+            session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]"))
             try:
                 is_well, version = workers_answer(session), session.version
             finally:

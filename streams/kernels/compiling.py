@@ -14,7 +14,10 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import codegen, compiler, compiler_machinery
+from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NopythonTypeInference
+
+from streams.kernels.keeping import KeptKernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _generation: Any = codegen  # numba has few annotations
@@ -24,7 +27,10 @@ _machinery: Any = compiler_machinery
 
 def kernel(function: Function) -> Function:
     """What Python calls: compiled when it is first called, kept for later processes, without the interpreter's lock."""
-    return cast(Function, njit(cache=True, **_WITHOUT_COUNTS)(function))
+    compiled: Any = njit(**_WITHOUT_COUNTS)(function)
+    if isinstance(compiled, Dispatcher):  # NUMBA_DISABLE_JIT leaves the function as it is
+        compiled._cache = KeptKernel(function)  # type: ignore[attr-defined] # where cache=True puts numba's own
+    return cast(Function, compiled)
 
 
 def routine(function: Function) -> Function:

@@ -27,6 +27,11 @@ BREAKS = [
     ("kernel-flags", KERNEL, "from numba import njit\n@njit(fastmath={'nnan', 'arcp'})\ndef f(): ..."),
     ("cached-callees", KERNEL, "from numba import njit\nfrom a import g\n@njit(cache=True)\ndef f():\n    g()"),
     ("cached-callees", KERNEL, "from numba import njit\nimport a.b\n@njit(cache=True)\ndef f():\n    a.b.g()"),
+    (
+        "cached-callees",
+        KERNEL,
+        "from streams.kernels.compiling import kernel\nfrom a import g\n@kernel\ndef f():\n    g()",
+    ),
     ("broad-except", MODULE, "try:\n    f()\nexcept Exception:\n    g()"),
     ("broad-except", MODULE, "try:\n    f()\nexcept (ValueError, BaseException):\n    g()"),
     ("broad-except", MODULE, "try:\n    f()\nexcept:\n    g()"),

@@ -14,7 +14,7 @@ OPTIONS = {"start": ["start"], "parser": "lalr", "propagate_positions": True}
 def folder(monkeypatch, tmp_path):
     """Where tables are kept: in a folder that is not there yet."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    return tmp_path / "kernels" / "nfa.language"
+    return tmp_path / "kernels" / "grammars"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_damaged_file_is_written_again(folder, built, damage):
     assert (len(built), len(file.read_bytes())) == (2, len(whole))
 
 
-@pytest.mark.parametrize("place", ["kernels", "kernels/nfa.language"])
+@pytest.mark.parametrize("place", ["kernels", "kernels/grammars"])
 def test_a_folder_that_others_may_write_to_is_not_used(folder, built, place, tmp_path):
     kept_parser(GRAMMAR, OPTIONS)
     (tmp_path / place).chmod(0o777)

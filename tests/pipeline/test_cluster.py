@@ -133,11 +133,7 @@ def start_job(server, folder, master, environment):
 def environment(pytestconfig):
     """One cache of kernels, wherever the sources lie."""
     cache = os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
-    return os.environ | {
-        "NUMBA_CACHE_DIR": cache,
-        "NUMBA_CACHE_LOCATOR_CLASSES": "nfa.kernel_cache.KernelCache",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    return os.environ | {"NUMBA_CACHE_DIR": cache, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def stored_rows(server):

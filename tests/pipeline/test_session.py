@@ -94,7 +94,7 @@ def test_interrupts_stay_with_the_program(spark):
 def archives(monkeypatch, tmp_path):
     """The folder of archives, and what Java would be told of one."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    folder = tmp_path / "kept" / "pipeline"
+    folder = tmp_path / "kept" / "java"
     return folder, partial(archive_options, "17")
 
 

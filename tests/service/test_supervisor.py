@@ -68,16 +68,6 @@ def supervisor(tmp_path):
     found.stop()
 
 
-def test_the_api_finds_the_kernels_that_the_pipeline_compiles(supervisor, tmp_path, monkeypatch):
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    (tmp_path / "api.py").write_text('import os; print("kernels in", os.environ["NUMBA_CACHE_DIR"], flush=True)')
-    supervisor.children = {"api": "api"}
-    supervisor.start()
-    log_file = supervisor.log_folder / "api.log"
-    folder = f"kernels in {(tmp_path / 'data' / 'numba').resolve()}"
-    until(lambda: folder in (log_file.read_text() if log_file.exists() else ""))
-
-
 def until(condition):
     deadline = time.monotonic() + PATIENCE_S
     while not condition():

@@ -1,0 +1,47 @@
+"""A small piece of a guarded matcher's work, which stands for the kernels that it calls (``streams.compiling``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from constraints.model import ConstraintSet, Exclusive, Prior, Settings
+from constraints.monitor import Monitor
+from constraints.state_count import count_states
+from nfa import MATCHER_FEATURES, Ties, play
+
+GUARD, BITS = GUARD_FEATURES = ("guard", "bits")
+"""A guard within its cap of monitor states, and beyond it."""
+
+_CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
+_SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # the latter leaves nearly all to bit tables
+
+
+def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
+    """The features of the guard of a constraint set.
+
+    Args:
+        constraint_set: What it knows.
+        ties: How events with equal timestamps are ordered.
+    """
+    most = constraint_set.settings.max_monitor_states
+    is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
+    return frozenset({GUARD} if is_within_cap else GUARD_FEATURES)
+
+
+def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
+    """The name of the exercise that calls what a matcher with these features calls, with and without its guard."""
+    chosen = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
+    return f"{__name__}:guarded:{','.join(chosen)}"
+
+
+def guarded(features: str) -> int:
+    """Run a few patterns without a guard and with each that is named.
+
+    Returns:
+        The number of matches.
+    """
+    wanted = features.split(",")
+    guards = (
+        Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name])) for name in GUARD_FEATURES if name in wanted
+    )
+    return sum(play(wanted, guard) for guard in (None, *guards))

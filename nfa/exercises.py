@@ -1,0 +1,102 @@
+"""A small piece of a matcher's work, which stands for the kernels that it calls (``streams.compiling``).
+
+What a matcher needs depends on its engines and on whether its state is saved. These features are part of the name by
+which other processes find the exercise, so each combination is recorded by itself. ``constraints.exercises`` adds
+guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from nfa.guards import Guard
+from nfa.layout import is_run_by_shared_engine
+from nfa.matcher import Matcher
+from nfa.results import MatchOutput
+from nfa.runs.engine import Ties
+from nfa.syntax import Pattern
+from streams import Event, EventBatch
+
+SHARED, RUNS, IDLE, SAVED = MATCHER_FEATURES = ("shared", "runs", "idle", "saved")
+"""The engines of its patterns; traces that end when no event comes; state that is saved."""
+
+_PATTERNS: Mapping[str, tuple[str, ...]] = {
+    SHARED: (
+        "PATTERN exercise_open EVENT SEQ(A a, B b)",
+        "PATTERN exercise_timed EVENT SEQ(A a, B b) WITHIN 9 s",
+    ),
+    RUNS: (
+        "PATTERN exercise_waiting EVENT SEQ(A a, NEXT B b [v > a.v], NOT C)",
+        "PATTERN exercise_runs EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s RETURN b.v",
+        "PATTERN exercise_ranked EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s LIMIT 9 EMIT TIMEOUTS",
+    ),
+}
+_TRACES = (  # one ends, one outlives the window, one is open at the end
+    (("A", 0), ("B", 1), ("X", 2), ("End", 3)),
+    (("A", 4), ("B", 5), ("X", 20), ("Y", 21)),
+    (("A", 22), ("B", 23), ("X", 24)),
+)
+_LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
+
+
+def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
+    """The features of a matcher that runs patterns once over some events.
+
+    Args:
+        patterns: That it runs.
+        ties: How events with equal timestamps are ordered.
+        is_idling: Whether traces end when no event comes.
+    """
+    engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
+    chosen = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
+    return frozenset(feature for feature, is_chosen in chosen.items() if is_chosen)
+
+
+def matching_exercise(features: Collection[str]) -> str:
+    """The name of the exercise that calls what a matcher with these features calls, without a guard."""
+    return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
+
+
+def matching(features: str) -> int:
+    """Run a few patterns without a guard; see ``play``."""
+    return play(features.split(","))
+
+
+def play(features: Collection[str], guard: Guard | None = None) -> int:
+    """Run a few patterns over a few traces: in batches, while time passes, and to the end.
+
+    Args:
+        features: Of the matcher.
+        guard: That its traces follow.
+
+    Returns:
+        The number of matches.
+    """
+    guards = {} if guard is None else {1: guard}
+    matcher = Matcher(
+        end_events=("End",),
+        may_be_guarded=guard is not None or SAVED in features,
+        idle_timeout_us=_IDLE_US if IDLE in features else None,
+    )
+    for text in (text for engine in (SHARED, RUNS) if engine in features for text in _PATTERNS[engine]):
+        matcher.add_pattern(text)
+    for version, known in guards.items():
+        matcher.set_guard(version, known)
+    found: list[MatchOutput] = []
+    for number in range(len(_TRACES)):
+        events = _events(number)
+        for part in (events[:2], events[2:]):
+            found.append(matcher.process(EventBatch.from_events(part)))
+            if SAVED in features:
+                matcher = Matcher.load(matcher.dump(), guards)
+    last = str(len(_TRACES) - 1)
+    found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
+    return sum(len(output.matches()) for output in found)
+
+
+def _events(trace: int) -> list[Event]:
+    """One per second."""
+    return [
+        Event(id=f"{trace}-{second}", type=name, time_us=second * 1_000_000, key=str(trace), data={"v": second})
+        for name, second in _TRACES[trace]
+    ]

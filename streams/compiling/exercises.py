@@ -1,0 +1,18 @@
+"""Small pieces of reading, each of which stands for the kernels that it calls (``streams.compiling``)."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from streams.readers.line_columns import read_line_columns
+from streams.readers.options import ReaderOptions
+
+_LINES = b"""{"id":"1","type":"A","time":"2026-01-01T00:00:00Z","key":"k","data":{"v":1}}
+{"id":"2","type":"B","time":"2026-01-01T00:00:01Z","key":"k","data":{"v":2}}
+"""
+
+
+def json_lines() -> None:
+    """Read events of JSON lines by columns."""
+    read_line_columns(io.BufferedReader(io.BytesIO(_LINES)), Path("exercise.jsonl"), ReaderOptions())

@@ -1,0 +1,22 @@
+"""Exercises by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
+
+def exercise_of(name: str) -> Callable[[], object]:
+    """What an exercise does; its module is imported.
+
+    Args:
+        name: ``module:function`` or ``module:function:argument``.
+    """
+    module, function, *arguments = name.split(":", 2)
+    return partial(getattr(import_module(module), function), *arguments)
+
+
+def run_exercise(name: str) -> None:
+    """Do in this process what an exercise does; that loads its kernels."""
+    exercise_of(name)()

@@ -1,0 +1,30 @@
+"""Compiles kernels in this process, which may be one of several that do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streams.compiling.running import exercise_of
+from streams.kernels.keeping import keep_needs
+from streams.kernels.recording import NeededKernel, recorded
+
+
+def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
+    """Record what exercises need, and compile what is not kept.
+
+    Each of several processes takes the largest kernel that is neither kept nor being compiled. When there is none left
+    it waits for what the others compile, and takes over what one of them has left.
+
+    Args:
+        exercises: As ``module:function`` or ``module:function:argument``.
+        is_wanted: Asked before each kernel.
+    """
+    needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
+    for name, kernels in needed.items():
+        keep_needs(name, (kernel.name for kernel in kernels))
+    unique = {(kernel.name, kernel.signature): kernel for kernels in needed.values() for kernel in kernels}
+    largest_first = sorted(unique.values(), key=lambda kernel: kernel.size, reverse=True)
+    for waits in (False, True):
+        for kernel in largest_first:
+            if is_wanted():
+                kernel.compile(waits=waits)

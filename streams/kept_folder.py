@@ -1,0 +1,128 @@
+"""The folder of this user and machine for what a process makes of the code and keeps for the next one.
+
+That is ``forestall`` in the platform's folder for caches, or what ``NUMBA_CACHE_DIR`` names: compiled kernels, the
+parser's tables, an archive of Java classes. Every command, checkout and data folder shares it. A process runs what it
+reads there, so a folder counts only if nobody but this user or root can have put anything into it. Whatever is missing
+is made again, so the folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from streams.errors import KeptFolderRefused
+
+_PRIVATE = 0o700
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_UNUSED_S = 30 * 86_400
+_GONE = ".gone-"
+
+
+def kept_top() -> Path:
+    """The folder above all that is kept, whether it exists or not.
+
+    Raises:
+        OSError: Nothing says where this user's folders are.
+    """
+    # house: allow environment: numba's own variable, which says where compiled things are
+    named = os.environ.get("NUMBA_CACHE_DIR", "")
+    return Path(named).resolve() if named else _cache_folder() / "forestall"
+
+
+def kept_folder(kind: str) -> Path:
+    """The folder of one kind of things, whether it exists or not.
+
+    Raises:
+        OSError: As ``kept_top``.
+    """
+    return kept_top() / kind
+
+
+def make_kept_folder(folder: Path) -> None:
+    """Make a folder for this user alone, unless it exists.
+
+    Raises:
+        OSError: It cannot be made.
+        KeptFolderRefused: It is another user's, or others may write to it.
+    """
+    missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
+    for place in reversed(dict.fromkeys(missing)):
+        place.mkdir(exist_ok=True, mode=_PRIVATE)
+    require_trusted(folder)
+
+
+def require_trusted(folder: Path) -> None:
+    """Check that nobody else can have put anything into a folder, or another folder in its place.
+
+    Raises:
+        OSError: It cannot be examined.
+        KeptFolderRefused: Somebody else can.
+    """
+    top = kept_top()
+    _require_own(folder, _OTHERS_WRITE)
+    for place in folder.parents:
+        is_sticky = place.stat().st_mode & stat.S_ISVTX  # there, others cannot replace what is not theirs
+        _require_own(place, 0 if is_sticky else stat.S_IWOTH)
+        if place == top:
+            break
+
+
+def note_use(place: Path) -> None:
+    """Remember that a file or folder is in use, and remove what is beside it and has not been for 30 days.
+
+    Several processes may do so at once, while others use the rest: a thing gets another name before it is removed, so
+    it is there as a whole or not at all, and a process that misses it makes it again.
+    """
+    with suppress(OSError):
+        os.utime(place)
+        now = place.stat().st_mtime
+        for other in place.parent.iterdir():
+            with suppress(OSError):
+                if now - other.stat().st_mtime > _UNUSED_S:
+                    _remove(other)
+
+
+def _remove(place: Path) -> None:
+    doomed = place
+    if not place.name.startswith(_GONE):
+        doomed = place.with_name(f"{_GONE}{uuid.uuid4().hex}")
+        place.rename(doomed)
+    if doomed.is_dir():
+        shutil.rmtree(doomed, ignore_errors=True)
+    else:
+        doomed.unlink(missing_ok=True)
+
+
+def _require_own(place: Path, forbidden: int) -> None:
+    found = place.stat()
+    if found.st_uid not in (0, os.geteuid()):
+        raise _refused(place, f"belongs to user {found.st_uid}, not to user {os.geteuid()}, who would run it")
+    if found.st_mode & forbidden:
+        raise _refused(place, "can be written by other users, whose code would be run")
+
+
+def _cache_folder() -> Path:
+    """The platform's folder for what can be made again, of this user."""
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise FileNotFoundError(f"no folder for caches: {error}; set NUMBA_CACHE_DIR") from error
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches"
+    # house: allow environment: the platform's own variable for the folder of caches (XDG Base Directory)
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else home / ".cache"
+
+
+def _refused(place: Path, reason: str) -> KeptFolderRefused:
+    return KeptFolderRefused(
+        f"{place} holds compiled code and {reason}; name another folder with NUMBA_CACHE_DIR, on machines of a cluster "
+        "with FORESTALL_SPARK__WORKER_FOLDER",
+        folder=str(place),
+    )

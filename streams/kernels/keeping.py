@@ -1,0 +1,194 @@
+"""Where compiled kernels are kept: in this user's folder, by the content of all kernels.
+
+Numba itself keeps code beside its source, or by the folder of the source, and several processes that miss the same code
+all compile it. Here a kernel has one place whatever the checkout: ``kernels/<digest>/<module>.<name>``. The digest is
+over the sources of all kernels and everything else that machine code depends on, so an entry that exists fits. A
+process that misses an entry takes the lock beside it; others wait, and load what it has compiled.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle  # noqa: TID251 - for the error of a damaged file; numba pickles, in a folder that only this user writes
+import platform
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import __version__ as numba_version
+from numba import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.registry import cpu_target
+
+from streams.file_lock import FileLock
+from streams.kept_folder import kept_folder, make_kept_folder, note_use
+from streams.kernel_digest import kernel_digest
+
+_KIND = "kernels"
+_PATIENCE_S = 180.0  # no kernel takes so long; a process that holds a lock longer was stopped
+
+
+class KeptKernel(FunctionCache):
+    """The compiled code of one kernel, as numba asks for it.
+
+    Making one reads the source, which a later change could make another one; the folder is touched when code is first
+    wanted.
+
+    Args:
+        function: The kernel.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_func = function
+        self._name = entry_name(function)
+        self._stamp = _source_digest(function.__code__.co_filename)
+        self._sources = kernel_digest()
+        self._folder: Path | None = None
+        self._lock: FileLock | None = None
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder; None before code was first wanted, or where none can be kept."""
+        return None if self._folder is None else str(self._folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature; None: this process has to compile it, and holds the lock where there is one.
+
+        Raises:
+            KeptFolderRefused: Other users may have put something into the folder.
+        """
+        if not self._enabled or not self._open():
+            return None
+        target_context.refresh()
+        found = self._load(sig, target_context)
+        if found is None and self._lock is not None:
+            self._lock.take(_PATIENCE_S)
+            found = self._load(sig, target_context)
+            if found is not None:
+                self._lock.release()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled; what cannot be kept is compiled by each process."""
+        if self._lock is None:
+            return
+        try:
+            self._save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            _say_not_kept(str(error))
+        finally:
+            self._lock.release()
+
+    def flush(self) -> None:
+        """Forget the code that is kept."""
+        if self._open():
+            self._cache_file.flush()  # type: ignore[no-untyped-call]
+
+    def _open(self) -> bool:
+        """Whether there is a folder to keep code in; finds it the first time."""
+        if self._lock is None:
+            try:
+                folder = _made_folder(self._sources)
+            except OSError as error:
+                _say_not_kept(str(error))
+                return False
+            self._folder, self._impl = folder, _Code(folder)
+            self._lock = FileLock(folder / f"{self._name}.lock")
+            self._cache_file = IndexDataCacheFile(str(folder), self._name, self._stamp)  # type: ignore[no-untyped-call]
+        return True
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (EOFError, pickle.UnpicklingError):  # the machine lost power while it was written
+            self.flush()
+            return None
+
+
+class _Code(CompileResultCacheImpl):
+    """How compiled code is written and read: as numba does; where is decided here."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._locator = self
+        self._lineno = 0
+        self._py_file = ""
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder again if it was removed."""
+        make_kept_folder(self._folder)
+
+
+def entry_name(function: Callable[..., Any]) -> str:
+    """The name under which a kernel is kept."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def kernels_folder() -> Path:
+    """Where compiled kernels of these sources for this machine are kept, whether the folder exists or not.
+
+    Raises:
+        OSError: Nothing says where this user's folders are.
+    """
+    return _folder(kernel_digest())
+
+
+def kept_of(names: Iterable[str]) -> frozenset[str]:
+    """The kernels that have been compiled and kept, of these."""
+    try:
+        folder = kernels_folder()
+    except OSError:
+        return frozenset()
+    return frozenset(name for name in names if (folder / f"{name}.nbi").exists())
+
+
+def _folder(sources: str) -> Path:
+    return kept_folder(_KIND) / _place_name(sources)
+
+
+def _made_folder(sources: str) -> Path:
+    """The folder, made if need be, with those removed that nobody has used for long.
+
+    Raises:
+        OSError: It cannot be made.
+        KeptFolderRefused: Other users may have put something into it.
+    """
+    folder = _folder(sources)
+    make_kept_folder(folder)
+    note_use(folder)
+    return folder
+
+
+@cache
+def _place_name(sources: str) -> str:
+    """Digest of all that machine code depends on.
+
+    The processor and its features are part of it; with ``NUMBA_CPU_NAME=generic`` all of an architecture share one.
+    """
+    flags: Any = config
+    parts = (
+        sources,
+        (numba_version, np.__version__, platform.python_version()),
+        cpu_target.target_context.codegen().magic_tuple(),
+        (flags.BOUNDSCHECK, flags.OPT, flags.DEBUGINFO_DEFAULT),
+    )
+    return blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _source_digest(file: str) -> str:
+    path = Path(file)
+    return blake2b(path.read_bytes(), digest_size=8).hexdigest() if path.is_file() else ""
+
+
+@cache
+def _say_not_kept(reason: str) -> None:
+    """Say it once per process and reason."""
+    logging.getLogger(__name__).warning(
+        "compiled kernels cannot be kept, so each process compiles its own: %s; name a folder with NUMBA_CACHE_DIR",
+        reason,
+    )

@@ -1,0 +1,135 @@
+"""Which kernels a call reaches, and with which types, without compiling any.
+
+While a call is recorded, the names of kernels and routines in this program's modules stand for the functions that
+Python runs. So what was recorded can be compiled in any order and by several processes, the largest kernel first.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from streams.kernels import borrowing
+from streams.kernels.keeping import KeptKernel, entry_name
+
+
+@dataclass(frozen=True, slots=True)
+class NeededKernel:
+    """A kernel that a call needs, for arguments of certain types.
+
+    Attributes:
+        name: Under which it is kept.
+        kernel: What is compiled.
+        signature: Types of the arguments.
+    """
+
+    name: str
+    kernel: Any
+    signature: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of bytecode that it consists of, with everything it calls; compiling takes about in proportion."""
+        return _size(self.kernel, set())
+
+    def compile(self, *, waits: bool) -> None:
+        """Compile and keep it, unless it is kept.
+
+        Args:
+            waits: Whether to wait for another process that compiles it just now.
+        """
+        kept = self.kernel._cache
+        if waits or not kept.is_being_compiled():
+            self.kernel.compile(self.signature)
+
+
+def recorded(call: Callable[[], object]) -> list[NeededKernel]:
+    """The kernels that a call needs, the largest first.
+
+    Must not run beside other threads that use kernels.
+    """
+    calls = _Calls()
+    with ExitStack() as ends:
+        ends.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # integers wrap in kernels, and say so in Python
+        ends.enter_context(np.errstate(all="ignore"))
+        ends.enter_context(_replaced(calls))
+        call()
+    found = (NeededKernel(entry_name(kernel.py_func), kernel, types) for kernel, types in calls.seen)
+    return sorted(found, key=lambda needed: needed.size, reverse=True)
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The kernels that Python has called, each once per types of arguments."""
+
+    seen: dict[tuple[Any, tuple[Any, ...]], None] = field(default_factory=dict)
+    _depth: int = 0
+
+    def interpreted(self, kernel: Any) -> Callable[..., Any]:
+        """What stands for a kernel while calls are recorded."""
+
+        def run(*arguments: Any) -> Any:
+            if not self._depth:
+                self.seen[kernel, tuple(kernel.typeof_pyval(argument) for argument in arguments)] = None
+            with self._inside():
+                result = kernel.py_func(*arguments)
+            return result if self._depth else _as_returned(result)
+
+        return run
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+
+@contextmanager
+def _replaced(calls: _Calls) -> Iterator[None]:
+    """Let functions that Python runs stand for kernels and routines, wherever modules name them."""
+    spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    stands_for: dict[int, Any] = {id(borrowing.borrowed): _same}
+    for value in (value for space in spaces for value in list(space.values())):
+        if isinstance(value, Dispatcher) and not value.py_func.__module__.startswith("numba."):
+            is_kernel = isinstance(vars(value).get("_cache"), KeptKernel)
+            stands_for.setdefault(id(value), calls.interpreted(value) if is_kernel else value.py_func)
+    places = [(space, name, value) for space in spaces for name, value in space.items() if id(value) in stands_for]
+    for space, name, value in places:
+        space[name] = stands_for[id(value)]
+    try:
+        yield
+    finally:
+        for space, name, value in places:
+            space[name] = value
+
+
+def _same(held: Any) -> Any:
+    return held
+
+
+def _as_returned(result: Any) -> Any:
+    """A result as compiled code returns it: Python's numbers in place of numpy's."""
+    if isinstance(result, tuple) and type(result) is tuple:
+        return tuple(_as_returned(part) for part in result)
+    return result.item() if isinstance(result, np.generic) else result
+
+
+def _size(kernel: Any, seen: set[int]) -> int:
+    """Bytes of bytecode of a kernel or routine and of those that it calls, each counted once."""
+    if id(kernel) in seen:
+        return 0
+    seen.add(id(kernel))
+    code, names = kernel.py_func.__code__, kernel.py_func.__globals__
+    called = (names.get(name) for name in code.co_names)
+    return len(code.co_code) + sum(_size(value, seen) for value in called if isinstance(value, Dispatcher))

@@ -1,0 +1,76 @@
+import io
+import re
+
+from rich.console import Console
+from rich.progress import Progress
+
+from service.cli.waiting import LINES_REST_S, Waiting, waiting_in, waiting_on
+from streams.compiling import CompileProgress
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr("service.cli.waiting.time.monotonic", lambda: self.now)
+
+
+def test_it_says_for_how_long_it_has_waited_and_not_too_often(monkeypatch):
+    clock = Clock(monkeypatch)
+    said: list[str] = []
+    say = Waiting(said.append, 2.0)
+    for now, text in ((100.0, "one"), (101.9, "two"), (102.0, "three"), (111.0, "four")):
+        clock.now = now
+        say(text)
+    assert said == ["one (0 s)", "three (2 s)", "four (11 s)"]
+
+
+def test_compiling_is_once_per_machine(monkeypatch):
+    Clock(monkeypatch)
+    said: list[str] = []
+    Waiting(said.append, 0.0).compiling(CompileProgress(12, 40))
+    assert said == ["compiling kernels, 12 of 40; once per machine (0 s)"]
+
+
+def test_nothing_is_silent_for_more_than_three_seconds():
+    assert LINES_REST_S + 1.0 <= 3.0  # who says something does so once a second
+
+
+def test_a_log_gets_lines(monkeypatch):
+    clock, out = Clock(monkeypatch), io.StringIO()
+    with waiting_on(Console(file=out)) as say:
+        for now in (100.0, 101.0, 103.0):
+            clock.now = now
+            say("waiting for [the] pipeline")
+    assert out.getvalue().splitlines() == ["waiting for [the] pipeline (0 s)", "waiting for [the] pipeline (3 s)"]
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten():
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, legacy_windows=False)
+    with waiting_on(console) as say:
+        say("compiling kernels")
+        say("compiling kernels, 1 of 2")
+        say.end()
+    shown = out.getvalue()
+    assert "compiling kernels, 1 of 2 (0 s)" in shown
+    assert "\x1b[2K" in shown  # the line is cleared
+    assert re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.rpartition("\r")[2]).strip() == ""
+
+
+def test_where_there_is_nothing_to_say_a_terminal_stays_as_it_is():
+    out = io.StringIO()
+    with waiting_on(Console(file=out, force_terminal=True)):
+        pass
+    assert out.getvalue() == ""
+
+
+def test_beside_a_bar_it_takes_the_place_of_the_title():
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True)
+    with Progress(console=console) as progress:
+        task = progress.add_task("events", total=None)
+        waiting_in(progress, task, console)("starting Spark")
+        assert progress.tasks[0].description == "starting Spark (0 s)"
+    plain = Console(file=(lines := io.StringIO()))
+    waiting_in(progress, task, plain)("starting Spark")
+    assert lines.getvalue() == "starting Spark (0 s)\n"

@@ -1,0 +1,44 @@
+import time
+from typing import cast
+
+from service.errors import StoreUnavailable
+from service.start_report import StartReport
+from service.stores.heartbeat import STARTING_KEY, Heartbeat
+from streams.compiling import CompileProgress
+
+
+def test_compiling_is_said_in_place_of_what_goes_on_beside_it(stores):
+    report = StartReport(stores.heartbeat)
+    report.begin("starting Spark")
+    assert stores.heartbeat.is_doing() == "starting Spark"
+    report.compiling(CompileProgress(0, None))
+    assert stores.heartbeat.is_doing() == "compiling kernels"
+    report.begin("waiting for the machines of the cluster")
+    report.compiling(CompileProgress(12, 40))
+    assert stores.heartbeat.is_doing() == "compiling kernels, 12 of 40"
+    report.compiling(CompileProgress(40, 40))
+    assert stores.heartbeat.is_doing() == "waiting for the machines of the cluster"
+
+
+def test_it_is_repeated_and_forgotten_when_nobody_repeats_it(stores, client):
+    report = StartReport(stores.heartbeat)
+    with report.repeating():
+        report.begin("starting Spark")
+        client.delete(STARTING_KEY)
+        deadline = time.monotonic() + 30
+        while stores.heartbeat.is_doing() is None:
+            assert time.monotonic() < deadline
+    assert 0 < client.ttl(STARTING_KEY) <= 30
+    stores.heartbeat.clear()
+    assert stores.heartbeat.is_doing() is None
+
+
+def test_a_report_that_is_lost_stops_nothing():
+    class Away:
+        def starting(self, doing):
+            raise StoreUnavailable("Redis does not answer")
+
+    report = StartReport(cast(Heartbeat, Away()))
+    report.begin("starting Spark")
+    report.compiling(CompileProgress(1, 2))
+    assert report._phase == "starting Spark"

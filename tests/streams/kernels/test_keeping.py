@@ -1,0 +1,195 @@
+"""Compiled kernels outlive a process. Each test has a tiny kernel and folders of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import streams
+from streams import PACKAGES_WITH_KERNELS, KeptFolderRefused, kernel_digest
+from streams.kernel_digest import digest_of
+from streams.kernels.keeping import KeptKernel, kept_of
+
+MODULE = """
+from streams.kernels.compiling import kernel, routine
+
+@routine
+def twice(number):
+    return 2 * number
+
+@kernel
+def doubled(number):
+    return twice(number)
+"""
+PROGRAM = """
+from somewhere import doubled
+from streams.kernel_digest import digest_of
+from streams.kernels.keeping import kept_of
+
+before = sorted(kept_of(["somewhere.doubled", "somewhere.other"]))
+print(doubled(21), sum(doubled.stats.cache_hits.values()), before, doubled.stats.cache_path)
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The folder of the module, and of what is kept."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "somewhere.py").write_text(MODULE)
+    return tmp_path
+
+
+def environment(place, **changes):
+    return os.environ | {
+        "NUMBA_CACHE_DIR": str(place / "kept"),
+        "PYTHONPATH": f"{place / 'code'}{os.pathsep}{Path(streams.__file__).parents[1]}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_DISABLE_JIT": "0",
+        **changes,
+    }
+
+
+def start(place, program=PROGRAM, **changes):
+    words = [sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=environment(place, **changes), stdout=pipe, stderr=pipe, text=True)
+
+
+def run(place, program=PROGRAM, **changes):
+    process = start(place, program, **changes)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.split(" ", 2)[:2], out, err
+
+
+def test_a_kernel_is_compiled_once(place):
+    first, out, _ = run(place)
+    assert (first, "[]" in out) == (["42", "0"], True)
+    second, out, _ = run(place)
+    assert (second, "['somewhere.doubled']" in out) == (["42", "1"], True)
+    (folder,) = (place / "kept" / "kernels").iterdir()
+    assert sorted(file.name for file in folder.iterdir()) == [
+        f"somewhere.doubled.{ending}" for ending in ("1.nbc", "lock", "nbi")
+    ]
+    assert out.strip().endswith(str(folder))
+
+
+def test_another_checkout_finds_it(place):
+    run(place)
+    (place / "code").rename(place / "moved")
+    assert run(place, PYTHONPATH=environment(place)["PYTHONPATH"].replace("code", "moved"))[0] == ["42", "1"]
+
+
+def test_a_changed_source_is_compiled_anew(place):
+    run(place)
+    (place / "code" / "somewhere.py").write_text(MODULE.replace("2 *", "3 *"))
+    assert run(place)[0] == ["63", "0"]
+
+
+@pytest.mark.parametrize("change", [{"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_CPU_NAME": "generic"}])
+def test_what_machine_code_depends_on_has_a_folder_of_its_own(place, change):
+    run(place)
+    assert run(place, **change)[0] == ["42", "0"]
+    assert len(list((place / "kept" / "kernels").iterdir())) == 2
+
+
+def test_without_any_variable_it_is_in_the_users_folder_for_caches(place):
+    home = {"NUMBA_CACHE_DIR": "", "HOME": str(place), "XDG_CACHE_HOME": ""}
+    assert run(place, **home)[0] == ["42", "0"]
+    assert run(place, **home)[0] == ["42", "1"]
+    folder = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    assert list((place / folder / "forestall" / "kernels").glob("*/somewhere.doubled.nbi"))
+    assert not list(place.glob("code/**/*.nbi"))
+
+
+def test_processes_that_start_together_compile_it_once(place):
+    slow = MODULE + "\n".join(f"@routine\ndef f{n}(a):\n    return a + {n}\n" for n in range(12))
+    calls = "".join(f"    number = f{n}(number)\n" for n in range(12))
+    slow += f"@kernel\ndef slow(number):\n{calls}    return number\n"
+    (place / "code" / "somewhere.py").write_text(slow)
+    program = "from somewhere import slow\nprint(slow(1), sum(slow.stats.cache_misses.values()), '')"
+    processes = [start(place, program) for _ in range(3)]
+    answers = [process.communicate(timeout=120)[0].split() for process in processes]
+    assert sorted(answers) == [["67", "0"], ["67", "0"], ["67", "1"]]
+    assert run(place, program)[0] == ["67", "0"]
+
+
+def test_a_process_that_is_killed_while_it_compiles_leaves_no_trace(place):
+    dies = MODULE.replace("return twice(number)", "return twice(number)  # dies") + (
+        "\nimport os\ndoubled._cache._save_overload = lambda *_: os._exit(9)\n"
+    )
+    (place / "code" / "somewhere.py").write_text(dies)
+    process = start(place)
+    process.communicate(timeout=120)
+    assert process.returncode == 9
+    (place / "code" / "somewhere.py").write_text(MODULE)
+    assert run(place)[0] == ["42", "0"]
+    assert run(place)[0] == ["42", "1"]
+
+
+@pytest.mark.parametrize(("ending", "content"), [("nbi", b""), ("1.nbc", b"\x80\x04")])
+def test_a_damaged_file_is_written_again(place, ending, content):
+    run(place)
+    (file,) = (place / "kept").glob(f"kernels/*/somewhere.doubled.{ending}")
+    file.write_bytes(content)
+    assert run(place)[0] == ["42", "0"]
+    assert run(place)[0] == ["42", "1"]
+
+
+def test_where_nothing_can_be_kept_each_process_compiles_and_says_so(place):
+    (place / "kept").write_text("no folder")
+    answer, _, err = run(place)
+    assert answer == ["42", "0"]
+    assert err.count("compiled kernels cannot be kept") == 1
+    assert "NUMBA_CACHE_DIR" in err
+
+
+def test_a_folder_that_others_may_write_to_is_refused(place):
+    run(place)
+    (place / "kept" / "kernels").chmod(0o777)
+    process = start(place)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "KeptFolderRefused" in err
+    assert "can be written by other users" in err
+
+
+def test_interpreted_kernels_leave_nothing(place):
+    program = "from somewhere import doubled\nprint(doubled(21), type(doubled).__name__, '')"
+    assert run(place, program, NUMBA_DISABLE_JIT="1")[0] == ["42", "function"]
+    assert not (place / "kept").exists()
+
+
+def test_the_digest_is_of_all_kernels():
+    top = Path(streams.__file__).parents[1]
+    found = {folder.parent.name for folder in top.glob("*/kernels") if (folder / "__init__.py").is_file()}
+    assert found == set(PACKAGES_WITH_KERNELS)
+    assert len(kernel_digest()) == 16
+
+
+@pytest.mark.parametrize("package", PACKAGES_WITH_KERNELS)
+def test_a_changed_kernel_of_any_package_has_another_digest(package, tmp_path):
+    top = Path(streams.__file__).parents[1]
+    folders = [tmp_path / name for name in PACKAGES_WITH_KERNELS]
+    for folder in folders:
+        shutil.copytree(top / folder.name / "kernels", folder)
+    assert digest_of(folders) == kernel_digest()
+    (tmp_path / package / "planted.py").write_text("x = 1\n")
+    assert digest_of(folders) != kernel_digest()
+
+
+def test_a_refusal_reaches_the_caller(monkeypatch, tmp_path):
+    def function(number):
+        return number
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels").chmod(0o777)
+    kept = KeptKernel(function)
+    assert kept.cache_path is None
+    with pytest.raises(KeptFolderRefused):
+        kept.load_overload(None, None)
+    assert kept_of([kept._name]) == frozenset()
