@@ -32,7 +32,7 @@ from benchmarks.workload import EP1, Q1, order_constraints, orders
 from constraints import to_document
 from pipeline import run_inline
 from pipeline.testing import Step, bodies, log_of
-from service.temporary import TemporaryService, await_ready, running
+from service.temporary import TemporaryService, require_ready, running
 from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn
 from workflows import OrderSettings
 
@@ -148,7 +148,7 @@ def disturbed(service: TemporaryService, plan: Plan, say: Callable[[str], None] 
     finally:
         posted.set()
         thread.join()
-    await_ready(service.client, service.supervisor)
+    require_ready(service.client, service.supervisor)
     _await_drained(service, len(events), plan.patience_s)
     outcome.seconds = time.monotonic() - begun
     _look(service, outcome)

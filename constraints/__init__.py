@@ -18,6 +18,7 @@ from constraints.errors import (
     Problem,
     UnsatisfiablePattern,
 )
+from constraints.exercises import GUARD_FEATURES, guard_features, guarded, guarded_exercise
 from constraints.explanation import Explanation, explain_absence, explain_ending
 from constraints.failing import FailingCondition, failing_conditions
 from constraints.following import following
@@ -46,6 +47,7 @@ from constraints.rules.product import RuleProduct
 from constraints.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
 
 __all__ = [
+    "GUARD_FEATURES",
     "NOTHING",
     "NOWHERE",
     "Analysis",
@@ -99,6 +101,9 @@ __all__ = [
     "find_clash",
     "following",
     "forecast",
+    "guard_features",
+    "guarded",
+    "guarded_exercise",
     "idle_parts",
     "parse_constraints",
     "redundant_atoms",

@@ -10,6 +10,7 @@ from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.bound_events import MatchColumns
 from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
+from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from nfa.found import DECIDED_BY
 from nfa.guards import (
     OTHER,
@@ -79,6 +80,7 @@ from nfa.syntax import (
 
 __all__ = [
     "DECIDED_BY",
+    "MATCHER_FEATURES",
     "MATCH_LIMIT",
     "OTHER",
     "Absence",
@@ -148,11 +150,14 @@ __all__ = [
     "describe_node",
     "describe_pattern",
     "match_order",
+    "matcher_features",
+    "matching_exercise",
     "operands_of",
     "parse_pattern",
     "parse_patterns",
     "parse_step",
     "pattern_from_json",
     "pattern_to_json",
+    "play",
     "warnings_of",
 ]

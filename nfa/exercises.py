@@ -78,8 +78,12 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
         may_be_guarded=guard is not None or SAVED in features,
         idle_timeout_us=_IDLE_US if IDLE in features else None,
     )
-    for text in (text for engine in (SHARED, RUNS) if engine in features for text in _PATTERNS[engine]):
-        matcher.add_pattern(text)
+    names = [
+        matcher.add_pattern(text).pattern.name
+        for engine in (SHARED, RUNS)
+        if engine in features
+        for text in _PATTERNS[engine]
+    ]
     for version, known in guards.items():
         matcher.set_guard(version, known)
     found: list[MatchOutput] = []
@@ -89,6 +93,8 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
             found.append(matcher.process(EventBatch.from_events(part)))
             if SAVED in features:
                 matcher = Matcher.load(matcher.dump(), guards)
+    if SAVED in features and names:  # a matcher that lives on; a trace still holds something of the pattern
+        matcher.remove_pattern(names[0])
     last = str(len(_TRACES) - 1)
     found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
     return sum(len(output.matches()) for output in found)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.automata.guard_view import GuardView
-from nfa.automata.pattern_automaton import PatternAutomaton, is_plain_next, is_shareable
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton, is_plain_next, is_shareable
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.guards import TRACE_END, Guard
 from nfa.runs.program import atoms_to_test, every_event
 from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
-from nfa.syntax import Atom
+from nfa.syntax import Atom, Pattern
 from nfa.traces import Want
 
 
@@ -111,9 +111,17 @@ class Layout:
 
 def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
     """Choose the engine of a pattern: the shared-node engine wherever partial matches need no memory of their own."""
+    return CompiledPattern(automaton=automaton, view=view, is_shared=is_log_ordered and _has_shared_form(automaton))
+
+
+def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
+    """Whether ``compile_pattern`` chooses the shared-node engine for a pattern."""
+    return is_log_ordered and _has_shared_form(build_automaton(pattern))
+
+
+def _has_shared_form(automaton: PatternAutomaton) -> bool:
     is_unary = automaton.pattern.where is None and all(split_condition(atom)[1] is None for atom in automaton.atoms)
-    is_shared = is_log_ordered and is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
-    return CompiledPattern(automaton=automaton, view=view, is_shared=is_shared)
+    return is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
 
 
 def lay_out(

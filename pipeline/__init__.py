@@ -39,10 +39,11 @@ from pipeline.session import SessionOptions, build_context, build_session, end_s
 from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
 from pipeline.trial import ComparisonCounts, Likeness, TrialPlan, Variant, VariantCounts
-from pipeline.warmup import warm_up
+from pipeline.warmup import PIPELINE_EXERCISES, compiling_beside, trial_exercises, warm_up
 from pipeline.worker_check import workers_answer
 
 __all__ = [
+    "PIPELINE_EXERCISES",
     "BacktestFailed",
     "BacktestOptions",
     "BacktestResult",
@@ -86,6 +87,7 @@ __all__ = [
     "build_context",
     "build_session",
     "check_java",
+    "compiling_beside",
     "divide_states",
     "end_session",
     "end_with_process",
@@ -97,6 +99,7 @@ __all__ = [
     "run_pipeline",
     "start_empty",
     "start_query",
+    "trial_exercises",
     "warm_up",
     "workers_answer",
 ]

@@ -34,8 +34,9 @@ from pipeline.history import Dealt, Facts, History, deal_out, received
 from pipeline.merging import Portion, in_order
 from pipeline.spark_account import summary_of
 from pipeline.trial import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts
-from pipeline.warmup import exercise
+from pipeline.warmup import trial_exercises
 from streams import EventFileError, lines_of
+from streams.compiling import run_exercise
 
 Progress = Callable[[float], None]
 """Told the share that is done, 0.0 to 1.0, never falling; what it raises ends the backtest."""
@@ -265,7 +266,7 @@ def _matching(
         if first is None or facts.error is not None:
             return
         if len(plan.variants) > 1:
-            _warmed()
+            _load(tuple(trial_exercises(plan)))
         trial = Trial(plan, shard)
         with ExitStack() as files:
             said = _ShardRows(plan, options, shard, files)
@@ -290,6 +291,7 @@ def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordere
 
 
 @cache
-def _warmed() -> int:
+def _load(exercises: Sequence[str]) -> None:
     """Kernels are loaded once per process, so that in a comparison the first variant does not pay for all."""
-    return exercise()
+    for exercise in exercises:
+        run_exercise(exercise)

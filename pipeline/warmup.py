@@ -1,71 +1,75 @@
-"""Compiling the matcher's kernels before the first event comes."""
+"""Kernels that the pipeline and backtests need, compiled before the first event comes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from constraints import ConstraintSet, Exclusive, Monitor, Prior, Settings
-from nfa import Matcher
-from streams import Event, EventBatch
+from constraints import guard_features, guarded_exercise, parse_constraints
+from nfa import matcher_features, matching_exercise, parse_pattern
+from pipeline.trial import TrialPlan, Variant
+from streams import ConstraintsOn, PatternOn, StreamOn
+from streams.compiling import CompileProgress, compile_kernels, compile_missing, run_exercise
 
-_PATTERNS = (
-    "PATTERN warmup_shared EVENT SEQ(A a, B b) WITHIN 9 s",
-    "PATTERN warmup_runs EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s RETURN b.v",
-    "PATTERN warmup_ranked EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s LIMIT 9 EMIT TIMEOUTS",
-)
-_TRACES = (  # one ends, one outlives the window, one is open at the end
-    (("A", 0), ("B", 1), ("X", 2), ("End", 3)),
-    (("A", 4), ("B", 5), ("X", 20), ("Y", 21)),
-    (("A", 22), ("B", 23), ("X", 24)),
-)
-_CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
-_LAST_US, _LONG_US = 25_000_000, 3_600_000_000
-_SETTINGS = (Settings(), Settings(max_monitor_states=1))  # the second leaves nearly everything to bit tables
+PIPELINE_EXERCISES = (guarded_exercise(),)
+"""A stream may get any pattern and any constraints at any time, and its state is saved."""
+
+
+def trial_exercises(plan: TrialPlan) -> list[str]:
+    """The exercises that a backtest needs, by what its variants run."""
+    return sorted({_variant_exercise(variant) for variant in plan.variants})
+
+
+@contextmanager
+def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress], None]) -> Iterator[None]:
+    """Compile what exercises need while the block runs, which usually starts Spark, and wait for the end of both.
+
+    Args:
+        exercises: See ``streams.compiling``.
+        report: Called from another thread about once a second while kernels are compiled.
+
+    Raises:
+        KeptFolderRefused: Other users may have put something into the folder of kernels.
+    """
+    stop = Event()
+    with ThreadPoolExecutor(1, "compiling") as thread:
+        compiled = thread.submit(compile_kernels, exercises, report, stop=stop)
+        try:
+            yield
+            compiled.result()
+        finally:
+            stop.set()
 
 
 def warm_up(session: SparkSession) -> None:
-    """Have Spark's Python workers compile the kernels into the shared cache and load them.
+    """Have Spark's Python workers load the kernels of the pipeline, one worker per core.
 
-    First one worker, which fills the cache, then one per core. The first time this takes as long as the compiler does,
-    some minutes.
+    On a cluster they compile them first: those of one machine share the work, and keep the result.
     """
-    for tasks in (1, session.sparkContext.defaultParallelism):
-        session.range(0, tasks, numPartitions=tasks).mapInArrow(_match_once, "id LONG").collect()
+    tasks = session.sparkContext.defaultParallelism
+    session.range(0, tasks, numPartitions=tasks).mapInArrow(_load, "id LONG").collect()
 
 
-def exercise() -> int:
-    """Call every kernel that the pipeline needs: both engines, guards, time that passes, state saved and loaded.
-
-    Returns:
-        The number of matches, one per guard, trace and pattern.
-    """
-    return sum(_run(Monitor(ConstraintSet.of(_CONSTRAINTS, settings=settings))) for settings in _SETTINGS)
-
-
-def _run(guard: Monitor) -> int:
-    matcher = Matcher(end_events=("End",), idle_timeout_us=_LONG_US)
-    for text in _PATTERNS:
-        matcher.add_pattern(text)
-    matcher.set_guard(1, guard)
-    found = 0
-    for number, trace in enumerate(_TRACES):
-        events = [
-            Event(id=f"{number}-{second}", type=name, time_us=second * 1_000_000, key=str(number), data={"v": second})
-            for name, second in trace
-        ]
-        for part in (events[:2], events[2:]):
-            found += matcher.process(EventBatch.from_events(part)).n_matches
-            matcher = Matcher.load(matcher.dump(), {1: guard})
-    matcher.remove_pattern("warmup_shared")  # a trace still holds something of it
-    found += matcher.pass_time(_LAST_US).n_matches
-    found += matcher.end_traces([str(number)], _LAST_US).n_matches
-    return found + matcher.finish().n_matches
-
-
-def _match_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        exercise()
+        compile_missing(PIPELINE_EXERCISES)
+        for exercise in PIPELINE_EXERCISES:
+            run_exercise(exercise)
         yield batch
+
+
+def _variant_exercise(variant: Variant) -> str:
+    """What matches as a variant does."""
+    patterns = [parse_pattern(record.text) for record in variant.control if isinstance(record, PatternOn)]
+    (declaration,) = (record.declaration for record in variant.control if isinstance(record, StreamOn))
+    features = matcher_features(patterns, ties=declaration.ties, is_idling=declaration.idle_timeout is not None)
+    for record in variant.control:
+        if isinstance(record, ConstraintsOn):
+            known = parse_constraints(record.document).constraint_set
+            return guarded_exercise(features | guard_features(known, ties=declaration.ties))
+    return matching_exercise(features)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import httpx
 import orjson
@@ -16,8 +16,10 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from service.errors import CallRefused, ServiceOverloaded, ServiceUnreachable
 from streams import Event, render_cloudevent
+from streams.compiling import COMPILING
 
 _LONGEST_PAUSE_S = 60
+_READY_POLL_S = 0.2
 _RECONNECT_S = 0.5
 _SOURCE = "forestall/replay"
 _IN_USE = "idempotency-key-in-use"
@@ -93,6 +95,14 @@ class ForestallClient:
             return self._http.get("/ready").status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
+
+    def missing(self) -> str | None:
+        """What the service lacks to be ready, in words; one try. None: nothing."""
+        try:
+            answer = self._http.get("/ready")
+        except httpx.TransportError as error:
+            return f"{self._url} does not answer: {str(error) or type(error).__name__}"
+        return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(self, stream: str, events: Sequence[Event], idempotency_key: str) -> dict[str, Any]:
         """Append events to a stream, once, however often the call has to be repeated."""
@@ -180,6 +190,32 @@ class ForestallClient:
                 status=answer.status_code,
             )
         return answer
+
+
+class Startable(Protocol):
+    """What can be waited for."""
+
+    def missing(self) -> str | None: ...
+
+
+def await_ready(client: Startable, say: Callable[[str], None], patience_s: float) -> str | None:
+    """Wait until the service is ready.
+
+    Args:
+        client: Of the service.
+        say: Called a few times a second with what is missing.
+        patience_s: How long to wait without progress: each kernel that has been compiled begins it anew.
+
+    Returns:
+        What is missing still; None: nothing.
+    """
+    before, deadline = "", time.monotonic() + patience_s
+    while (reason := client.missing()) is not None and time.monotonic() < deadline:
+        if COMPILING in reason and reason != before:
+            before, deadline = reason, time.monotonic() + patience_s
+        say(reason)
+        time.sleep(_READY_POLL_S)
+    return reason
 
 
 def _once() -> dict[str, str]:

@@ -84,12 +84,14 @@ class Demo:
         on_alert: Told each alert that arrives by webhook.
         on_progress: Told the events sent so far, and of how many.
         say: Told what happens, a line at a time.
+        on_wait: Told a few times a second what is waited for.
     """
 
     orders: int
     on_alert: Callable[[dict[str, Any]], None]
     on_progress: Callable[[int, int], None]
     say: Callable[[str], None]
+    on_wait: Callable[[str], None] = lambda _: None
     constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
 
     def run(self) -> DemoResult:
@@ -102,7 +104,7 @@ class Demo:
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,
             receiver(self.on_alert) as (url, received),
-            running(Path(folder), self.say) as started,
+            running(Path(folder), self.say, wait=self.on_wait) as started,
         ):
             client = started.client
             received.secret = self._register(client, url)

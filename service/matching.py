@@ -28,6 +28,8 @@ from nfa import (
     Timeout,
     build_query,
     match_order,
+    matcher_features,
+    matching_exercise,
 )
 from service.match_text import matches_text
 from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Late, ReorderBuffer, Ties, format_time
@@ -299,6 +301,17 @@ def match_events(
     _close(matcher, found, order, chosen)
     report = found.report(matcher, used, chosen.ties)
     return report if order is None else replace(report, late=order.late)
+
+
+def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, options: MatchOptions) -> str:
+    """The exercise (``streams.compiling``) that stands for the kernels that ``match_events`` calls."""
+    features = matcher_features(patterns, ties=options.ties, is_idling=options.idle_timeout_us is not None)
+    if constraint_set is None:
+        return matching_exercise(features)
+    from constraints import guard_features, guarded_exercise  # noqa: PLC0415
+
+    used = _used(constraint_set, patterns, options)
+    return guarded_exercise(features | guard_features(used, ties=options.ties))
 
 
 def _add(matcher: Matcher, patterns: Sequence[Pattern]) -> None:

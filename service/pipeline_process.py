@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from pipeline import BatchProgress, await_machines, build_session, end_session, start_query, warm_up
+from pipeline import (
+    PIPELINE_EXERCISES,
+    BatchProgress,
+    await_machines,
+    build_session,
+    compiling_beside,
+    end_session,
+    is_local,
+    start_query,
+    warm_up,
+)
 from service.cluster import forget_former, job_options, session_options
 from service.doctor import at_risk
 from service.errors import StoreUnavailable
@@ -23,6 +33,7 @@ from service.process import run_process, signals_held
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.sink import AlertSink
+from service.start_report import StartReport
 from service.stores import server_facts
 from service.timekeeper import Timekeeper
 from service.tracing import spans_of
@@ -49,12 +60,18 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
     stores.log.layout.require_settled()
     with ExitStack() as ends:
         ends.callback(_say_nothing_more, stores)
-        with signals_held():  # Spark's Java process would stay behind
-            where = session_options(settings)
-            session = build_session(where)
-            ends.callback(end_session, session)
-        tasks = await_machines(session, where.cluster)
-        warm_up(session)
+        where = session_options(settings)
+        report = StartReport(stores.heartbeat)
+        needed = PIPELINE_EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
+        with report.repeating():
+            with compiling_beside(needed, report.compiling):
+                report.begin("starting Spark")
+                with signals_held():  # Spark's Java process would stay behind
+                    session = build_session(where)
+                    ends.callback(end_session, session)
+                tasks = await_machines(session, where.cluster)
+            report.begin("loading kernels" if needed else "compiling kernels on the machines of the cluster")
+            warm_up(session)
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()
         forget_former(settings, layout, stores.url)

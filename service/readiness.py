@@ -16,7 +16,7 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]
         return ["Redis does not answer"]
     last_us = stores.heartbeat.last_us()
     if last_us is None:
-        return ["the pipeline has given no sign of life yet"]
+        return [f"waiting for the pipeline: {stores.heartbeat.is_doing() or 'its process has not started yet'}"]
     silent_s = (clock.now_us() - last_us) / _SECOND_US
     if silent_s > settings.heartbeat_stale_s:
         return [f"the pipeline has given no sign of life for {silent_s:.0f} s"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from pathlib import Path
 from secrets import token_urlsafe
 from threading import Event, Thread
 
-from service.client import ForestallClient
+from service.client import ForestallClient, await_ready
 from service.errors import ServiceNotReady
 from service.settings import PREFIX, Settings
 from service.supervisor import Supervisor, describe_death
 
-_READY_S = 600.0  # the first time the kernels are compiled
+_READY_S = 300.0  # without progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,11 @@ class TemporaryService:
 
 @contextmanager
 def running(
-    folder: Path, say: Callable[[str], None] = lambda _: None, more: Mapping[str, str] | None = None
+    folder: Path,
+    say: Callable[[str], None] = lambda _: None,
+    more: Mapping[str, str] | None = None,
+    *,
+    wait: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TemporaryService]:
     """The whole service in ``folder`` on a free port, ready; stopped at the end.
 
@@ -47,6 +50,7 @@ def running(
     Args:
         folder: For all its files.
         say: Told what happens.
+        wait: Told a few times a second what is missing until everything is ready.
         more: Further settings, as environment variables without their prefix.
 
     Raises:
@@ -69,20 +73,26 @@ def running(
         {PREFIX + name: value for name, value in variables.items()},
         on_death=lambda *death: say(describe_death(*death)),
     )
-    say("starting Redis, the API, Spark and the deliverer (the first start compiles kernels)")
+    say("starting Redis, the API, Spark and the deliverer")
     supervisor.start()
-    stop = Event()
-    tending = Thread(target=supervisor.run, args=(stop,), name="supervisor")
-    tending.start()
     url = f"http://127.0.0.1:{port}"
+    with _tending(supervisor), ForestallClient(url, key) as client:
+        require_ready(client, supervisor, wait)
+        say(f"ready: {url}/v1")
+        yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor)
+
+
+@contextmanager
+def _tending(supervisor: Supervisor) -> Iterator[None]:
+    """Let a supervisor work while the block runs; then everything is stopped."""
+    stop = Event()
+    thread = Thread(target=supervisor.run, args=(stop,), name="supervisor")
+    thread.start()
     try:
-        with ForestallClient(url, key) as client:
-            await_ready(client, supervisor)
-            say(f"ready: {url}/v1")
-            yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor)
+        yield
     finally:
         stop.set()
-        tending.join()
+        thread.join()
 
 
 def free_port() -> int:
@@ -92,17 +102,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def await_ready(client: ForestallClient, supervisor: Supervisor) -> None:
+def require_ready(
+    client: ForestallClient, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None
+) -> None:
     """Wait until every part is ready.
 
     Raises:
         ServiceNotReady: It takes too long.
     """
-    deadline = time.monotonic() + _READY_S
-    while not client.is_ready():
-        if time.monotonic() > deadline:
-            raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
-        time.sleep(0.2)
+    if await_ready(client, wait, _READY_S) is not None:
+        raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
 
 
 def _tails(supervisor: Supervisor) -> str:

@@ -19,6 +19,7 @@ from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, shard_of
+from streams.text_columns import pieces_of, texts_of
 
 FORMAT_VERSION = 1
 
@@ -75,12 +76,12 @@ class EventBatch:
         """A batch of checked values, one of each per row; ``data`` are JSON objects."""
         hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
-            pa.array(ids, pa.string()),
-            pa.array(types, pa.string()).dictionary_encode(),
+            texts_of(ids),
+            texts_of(types).dictionary_encode(),
             time_column(times_us),
-            pa.array(keys, pa.string()),
-            pa.array([hashes[key] for key in keys], pa.uint64()),
-            pa.array(data, pa.binary()),
+            texts_of(keys),
+            column_of(np.array([hashes[key] for key in keys], np.uint64)),
+            pieces_of(data, pa.binary()),
         ]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 

@@ -23,6 +23,7 @@ _SECOND_US = 1_000_000
 _TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
 _QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
 _OFFSET_BYTES = 4
+_MOST_BYTES = 2**31 - 1
 
 
 def json_text(text: str) -> str:
@@ -68,10 +69,21 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
 
 def texts_of(texts: Sequence[str]) -> pa.Array:
     """The column of some texts; as with ``column_of``, pandas is not asked what they are."""
-    content = [text.encode() for text in texts]
-    offsets = np.cumsum([0, *map(len, content)], dtype=np.int32)
-    room = b"".join(content)
-    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(offsets), pa.py_buffer(room)])
+    return pieces_of([text.encode() for text in texts], pa.string())
+
+
+def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
+    """The column of some pieces of bytes, as a type with 32-bit offsets.
+
+    Raises:
+        ArrowCapacityError: Together they have 2 GiB or more.
+    """
+    offsets = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+    if offsets[-1] > _MOST_BYTES:
+        raise pa.ArrowCapacityError(f"a column of {offsets[-1]} bytes")
+    room = b"".join(pieces)
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(room)]
+    return pa.Array.from_buffers(kind, len(pieces), buffers)
 
 
 def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:

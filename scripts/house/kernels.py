@@ -13,7 +13,10 @@ _COMPILED_NAMESPACES = {"numpy", "numba", "math", "typing"}
 _DECORATORS = {"numba.njit", "numba.jit", "numba.vectorize", "numba.guvectorize"}
 _FLAGS_THAT_LOSE_NAN = {"fast", "nnan"}
 _KEEPS = "streams.kernels.compiling.kernel"  # compiles as numba.njit, and keeps the result
-_WITHOUT_KERNELS = ("streams/kernels/keeping.py",)  # stores compiled code, and holds none
+_WITHOUT_KERNELS = (
+    "streams/kernels/keeping.py",
+    "streams/kernels/recording.py",
+)  # about kernels, of which they hold none
 
 
 def kernel_imports(source: Source) -> Iterator[Violation]:

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,11 +17,16 @@ from pipeline import (
     SessionOptions,
     TrialPlan,
     build_context,
+    compiling_beside,
     end_session,
     end_with_process,
+    is_local,
     run_backtest,
+    trial_exercises,
 )
 from service.process import signals_held
+from streams.compiling import JSON_LINES, CompileProgress
+from streams.readers import kind_of
 
 _SHARDS_PER_CORE = 4
 _LOCAL = re.compile(r"local\[(\d+)\]")
@@ -47,12 +53,25 @@ class SparkUse:
         return _SHARDS_PER_CORE * (int(found.group(1)) if found else os.cpu_count() or 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """What is called while a backtest runs.
+
+    Attributes:
+        progress: Gets the share of the history that is done; what it raises ends the backtest.
+        compiling: Gets how many kernels are compiled, where some are missing.
+    """
+
+    progress: Callable[[float], None] = lambda _: None
+    compiling: Callable[[CompileProgress], None] = lambda _: None
+
+
 def run_job(
     history: History,
     plan: TrialPlan,
     use: SparkUse,
     options: BacktestOptions | None = None,
-    progress: Callable[[float], None] = lambda _: None,
+    report: Reports | None = None,
 ) -> BacktestResult:
     """Match a history; Spark is started and stopped.
 
@@ -61,7 +80,7 @@ def run_job(
         plan: How.
         use: How Spark is used.
         options: The shards are those of ``use`` when absent.
-        progress: Told the share that is done; what it raises ends the backtest.
+        report: How far it is.
 
     Raises:
         JavaMissing: There is no Java for Spark.
@@ -69,18 +88,28 @@ def run_job(
         BacktestFailed: Spark gave up.
     """
     chosen = options or BacktestOptions(shards=use.shards)
-    with tempfile.TemporaryDirectory(prefix="forestall-backtest-") as scratch:
+    said = report or Reports()
+    with ExitStack() as ends:
+        scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         where = SessionOptions(
             data_folder=use.data_folder or Path(scratch),
             master=use.master,
             writes_archive=True,
         )
-        with signals_held():  # Spark's Java process would stay behind
+        with (
+            compiling_beside(_exercises(history, plan, use), said.compiling),
+            signals_held(),  # Spark's Java process would stay behind
+        ):
             context = build_context(where)
-        try:
-            return run_backtest(context, history, plan, chosen, progress)
-        finally:
-            (end_with_process if use.is_last else end_session)(context)
+            ends.callback(end_with_process if use.is_last else end_session, context)
+        return run_backtest(context, history, plan, chosen, said.progress)
+
+
+def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:
+    if not is_local(use.master):
+        return []  # the machines of a cluster compile their own
+    reads_lines = any(kind_of(file) == "jsonl" for file in history.files)
+    return trial_exercises(plan) + [JSON_LINES] * reads_lines
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

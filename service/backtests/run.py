@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import BacktestOptions, BacktestResult, History, history_files
-from service.backtests.job import SparkUse, run_job
+from service.backtests.job import Reports, SparkUse, run_job
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question
 from service.backtests.reports import alerts_of, summary_document
@@ -67,7 +67,7 @@ class BacktestRun:
         history = self._history(backtest, question.declaration, scratch)
         use = SparkUse(master=self.settings.spark_master, data_folder=self.settings.data_dir)
         options = BacktestOptions(shards=use.shards, limit=self.settings.limits.backtest_alerts_kept)
-        return run_job(history, plan_of(question), use, options, _Teller(self.stores, backtest.id))
+        return run_job(history, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
 
     def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
         if backtest.path is None:

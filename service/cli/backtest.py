@@ -17,7 +17,7 @@ from rich.table import Table
 from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
-from service.backtests.job import SparkUse, run_job, with_output
+from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern
 from service.backtests.reports import differences_of, rows_of, summary_document
@@ -46,6 +46,7 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import model_choice
+from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
 from service.reports import has_trace_end
@@ -122,7 +123,11 @@ def _result(history: History, question: Question, cores: int | None, limit: int,
     spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True)
     options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
     with progress_bar("backtest") as (progress, task):
-        return run_job(history, plan_of(question), spark, options, lambda share: progress.update(task, completed=share))
+        report = Reports(
+            progress=lambda share: progress.update(task, description="backtest", completed=share),
+            compiling=waiting_in(progress, task, is_shown=sys.stderr.isatty()).compiling,
+        )
+        return run_job(history, plan_of(question), spark, options, report)
 
 
 def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output: Path | None, *, is_json: bool) -> None:

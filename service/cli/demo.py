@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pipeline import check_java
+from service.cli.waiting import waiting_in
 from service.demo import Demo, DemoResult
 
 _SHOWN_ALERTS = 8
@@ -30,7 +31,13 @@ def demo(
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     console = Console(highlight=False, stderr=is_json)
-    bar = (TextColumn("events"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    bar = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     shown = 0
 
     with Progress(*bar, console=console) as progress:
@@ -52,8 +59,9 @@ def demo(
         run = Demo(
             orders=orders,
             on_alert=show_alert,
-            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+            on_progress=lambda done, total: progress.update(task, description="events", completed=done, total=total),
             say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
+            on_wait=waiting_in(progress, task, is_shown=console.is_terminal),
         )
         result = run.run()
     if is_json:

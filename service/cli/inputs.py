@@ -46,15 +46,15 @@ told = _Told()
 class Bar(Protocol):
     """Shows how far something is; a bar of rich is one."""
 
-    def update(self, task: Any, /, *, completed: float) -> None:
-        """Show a share, from 0 to 1."""
+    def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
+        """Show a title, or a share, from 0 to 1; None: as before."""
         ...
 
 
 class _NoBar:
     """Shows nothing."""
 
-    def update(self, task: Any, /, *, completed: float) -> None:
+    def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
         """Nothing is shown."""
 
 

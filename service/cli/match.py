@@ -23,6 +23,7 @@ from service.cli.inputs import (
     told,
 )
 from service.cli.model_choice import ModelChoice, model_choice
+from service.cli.waiting import waiting_on
 from service.matching import (
     SECTIONS,
     USUAL_SECTIONS,
@@ -30,11 +31,13 @@ from service.matching import (
     MatchReport,
     Section,
     WorkflowUse,
+    exercise_of,
     match_events,
     shown_time,
 )
 from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
-from streams.readers import ReaderOptions
+from streams.compiling import JSON_LINES, compile_kernels
+from streams.readers import ReaderOptions, reads_by_columns
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
@@ -138,12 +141,17 @@ def match(
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    read = read_event_batch(events, reading_of(key, times, timing, lifecycle=lifecycle))
+    reading = reading_of(key, times, timing, lifecycle=lifecycle)
+    read = _read(events, reading, exercise_of(patterns, constraint_set, options))
     report = _matched(patterns, read, constraint_set, options, use)
-    if is_json:
-        _print_json(report)
-    else:
-        _print(report, sections)
+    _print_json(report) if is_json else _print(report, sections)
+
+
+def _read(events: Path, reading: ReaderOptions, exercise: str) -> EventBatch:
+    """The events of a file; first the kernels are compiled that reading and matching need, and are not kept yet."""
+    with waiting_on() as waiting:
+        compile_kernels([exercise] + [JSON_LINES] * reads_by_columns(events), waiting.compiling)
+    return read_event_batch(events, reading)
 
 
 def _matched(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -17,9 +19,10 @@ from rich.markup import escape
 from pipeline import check_java
 from service.cli.inputs import told
 from service.cli.telling import Tell, telling
+from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import ForestallClient
 from service.doctor import at_risk
-from service.errors import CallRefused, PortInUse, ServiceUnreachable, StoreUnavailable
+from service.errors import PortInUse, StoreUnavailable
 from service.keyring import KeyRing
 from service.keys import KeyLibrary
 from service.logs import configure_logs
@@ -29,39 +32,34 @@ from service.supervisor import Supervisor, describe_death
 from service.tracing import require_tracer
 from streams import SystemClock
 
-_TOLD_EVERY_S = 15.0
+_LOOKED_EVERY_S = 0.5
 _KEY_FILE = "first-api-key"
 
 
 class _Announcer:
-    """Says once that the service is ready; until then, now and then, what it waits for."""
+    """Says what the service waits for until it is ready, and once that it is."""
 
-    def __init__(self, address: str, client: ForestallClient, tell: Tell) -> None:
+    def __init__(self, address: str, client: ForestallClient, tell: Tell, waiting: Waiting) -> None:
         self._address = address
         self._tell = tell
         self._client = client
+        self._waiting = waiting
         self._is_ready = False
-        self._told_at = time.monotonic()
+        self._looks_at = 0.0
 
     def look(self) -> None:
         """Look once; called in every round of the supervisor."""
-        if self._is_ready:
+        if self._is_ready or time.monotonic() < self._looks_at:
             return
-        if self._client.is_ready():
+        self._looks_at = time.monotonic() + _LOOKED_EVERY_S
+        reason = self._client.missing()
+        if reason is None:
             self._is_ready = True
+            self._waiting.clear()
             sentence = f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs; Ctrl-C ends it"
             self._tell("ready", sentence, url=f"{self._address}/v1")
-        elif time.monotonic() > self._told_at + _TOLD_EVERY_S:
-            self._told_at = time.monotonic()
-            reason = self._reason()
-            self._tell("waiting", f"waiting: {escape(reason)}", reason=reason)
-
-    def _reason(self) -> str:
-        try:
-            self._client.get("/ready")
-        except (ServiceUnreachable, CallRefused) as error:
-            return error.message
-        return "nothing"
+        else:
+            self._waiting(reason)
 
 
 def serve(
@@ -82,7 +80,7 @@ def serve(
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     configure_logs(settings.log_level)
     tell = telling(is_json=is_json)
-    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)}, on_death=partial(_tell_death, tell))
+    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)})
     stop = Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
@@ -95,9 +93,17 @@ def serve(
         told.print(f"[yellow]warning[/yellow]: whether there is an API key is not known: {escape(error.message)}")
     folder = str(settings.data_dir.resolve())
     tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
-    with ForestallClient(address, secret, patience_s=0.0) as client:
-        supervisor.run(stop, each_round=_Announcer(address, client, tell).look)
+    with ForestallClient(address, secret, patience_s=0.0) as client, _waiting(tell, is_json=is_json) as waiting:
+        supervisor.on_death = partial(_tell_death, tell, waiting.clear)
+        supervisor.run(stop, each_round=_Announcer(address, client, tell, waiting).look)
     tell("stopped", "stopped")
+
+
+def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
+    """Shows what is waited for: for people, or as events for a program."""
+    if is_json:
+        return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
+    return waiting_on()
 
 
 def tell_risks(redis_url: str) -> None:
@@ -135,8 +141,9 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     )
 
 
-def _tell_death(tell: Tell, name: str, status: int, pause_s: float, log_file: Path) -> None:
+def _tell_death(tell: Tell, clear: Callable[[], None], name: str, status: int, pause_s: float, log_file: Path) -> None:
     sentence = f"[yellow]{escape(describe_death(name, status, pause_s, log_file))}[/yellow]"
+    clear()
     tell("process-died", sentence, name=name, status=status, restart_in_s=pause_s, log=str(log_file))
 
 

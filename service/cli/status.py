@@ -11,7 +11,8 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show
-from service.client import ForestallClient
+from service.cli.waiting import waiting_on
+from service.client import ForestallClient, await_ready
 from service.errors import CallRefused, ServiceUnreachable
 
 _MINUTE_S = 60.0
@@ -20,7 +21,10 @@ _COUNTER = "forestall_alerts_total"
 
 def status(
     over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: not at all.")] = 2.0,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to become ready.")] = 0.0,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to wait until it is ready, counted from the last progress of compiling."),
+    ] = 0.0,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -29,9 +33,9 @@ def status(
 
     With a key that is restricted to streams it is what that may see: its streams, and counts of what was found in them.
     """
-    with calling(url, api_key, patience_s=wait) as waiting, suppress(ServiceUnreachable):
-        waiting.get("/ready")
     with calling(url, api_key, patience_s=0.0) as client:
+        with waiting_on() as waiting:
+            await_ready(client, waiting, wait)
         missing = _missing(client)
         found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
         with suppress(ServiceUnreachable) if missing else nullcontext():

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress, TaskID
-
+from service.cli.inputs import Bar
 from streams.compiling import CompileProgress
+
+if TYPE_CHECKING:
+    pass
 
 LINES_REST_S = 2.0
 """Seconds between two lines where there is no terminal; callers say something about once a second."""
+
+_NEW_LINE = "\r\x1b[2K"  # to the line's beginning, and clear it
 
 
 class Waiting:
@@ -22,15 +27,15 @@ class Waiting:
     Args:
         show: Shows a text in place of the one before.
         rest_s: Seconds between two texts.
-        end: Takes the last text away.
+        clear: Takes the last text away; something else is written next.
     """
 
-    def __init__(self, show: Callable[[str], None], rest_s: float, end: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, show: Callable[[str], None], rest_s: float, clear: Callable[[], None] = lambda: None) -> None:
         self._show = show
         self._rest_s = rest_s
         self._begun = time.monotonic()
         self._shown_at: float | None = None
-        self.end = end
+        self.clear = clear
 
     def __call__(self, text: str) -> None:
         """Say it, unless something was said just now."""
@@ -45,25 +50,29 @@ class Waiting:
 
 
 @contextmanager
-def waiting_on(console: Console) -> Iterator[Waiting]:
-    """Waiting that is shown on a console until the block ends."""
-    if not console.is_terminal:
-        yield Waiting(lambda text: console.print(escape(text)), LINES_REST_S)
+def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
+    """Waiting that is shown on a stream (default: standard error) until the block ends."""
+    out = stream or sys.stderr
+    if not out.isatty():
+        yield Waiting(lambda text: print(text, file=out, flush=True), LINES_REST_S)
         return
-    line = console.status("")
+    has_line = False
 
-    def show(text: str) -> None:
-        line.update(escape(text))
-        line.start()
+    def write(text: str) -> None:
+        nonlocal has_line
+        if text or has_line:
+            out.write(_NEW_LINE + text[: shutil.get_terminal_size().columns - 1])
+            out.flush()
+        has_line = bool(text)
 
     try:
-        yield Waiting(show, 0.0, line.stop)
+        yield Waiting(write, 0.0, lambda: write(""))
     finally:
-        line.stop()
+        write("")
 
 
-def waiting_in(progress: Progress, task: TaskID, console: Console) -> Waiting:
-    """Waiting that is shown in place of a bar's title, or as lines where there is no terminal."""
-    if console.is_terminal:
-        return Waiting(lambda text: progress.update(task, description=text), 0.0)
-    return Waiting(lambda text: console.print(escape(text)), LINES_REST_S)
+def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
+    """Waiting that is shown in place of a bar's title; as lines on standard error where the bar is not shown."""
+    if is_shown:
+        return Waiting(lambda text: bar.update(task, description=text), 0.0)
+    return Waiting(lambda text: print(text, file=sys.stderr, flush=True), LINES_REST_S)  # noqa: T201

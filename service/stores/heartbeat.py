@@ -7,6 +7,9 @@ from typing import cast
 from service.stores.connection import PREFIX, Client
 
 HEARTBEAT_KEY = PREFIX + "pipeline:heartbeat"
+STARTING_KEY = PREFIX + "pipeline:starting"
+
+_STARTING_S = 30
 
 
 class Heartbeat:
@@ -21,7 +24,20 @@ class Heartbeat:
 
     def clear(self) -> None:
         """The pipeline begins anew: earlier signs count no more."""
-        self._client.delete(HEARTBEAT_KEY)
+        self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
+
+    def starting(self, doing: str) -> None:
+        """The pipeline starts, and is busy with something; forgotten unless it says so again within half a minute.
+
+        Args:
+            doing: In words, such as "starting Spark".
+        """
+        self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
+
+    def is_doing(self) -> str | None:
+        """What the pipeline is busy with while it starts; None: nothing, or it has not said so."""
+        value = cast("bytes | None", self._client.get(STARTING_KEY))
+        return None if value is None else value.decode()
 
     def last_us(self) -> int | None:
         """Microseconds UTC of the last sign; None when there never was one."""

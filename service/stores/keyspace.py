@@ -13,12 +13,12 @@ from redis.exceptions import RedisError
 
 from service.errors import StoreUnavailable
 from service.stores.connection import PREFIX, Client
-from service.stores.heartbeat import HEARTBEAT_KEY
+from service.stores.heartbeat import HEARTBEAT_KEY, STARTING_KEY
 
 RESTORING_KEY = PREFIX + "restoring"
 
 _ENTRIES, _MEMBERS = 100, 500  # of one part: log entries hold the events of a request
-_PASSING = frozenset({HEARTBEAT_KEY.encode(), RESTORING_KEY.encode()})  # what is true of one moment only
+_PASSING = frozenset(key.encode() for key in (HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY))  # true of one moment only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ process that misses an entry takes the lock beside it; others wait, and load wha
 from __future__ import annotations
 
 import logging
+import os
 import pickle  # noqa: TID251 - for the error of a damaged file; numba pickles, in a folder that only this user writes
 import platform
 from collections.abc import Callable, Iterable
@@ -24,10 +25,11 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.registry import cpu_target
 
 from streams.file_lock import FileLock
-from streams.kept_folder import kept_folder, make_kept_folder, note_use
+from streams.kept_folder import kept_folder, make_kept_folder, note_use, require_trusted
 from streams.kernel_digest import kernel_digest
 
 _KIND = "kernels"
+_NEEDS = ".needs"
 _PATIENCE_S = 180.0  # no kernel takes so long; a process that holds a lock longer was stopped
 
 
@@ -82,6 +84,14 @@ class KeptKernel(FunctionCache):
             _say_not_kept(str(error))
         finally:
             self._lock.release()
+
+    def is_being_compiled(self) -> bool:
+        """Whether another process compiles the kernel just now."""
+        if not self._open() or self._lock is None:
+            return False
+        is_free = self._lock.take(0.0)
+        self._lock.release()
+        return not is_free
 
     def flush(self) -> None:
         """Forget the code that is kept."""
@@ -144,6 +154,37 @@ def kept_of(names: Iterable[str]) -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(name for name in names if (folder / f"{name}.nbi").exists())
+
+
+def keep_needs(exercise: str, names: Iterable[str]) -> None:
+    """Remember which kernels an exercise needs."""
+    try:
+        place = _made_folder(kernel_digest()) / f"{exercise}{_NEEDS}"
+        draft = place.with_name(f"{place.name}.{os.getpid()}")
+        draft.write_text("".join(f"{name}\n" for name in dict.fromkeys(names)), encoding="utf-8")
+        draft.replace(place)
+    except OSError as error:
+        _say_not_kept(str(error))
+
+
+def kept_needs(exercise: str) -> frozenset[str] | None:
+    """The kernels that an exercise needs; None: nobody has recorded it.
+
+    Raises:
+        KeptFolderRefused: Other users may have put something into the folder.
+    """
+    try:
+        folder = kernels_folder()
+        require_trusted(folder)
+        return frozenset((folder / f"{exercise}{_NEEDS}").read_text(encoding="utf-8").split())
+    except OSError:
+        return None
+
+
+def is_compiling_off() -> bool:
+    """Whether kernels run as plain Python, as ``NUMBA_DISABLE_JIT`` says."""
+    flags: Any = config
+    return bool(flags.DISABLE_JIT)
 
 
 def _folder(sources: str) -> Path:

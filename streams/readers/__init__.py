@@ -4,7 +4,7 @@ Purpose: turn a file into events in the order of time. Promises: events with equ
 ids are unique, a damaged file is refused with its name and the place, and nothing is read beyond a stated size.
 """
 
-from streams.readers.files import read_batch, read_events
+from streams.readers.files import read_batch, read_events, reads_by_columns
 from streams.readers.one_by_one import iterate_batches, iterate_events
 from streams.readers.options import Progress, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
@@ -23,4 +23,5 @@ __all__ = [
     "raw_rows",
     "read_batch",
     "read_events",
+    "reads_by_columns",
 ]

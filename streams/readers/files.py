@@ -22,6 +22,8 @@ _READERS: Mapping[str, Callable[[io.BufferedReader, Path, ReaderOptions], list[E
     ".csv": read_comma_separated,
     ".xes": read_xes,
 }
+_LEAST_BYTES = 512 * 1024  # some thousand lines
+_LEAST_COMPRESSED = _LEAST_BYTES // 8
 
 
 def read_events(
@@ -45,18 +47,33 @@ def read_events(
 
 
 def read_batch(path: str | Path, options: ReaderOptions | None = None, progress: Progress | None = None) -> EventBatch:
-    """As ``read_events``, but as one batch; JSON lines are read by columns, some thirteen times as fast.
+    """As ``read_events``, but as one batch; many JSON lines are read by columns, some thirteen times as fast.
 
     Raises:
         EventFileError: As ``read_events``.
     """
     path, chosen = Path(path), options or ReaderOptions()
-    if _READERS[_kind(path)] is read_jsonl:
+    if reads_by_columns(path):
         with open_events(path, chosen, progress) as stream:
             batch = read_line_columns(stream, path, chosen)
         if batch is not None:
             return batch
     return EventBatch.from_events(read_events(path, chosen, progress))
+
+
+def reads_by_columns(path: str | Path) -> bool:
+    """Whether ``read_batch`` reads a file by columns: JSON lines, so many of them that it pays to load the kernel.
+
+    Raises:
+        EventFileError: It is no kind of event file.
+    """
+    path = Path(path)
+    if _READERS[_kind(path)] is not read_jsonl:
+        return False
+    try:
+        return path.stat().st_size >= (_LEAST_COMPRESSED if path.suffix.lower() == ".gz" else _LEAST_BYTES)
+    except OSError:
+        return False  # who opens it says what is wrong
 
 
 def _kind(path: Path) -> str:

@@ -71,7 +71,7 @@ def test_health_needs_nothing(stranger):
 
 def test_ready_wants_a_fresh_sign_of_life(stranger, stores, clock, check_problem):
     body = check_problem(stranger.get("/v1/ready"), 503, "not-ready")
-    assert body["missing"] == ["the pipeline has given no sign of life yet"]
+    assert body["missing"] == ["waiting for the pipeline: its process has not started yet"]
     stores.heartbeat.beat(clock.now_us())
     assert stranger.get("/v1/ready").json() == {"status": "ready"}
     clock.forward(600)

@@ -1,50 +1,121 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from pipeline.warmup import exercise, warm_up
+from constraints import ConstraintSet, Exclusive, Settings, to_document
+from pipeline import PIPELINE_EXERCISES, TrialPlan, Variant, compiling_beside, trial_exercises
+from pipeline.warmup import warm_up
+from streams import ConstraintsOn, KeptFolderRefused, PatternOn, StreamDeclaration, StreamOn
+from streams.compiling import COMPILING
+from streams.kernels.keeping import kept_needs
 
-# What tests and matchers without a guard call, and the pipeline does not.
-NEEDLESS = {"nfa.shared list_pairs", "nfa.shared sweep", "nfa.traces remove_keys"}
+# What tests and matchers outside the pipeline call.
+NEEDLESS = {
+    "nfa.kernels.shared_pairs.list_pairs",
+    "nfa.kernels.shared_pairs.sweep",
+    "nfa.kernels.traces.remove_keys",
+    "streams.kernels.json_lines.read_lines",
+    "streams.kernels.json_lines.copy_spans",
+}
 UNCALLED = """
-import inspect, pkgutil, re
-from importlib import import_module
+import sys
 from numba.core.dispatcher import Dispatcher
-import nfa
-from pipeline.warmup import exercise
+from pipeline import PIPELINE_EXERCISES
+from streams.compiling import run_exercise
+from streams.kernels.keeping import KeptKernel
+from streams.kernels.recording import recorded
 
-exercise()
-for found in pkgutil.iter_modules(nfa.__path__, "nfa."):
-    if found.ispkg or found.name.endswith("testing"):
-        continue
-    module = import_module(found.name)
-    source = inspect.getsource(module)
-    for name, value in vars(module).items():
-        within = vars(value) if inspect.ismodule(value) and ".kernels." in value.__name__ else {}
-        called = [value] + [within.get(part) for part in re.findall(rf"\\b{name}\\.(\\w+)", source)]
-        for kernel in called:
-            if isinstance(kernel, Dispatcher) and not kernel.signatures:
-                print(found.name, kernel.py_func.__name__)
+called = {needed.name for name in PIPELINE_EXERCISES for needed in recorded(lambda: run_exercise(name))}
+for module in list(sys.modules.values()):
+    for value in list(vars(module).values()) if module.__name__.partition(".")[2].startswith("kernels") else ():
+        if isinstance(value, Dispatcher) and isinstance(vars(value).get("_cache"), KeptKernel):
+            name = f"{value.py_func.__module__}.{value.py_func.__qualname__}"
+            if name not in called:
+                print(name)
 """
+STREAM = StreamOn(StreamDeclaration(name="s"))
+PLAIN = PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b)")
+CHOOSY = PatternOn(name="q", version=1, text="PATTERN q EVENT SEQ(A a, B b [v > a.v])")
 
 
-def test_both_engines_find_their_matches_under_both_guards():
-    assert exercise() == 18
+def plan_of(*controls):
+    return TrialPlan(stream="s", variants=tuple(Variant(name=str(n), control=c) for n, c in enumerate(controls)))
 
 
-def test_every_kernel_that_the_matcher_calls_is_called():
-    done = subprocess.run([sys.executable, "-c", UNCALLED], capture_output=True, text=True, check=True)
+def constraints(**settings):
+    known = ConstraintSet.of([Exclusive("A", "B")], settings=Settings(**settings))
+    return ConstraintsOn(name="s", version=1, document=to_document(known))
+
+
+def test_every_kernel_that_the_pipeline_calls_is_compiled_ahead():
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "0"}
+    words = [sys.executable, "-c", UNCALLED]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert set(done.stdout.splitlines()) <= NEEDLESS
 
 
+@pytest.mark.parametrize(
+    ("plan", "exercises"),
+    [
+        (plan_of((STREAM, PLAIN)), ["nfa.exercises:matching:shared"]),
+        (plan_of((STREAM, PLAIN, CHOOSY)), ["nfa.exercises:matching:shared,runs"]),
+        (
+            plan_of((STREAM, constraints(), PLAIN), (STREAM, PLAIN)),
+            ["constraints.exercises:guarded:shared,guard", "nfa.exercises:matching:shared"],
+        ),
+        (
+            plan_of((STREAM, constraints(max_monitor_states=1), CHOOSY)),
+            ["constraints.exercises:guarded:runs,guard,bits"],
+        ),
+        (
+            plan_of((StreamOn(StreamDeclaration(name="s", idle_timeout=9.0)), PLAIN)),
+            ["nfa.exercises:matching:shared,idle"],
+        ),
+    ],
+)
+def test_a_backtest_needs_what_its_variants_run(plan, exercises):
+    assert trial_exercises(plan) == exercises
+
+
+def test_compiling_goes_on_beside_the_block(monkeypatch):
+    said = []
+
+    def compile_kernels(exercises, report, *, stop):
+        said.append(exercises)
+        report(COMPILING)
+
+    monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
+    with compiling_beside(PIPELINE_EXERCISES, said.append):
+        said.append("Spark has started") if len(said) == 2 else None
+    assert said[:2] == [PIPELINE_EXERCISES, COMPILING]
+
+
+def test_what_compiling_refuses_is_raised_after_the_block(monkeypatch):
+    def compile_kernels(exercises, report, *, stop):
+        raise KeptFolderRefused("others may write to it")
+
+    monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
+    with pytest.raises(KeptFolderRefused), compiling_beside(PIPELINE_EXERCISES, print):
+        assert True
+
+
+def test_a_failing_block_ends_compiling(monkeypatch):
+    ended = []
+
+    def compile_kernels(exercises, report, *, stop):
+        ended.append(stop.wait(60))
+
+    monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
+    with pytest.raises(ZeroDivisionError), compiling_beside(PIPELINE_EXERCISES, print):
+        ended.append(1 // 0)
+    assert ended == [True]
+
+
 @pytest.mark.spark
-def test_kernels_are_compiled_into_the_shared_cache(spark):
+def test_kernels_are_compiled_into_the_shared_folder(spark):
     warm_up(spark)
-    cache = Path(spark.conf.get("spark.executorEnv.NUMBA_CACHE_DIR"))
-    assert cache == Path(os.environ["NUMBA_CACHE_DIR"])
-    assert list(cache.glob("**/traces.*.nbc"))
-    assert list(cache.glob("**/shared.*.nbc"))
-    assert list(cache.glob("**/runs.*.nbc"))
+    assert spark.conf.get("spark.executorEnv.NUMBA_CACHE_DIR") == os.environ["NUMBA_CACHE_DIR"]
+    kept = [kept_needs(exercise) for exercise in PIPELINE_EXERCISES]
+    assert all(needs is None or any("run_rows" in name for name in needs) for needs in kept)

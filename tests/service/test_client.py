@@ -10,7 +10,7 @@ import pytest
 from api import create_app
 from api.testing import serving
 from service.cli import main
-from service.client import ForestallClient
+from service.client import ForestallClient, await_ready
 from service.errors import CallRefused, ServiceUnreachable
 from service.temporary import free_port
 from service.testing import SinkRow, answering, settings_for
@@ -108,6 +108,34 @@ def test_nobody_there_is_said_after_the_patience_is_over():
         client.get("/streams")
     with ForestallClient(url) as client:
         assert client.is_ready() is False
+        assert "does not answer" in (client.missing() or "")
+
+
+class Starting:
+    """A service that gets ready after some answers, and the clock that they take."""
+
+    def __init__(self, monkeypatch, reasons):
+        self.now, self._reasons = 0.0, iter(reasons)
+        monkeypatch.setattr("service.client.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("service.client.time.sleep", lambda _: None)
+
+    def missing(self):
+        self.now += 10.0
+        return next(self._reasons)
+
+
+def test_patience_begins_anew_with_each_kernel_that_is_compiled(monkeypatch):
+    said: list[str] = []
+    compiling = [f"waiting for the pipeline: compiling kernels, {done} of 9" for done in range(9)]
+    assert await_ready(Starting(monkeypatch, [*compiling, "starting", None]), said.append, 25.0) is None
+    assert said == [*compiling, "starting"]
+
+
+@pytest.mark.parametrize("reason", ["starting Spark", "compiling kernels, 3 of 9"])
+def test_without_progress_patience_ends(monkeypatch, reason):
+    service = Starting(monkeypatch, [reason] * 9)
+    assert await_ready(service, lambda _: None, 25.0) == reason
+    assert 25.0 < service.now < 50.0
 
 
 def test_pages_are_followed_to_the_end(caller, stores):

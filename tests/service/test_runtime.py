@@ -29,7 +29,9 @@ def test_a_server_that_runs_already_is_left_running(tmp_path):
 
 def test_what_is_missing_is_told(stores, settings):
     clock = HandClock()
-    assert missing_parts(stores, settings, clock) == ["the pipeline has given no sign of life yet"]
+    assert missing_parts(stores, settings, clock) == ["waiting for the pipeline: its process has not started yet"]
+    stores.heartbeat.starting("compiling kernels, 12 of 40")
+    assert missing_parts(stores, settings, clock) == ["waiting for the pipeline: compiling kernels, 12 of 40"]
     stores.heartbeat.beat(clock.now_us())
     assert missing_parts(stores, settings, clock) == []
     clock.forward(61)

@@ -26,7 +26,7 @@ from service.matching import match_document
 from service.receiver import receiver
 from service.settings import Settings
 from service.stores import connect
-from service.temporary import await_ready, running
+from service.temporary import require_ready, running
 from service.testing import receiving
 from workflows import (
     OrderSettings,
@@ -252,7 +252,7 @@ def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:
                     until(lambda seen=alerts: len(alerts_of(service, "chaos")) > seen, "alerts after the kill")
         until(lambda: len(alerts_of(service, "chaos")) >= len(expected), "the alerts")
         until(lambda: len(received.alerts) >= len(expected), "the webhooks")
-    await_ready(service.client, service.supervisor)
+    require_ready(service.client, service.supervisor)
     found = list(service.client.pages("/alerts", stream="chaos"))
     assert len(expected) > 100
     assert sorted(map(identity, found)) == expected

@@ -142,7 +142,7 @@ def test_the_status_says_what_is_missing(ask):
     status, out, _ = ask("status", "--over", "0")
     assert status == 1
     assert "ready: false" in out
-    assert "the pipeline has given no sign of life yet" in out
+    assert "waiting for the pipeline: its process has not started yet" in out
     assert orjson.loads(ask("status", "--over", "0", "--json")[1])["waiting_events"] == 0
 
 

@@ -10,6 +10,7 @@ import pytest
 from service.cli.feed import _Teller
 from service.cli.serve import _Announcer, _tell_death
 from service.cli.telling import telling
+from service.cli.waiting import Waiting
 from service.client import ForestallClient
 from service.feeds import FeedProgress
 from service.testing import answering
@@ -35,11 +36,13 @@ def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
     tell = telling(is_json=is_json)
     log_file = tmp_path / "pipeline.log"
     log_file.write_text("the last line\n")
+    said_to_wait: list[str] = []
     with ready_service() as url, ForestallClient(url) as client:
-        announcer = _Announcer("http://h:1", client, tell)
+        announcer = _Announcer("http://h:1", client, tell, Waiting(said_to_wait.append, 0.0))
         for _ in range(2):
             announcer.look()
-    _tell_death(tell, "pipeline", -9, 2.0, log_file)
+    assert said_to_wait == []
+    _tell_death(tell, lambda: None, "pipeline", -9, 2.0, log_file)
     said = capsys.readouterr()
     if not is_json:
         assert said.out == ""

@@ -142,7 +142,7 @@ def saying(status, body):
     ("status", "body", "verdicts"),
     [
         (200, b'{"status": "ready"}', ["ok", "ok"]),
-        (503, b'{"missing": ["the pipeline has given no sign of life yet"]}', ["ok", "warning"]),
+        (503, b'{"missing": ["waiting for the pipeline: its process has not started yet"]}', ["ok", "warning"]),
         (200, b"<html>", ["problem"]),
         (200, b"[]", ["problem"]),
     ],
