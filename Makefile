@@ -1,7 +1,7 @@
 # Each target does all its own set-up; only Python 3.11+, Java 17 and make have to be there.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup check-java demo serve check test bench bench-peers pins clean
+.PHONY: help setup setup-runtime check-java demo serve check test bench bench-peers pins clean
 
 help:
 	@echo "make demo    the whole service on generated orders, ends with a table"
@@ -17,13 +17,16 @@ help:
 setup:
 	@scripts/setup
 
+setup-runtime:
+	@scripts/setup runtime
+
 check-java:
 	@scripts/check-java
 
-demo: check-java setup
+demo: check-java setup-runtime
 	@.venv/bin/forestall demo $(ARGS)
 
-serve: check-java setup
+serve: check-java setup-runtime
 	@.venv/bin/forestall serve $(ARGS)
 
 check: setup

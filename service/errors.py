@@ -68,6 +68,7 @@ ServiceError                     service.errors
 ├── ServiceOverloaded            a running service takes no more events for now; try again later
 ├── CallRefused                  a running service refuses a call of its client
 ├── ServiceNotReady              a service was started and does not get ready
+├── KernelsNotCompiled           compiled kernels cannot be made or kept
 ├── FileUnreadable               a file of a command cannot be read or written
 └── PatternNameTaken             two patterns of one command share a name
 """
@@ -519,6 +520,13 @@ class ServiceNotReady(ServiceError):
     """A service was started and does not get ready."""
 
     code: ClassVar[str] = "service-not-ready"
+    fault: ClassVar[Fault] = "external"
+
+
+class KernelsNotCompiled(ServiceError):
+    """Kernels were to be compiled and kept, and some were not."""
+
+    code: ClassVar[str] = "kernels-not-compiled"
     fault: ClassVar[Fault] = "external"
 
 

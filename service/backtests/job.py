@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline import (
+    PIPELINE_EXERCISES,
     BacktestOptions,
     BacktestResult,
     History,
@@ -25,7 +26,7 @@ from pipeline import (
     trial_exercises,
 )
 from service.process import signals_held
-from streams.compiling import JSON_LINES, CompileProgress
+from streams.compiling import JSON_LINES, CompileProgress, progress_of
 from streams.readers import kind_of
 
 _SHARDS_PER_CORE = 4
@@ -109,7 +110,8 @@ def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:
     if not is_local(use.master):
         return []  # the machines of a cluster compile their own
     reads_lines = any(kind_of(file) == "jsonl" for file in history.files)
-    return trial_exercises(plan) + [JSON_LINES] * reads_lines
+    is_everything_kept = progress_of(PIPELINE_EXERCISES).is_complete  # then no part of it needs to be recorded
+    return [*(PIPELINE_EXERCISES if is_everything_kept else trial_exercises(plan)), *([JSON_LINES] * reads_lines)]
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "generate": "Write events of interleaved traces: of the order-fulfilment workload, or of a workflow.",
         "discover": "Find the constraints that the traces of a past log keep.",
         "conformance": "Compare the traces of a past log with a model. Exit status 1: some trace leaves the model.",
+        "warm-up": "Compile all kernels and keep them for this user and machine, so that no later command has to.",
         "doctor": "Look at Java, Python, packages, settings, data folder, Redis, clocks, port and a service that runs.",
         "settings": "Print every setting with its value in force and where that comes from; secrets are not shown.",
     }

@@ -6,6 +6,7 @@ what cannot be looked at because something else is missing is left out.
 
 from service.doctor.examination import examine
 from service.doctor.findings import Finding, Verdict, worst
+from service.doctor.kernels import EVERYTHING, size_of
 from service.doctor.server import at_risk
 
-__all__ = ["Finding", "Verdict", "at_risk", "examine", "worst"]
+__all__ = ["EVERYTHING", "Finding", "Verdict", "at_risk", "examine", "size_of", "worst"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline import SessionOptions, build_session, end_session, workers_answer
 from service.doctor.findings import Finding, ok, problem, warning
+from service.doctor.kernels import look_at_kernels
 from service.doctor.machine import look_at_folder, look_at_java, look_at_packages, look_at_python
 from service.doctor.running import look_at_port
 from service.doctor.server import look_at_clock, look_at_server
@@ -39,6 +40,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
     yield java
     yield look_at_python()
     yield from look_at_packages()
+    yield look_at_kernels()
     if deep and java.verdict == "ok":
         yield look_at_spark()
     try:

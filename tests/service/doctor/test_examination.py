@@ -51,7 +51,7 @@ def test_all_is_well_with_a_sound_server(call, server_url, monkeypatch):
     assert status == 0
     assert [finding["verdict"] for finding in document["findings"] if finding["subject"] != "data folder"] == [
         "ok"
-    ] * 10
+    ] * 11
     status, out = call()
     assert status == 0
     assert "0 problems" in out

@@ -1,0 +1,43 @@
+"""``forestall warm-up``: compile all kernels now, so that nothing has to later."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Annotated
+
+import typer
+
+from service.cli.telling import telling
+from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
+from service.doctor import EVERYTHING, size_of
+from service.errors import KernelsNotCompiled
+from streams.compiling import compile_kernels, kernels_folder, progress_of
+
+_MIB = 1024**2
+
+
+def warm_up(
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Progress and result as JSON, one line each, on standard output.")
+    ] = False,
+) -> None:
+    """Compile all kernels and keep them for this user and machine, so that no later command has to."""
+    tell = telling(is_json=is_json)
+    to_program = Waiting(lambda text: tell("compiling", text, progress=text), LINES_REST_S)
+    with nullcontext(to_program) if is_json else waiting_on() as waiting:
+        is_complete = compile_kernels(EVERYTHING, waiting.compiling)
+    found = progress_of(EVERYTHING)
+    if not is_complete:
+        raise KernelsNotCompiled(
+            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; the log above says what failed, "
+            "and forestall doctor whether they can be kept"
+        )
+    folder = kernels_folder()
+    size = size_of(folder)
+    tell(
+        "compiled",
+        f"{found.kept} kernels are compiled, {size / _MIB:.1f} MiB in {folder}",
+        kernels=found.kept,
+        folder=str(folder),
+        size_bytes=size,
+    )
