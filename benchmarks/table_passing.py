@@ -24,8 +24,10 @@ ROWS, NESTED, USED = 1_024, 14, 12
 
 def table_of(columns: int) -> Any:
     """A table of ``int64`` columns."""
-    kind: Any = NamedTuple("Table", [(f"c{number}", Any) for number in range(columns)])
-    return kind(*(np.arange(ROWS) + number for number in range(columns)))
+    make: Any = NamedTuple
+    return make("Table", [(f"c{number}", Any) for number in range(columns)])(
+        *(np.arange(ROWS) + number for number in range(columns))
+    )
 
 
 def records_of(columns: int) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, routine
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="is about compiled code")
+IS_COMPILED = not getattr(config, "DISABLE_JIT", 0)
 
 
 class Inner(NamedTuple):
@@ -93,5 +93,8 @@ def test_columns_of_one_type_lose_no_reference():
 
 @pytest.mark.parametrize("value", [(1, 2), [1.0]])
 def test_what_is_no_table_is_refused_while_compiling(value):
+    if not IS_COMPILED:
+        assert borrow_any(value) is value
+        return
     with pytest.raises(TypingError, match="an array or a table of arrays can be borrowed"):
         borrow_any(value)
