@@ -27,7 +27,7 @@ from streams.compiling.progress import CompileProgress
 JSON_LINES = "streams.compiling.exercises:json_lines"
 """The exercise that stands for reading JSON lines by columns."""
 
-_POLL_S = 0.05
+_POLL_S = 0.1
 _SHOWN_EVERY_S = 1.0
 _MOST_PROCESSES = 4  # three kernels take most of the time; each process takes some 200 MB
 _TAIL_CHARACTERS = 2_000
@@ -63,12 +63,13 @@ def compile_kernels(
     if _is_done(exercises):
         return True
     with _started(exercises, processes or min(_cores(), _MOST_PROCESSES)) as running:
-        shown_at = 0.0
-        while any(one.poll() is None for one in running) and not (stop and stop.is_set()):
+        shown_at, found = 0.0, progress_of(exercises)
+        while not found.is_complete and any(one.poll() is None for one in running) and not (stop and stop.is_set()):
             if time.monotonic() - shown_at > _SHOWN_EVERY_S:
                 shown_at = time.monotonic()
-                report(progress_of(exercises))
+                report(found)
             time.sleep(_POLL_S)
+            found = progress_of(exercises)
     found = progress_of(exercises)
     report(found)
     return found.is_complete

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from streams.compiling.running import exercise_of
-from streams.kernels.keeping import keep_needs
+from streams.kernels.keeping import keep_needs, kept_of
 from streams.kernels.recording import NeededKernel, recorded
 
 
@@ -24,7 +25,9 @@ def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambd
         keep_needs(name, (kernel.name for kernel in kernels))
     unique = {(kernel.name, kernel.signature): kernel for kernels in needed.values() for kernel in kernels}
     largest_first = sorted(unique.values(), key=lambda kernel: kernel.size, reverse=True)
+    signatures = Counter(name for name, _ in unique)
     for waits in (False, True):
         for kernel in largest_first:
-            if is_wanted():
+            is_kept = signatures[kernel.name] == 1 and bool(kept_of([kernel.name]))  # loading it would take time
+            if not is_kept and is_wanted():
                 kernel.compile(waits=waits)

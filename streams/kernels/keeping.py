@@ -30,6 +30,7 @@ from streams.kernel_digest import kernel_digest
 
 _KIND = "kernels"
 _NEEDS = ".needs"
+_ENTRY = (".nbi", ".1.nbc")  # numba's names of an index and of the code for its first signature
 _PATIENCE_S = 180.0  # no kernel takes so long; a process that holds a lock longer was stopped
 
 
@@ -153,7 +154,7 @@ def kept_of(names: Iterable[str]) -> frozenset[str]:
         folder = kernels_folder()
     except OSError:
         return frozenset()
-    return frozenset(name for name in names if (folder / f"{name}.nbi").exists())
+    return frozenset(name for name in names if all((folder / f"{name}{ending}").exists() for ending in _ENTRY))
 
 
 def keep_needs(exercise: str, names: Iterable[str]) -> None:

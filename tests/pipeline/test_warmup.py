@@ -13,8 +13,8 @@ from streams.kernels.keeping import kept_needs
 
 # What tests and matchers outside the pipeline call.
 NEEDLESS = {
-    "nfa.kernels.shared_pairs.list_pairs",
-    "nfa.kernels.shared_pairs.sweep",
+    "nfa.kernels.shared_packing.list_pairs",
+    "nfa.kernels.shared_upkeep.sweep",
     "nfa.kernels.traces.remove_keys",
     "streams.kernels.json_lines.read_lines",
     "streams.kernels.json_lines.copy_spans",

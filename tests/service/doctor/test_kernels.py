@@ -18,7 +18,8 @@ def top(monkeypatch, tmp_path):
 
 def keep(name):
     make_kept_folder(kernels_folder())
-    (kernels_folder() / f"{name}.nbi").write_bytes(b"x" * 1024**2)
+    (kernels_folder() / f"{name}.nbi").touch()
+    (kernels_folder() / f"{name}.1.nbc").write_bytes(b"x" * 1024**2)
 
 
 def test_everything_is_every_matcher_and_reading():
