@@ -123,7 +123,8 @@ class Lane:
         }
         layout = lay_out(list(self._compiled.values()), self.guards.guards.values(), self.options.end_events)
         codes = layout.codes
-        sources = [next((n for n, old in enumerate(self.patterns) if old is one), NIL) for one in patterns]
+        number_before = {pattern: number for number, pattern in enumerate(self.patterns)}
+        sources = [number_before.get(pattern, NIL) for pattern in patterns]
         limit = self.options.match_limit
         self.shared.configure(
             [layout.shared_pattern(number, limit) for number in range(len(patterns))],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,21 +36,20 @@ class Layout:
         patterns: The index is the pattern's number in all tables.
         types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
             every other type. ``TRACE_END`` is always among them.
+        codes: Code by event type.
         predicates: The distinct unary conditions of steps and of what guards tell apart.
+        transitions: Of each pattern as the shared-node engine takes them; none where the run engine has it.
         state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
         negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
     """
 
     patterns: tuple[CompiledPattern, ...]
     types: tuple[str, ...]
+    codes: Mapping[str, int]
     predicates: PredicateTable
+    transitions: tuple[tuple[SharedTransition, ...], ...]
     state_range: NDArray[np.int32]
     negation_range: NDArray[np.int32]
-
-    @property
-    def codes(self) -> dict[str, int]:
-        """Code by event type."""
-        return {name: code for code, name in enumerate(self.types)}
 
     @property
     def run_numbers(self) -> list[int]:
@@ -67,7 +66,7 @@ class Layout:
             states=len(automaton.states),
             terms=compiled.view.terms_of_state.tolist(),
             depth=automaton.depths,
-            transitions=self._shared_transitions(automaton),
+            transitions=self.transitions[number],
             within_us=automaton.pattern.within_us or 0,
             is_next=is_plain_next(automaton.pattern),
             limit=match_limit,
@@ -83,30 +82,9 @@ class Layout:
         """Rows that the shared-node engine has to see."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0)
-            for compiled in self.patterns
-            if compiled.is_shared
-            for step in self._shared_transitions(compiled.automaton)
+            for transitions in self.transitions
+            for step in transitions
         ]
-
-    def _shared_transitions(self, automaton: PatternAutomaton) -> list[SharedTransition]:
-        codes, aliases, goes_on = self.codes, automaton.aliases, automaton.goes_on
-        found = []
-        for transition in automaton.transitions:
-            atom = automaton.atoms[transition.atom]
-            chosen = every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
-            found += [
-                SharedTransition(
-                    type_code=code,
-                    source=transition.source,
-                    target=transition.target,
-                    alias=aliases.index(atom.alias),
-                    predicate=self.predicates.row_of(atom),
-                    accepts=automaton.accepting[transition.target],
-                    goes_on=goes_on[transition.target],
-                )
-                for code in chosen
-            ]
-        return found
 
 
 def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
@@ -143,10 +121,38 @@ def lay_out(
     named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
     state_range = np.cumsum([0, *(len(pattern.automaton.states) for pattern in patterns)]).astype(np.int32)
     negations = [len(pattern.view.negations) for pattern in patterns]
+    types = tuple(sorted(named | extra_types | end_events | {TRACE_END}))
+    codes = {name: code for code, name in enumerate(types)}
+    predicates = PredicateTable.of([*atoms, *steps])
     return Layout(
         patterns=tuple(patterns),
-        types=tuple(sorted(named | extra_types | end_events | {TRACE_END})),
-        predicates=PredicateTable.of([*atoms, *steps]),
+        types=types,
+        codes=codes,
+        predicates=predicates,
+        transitions=tuple(
+            tuple(_shared_transitions(pattern.automaton, codes, predicates)) if pattern.is_shared else ()
+            for pattern in patterns
+        ),
         state_range=state_range,
         negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),
     )
+
+
+def _shared_transitions(
+    automaton: PatternAutomaton, codes: Mapping[str, int], predicates: PredicateTable
+) -> Iterator[SharedTransition]:
+    aliases, goes_on = automaton.aliases, automaton.goes_on
+    rows = [predicates.row_of(atom) for atom in automaton.atoms]
+    for transition in automaton.transitions:
+        atom = automaton.atoms[transition.atom]
+        chosen = every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+        for code in chosen:
+            yield SharedTransition(
+                type_code=code,
+                source=transition.source,
+                target=transition.target,
+                alias=aliases.index(atom.alias),
+                predicate=rows[transition.atom],
+                accepts=automaton.accepting[transition.target],
+                goes_on=goes_on[transition.target],
+            )
