@@ -138,6 +138,9 @@ class RunEngine:
         self._compiled = compile_runs(
             automata, codes, predicates, columns, self._texts, is_simultaneous=self._is_simultaneous
         )
+        if self._state.counters[tables.PAIRS] == 0:
+            self._state = run_state.emptied(self._state, self._compiled)
+            return
         unpark_all(self._state)
         self._state = migrated(self._state, old, self._compiled)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import NIL, RunProgram, RunState
+from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import fill_buckets, rebuild_index
 
 NODE_FIELDS = (
@@ -128,6 +129,14 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
         now=np.zeros(tables.N_NOW, np.int64),
         scratch=np.zeros(width + 1, np.int64),
     )
+
+
+def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
+    """Empty state for other patterns, which goes on with the counts of one that holds nothing."""
+    fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
+    for counted in (tables.PEAK_EVENTS, tables.RELEASED):
+        fresh.counters[counted] = state.counters[counted]
+    return fresh
 
 
 def with_room(state: RunState, needed: int) -> RunState:
