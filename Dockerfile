@@ -28,11 +28,16 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --create-home forestall \
-    && install --directory --owner forestall --group forestall /data
+    && install --directory --owner forestall --group forestall /data \
+    && install --directory --owner forestall --group forestall --mode 700 /var/cache/forestall
 COPY --from=build /opt/forestall /opt/forestall
 COPY scripts/container-health /usr/local/bin/container-health
-ENV PATH=/opt/forestall/bin:$PATH FORESTALL_DATA_DIR=/data NUMBA_CACHE_DIR=/tmp/kernels
+ENV PATH=/opt/forestall/bin:$PATH FORESTALL_DATA_DIR=/data NUMBA_CACHE_DIR=/var/cache/forestall NUMBA_CPU_NAME=generic
 USER forestall
+# Compiled kernels are kept by processor and its features. The image runs on other machines than this one, so they are
+# compiled for any processor of the architecture (NUMBA_CPU_NAME), which costs no speed that could be measured: they
+# calculate with whole numbers. Whoever sets the variable empty has them compiled anew at the first start.
+RUN forestall warm-up
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from house import surplus_signatures
+from house import called_kernels, surplus_signatures
 
 # The first use of a kernel compiles it, so an example may take seconds.
 settings.register_profile("forestall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,6 +25,15 @@ def pytest_configure(config: pytest.Config) -> None:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collecting tests compiles nothing: no module matches events when it is imported, or for its parameters."""
+    if called := called_kernels():
+        raise pytest.UsageError(
+            "collecting the tests called kernels, which may have to be compiled; "
+            f"move the calls into tests or fixtures: {', '.join(called)}"
+        )
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

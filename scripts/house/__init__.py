@@ -6,7 +6,7 @@ comment without a reason, for an unknown rule, or without effect is an error its
 """
 
 from house.ruleset import RULES, check
-from house.signatures import surplus_signatures
+from house.signatures import called_kernels, surplus_signatures
 from house.sources import PACKAGES, ROOT, Source, Violation, project_files, read_source
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "RULES",
     "Source",
     "Violation",
+    "called_kernels",
     "check",
     "project_files",
     "read_source",

@@ -1,33 +1,47 @@
-"""How often a kernel was compiled: a second signature means that a wrapper let another dtype or layout through."""
+"""How often a kernel was compiled: a second signature means that a wrapper let another dtype or layout through.
+
+Before the first test it is never: collecting tests must not take minutes.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import ModuleType
+from typing import Any
 
 _ALLOWED = re.compile(r"#\s*house: allow one-signature: \S+ \S+ \S+")
 
 
 def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]:
     """Kernels of the loaded ``*.kernels`` modules that hold more than one compiled signature, one line each."""
-    loaded = list(sys.modules.values()) if modules is None else list(modules)
     found = []
-    for module in loaded:
+    for name, kernel in _kernels(modules):
+        if len(kernel.signatures) > 1 and not _ALLOWED.search(_header(kernel.py_func)):
+            shown = "; ".join(str(signature) for signature in kernel.signatures)
+            found.append(f"{name} was compiled {len(kernel.signatures)} times: {shown}")
+    return sorted(found)
+
+
+def called_kernels(modules: Iterable[ModuleType] | None = None) -> list[str]:
+    """Kernels of the loaded ``*.kernels`` modules that have been compiled or loaded by now, for some call."""
+    return sorted(name for name, kernel in _kernels(modules) if kernel.signatures)
+
+
+def _kernels(modules: Iterable[ModuleType] | None) -> Iterator[tuple[str, Any]]:
+    """Compiled functions with their names, each from its own module."""
+    for module in list(sys.modules.values()) if modules is None else modules:
         name = getattr(module, "__name__", "")
         if modules is None and ".kernels" not in name:
             continue
-        for kernel in vars(module).values():
-            signatures = getattr(kernel, "signatures", None)
+        for kernel in list(vars(module).values()):
             function = getattr(kernel, "py_func", None)
-            if function is None or not isinstance(signatures, list) or function.__module__ != name:
+            if function is None or not isinstance(getattr(kernel, "signatures", None), list):
                 continue
-            if len(signatures) > 1 and not _ALLOWED.search(_header(function)):
-                shown = "; ".join(str(signature) for signature in signatures)
-                found.append(f"{name}.{function.__name__} was compiled {len(signatures)} times: {shown}")
-    return sorted(found)
+            if function.__module__ == name:
+                yield f"{name}.{function.__name__}", kernel
 
 
 def _header(function: object) -> str:

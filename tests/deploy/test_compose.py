@@ -160,3 +160,16 @@ def test_image_copies_what_exists_and_every_package():
     assert {name for name in names if not (ROOT / name).exists()} == set()
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert all(any(Path(name).match(line.removeprefix("!")) for line in ignored[1:]) for name in names)
+
+
+def test_the_image_brings_compiled_kernels_for_any_processor():
+    lines = DOCKERFILE.splitlines()
+    (environment,) = (line for line in lines if line.startswith("ENV PATH=") and "FORESTALL_DATA_DIR" in line)
+    folder = re.search(r"NUMBA_CACHE_DIR=(\S+)", environment)
+    assert folder is not None
+    assert "NUMBA_CPU_NAME=generic" in environment
+    assert f"--owner forestall --group forestall --mode 700 {folder[1]}" in DOCKERFILE
+    warm_up = lines.index("RUN forestall warm-up")
+    assert lines.index("USER forestall") < warm_up, "what is kept belongs to the user who runs it"
+    assert "warm-up" in COMMANDS
+    assert not folder[1].startswith("/data"), "a volume would hide it"

@@ -110,20 +110,17 @@ def test_every_array_has_one_dimension_and_fits_again():
     }
 
 
-NAMES = sorted(saved()[1])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_or_short_array_is_refused(name):
+def test_a_missing_or_short_array_is_refused():
     automata, arrays = saved()
-    whole = arrays.pop(name)
-    with pytest.raises(StateFormatError):
-        load(automata, arrays)
-    with pytest.raises(StateFormatError):
-        load(automata, {**arrays, name: whole.astype(np.float32)})
-    if name != "run_peak":
-        with pytest.raises(StateFormatError):
-            load(automata, {**arrays, name: whole[:-1]})
+    assert "run_peak" in arrays
+    for name, whole in arrays.items():  # named here, as saving needs kernels, which collecting does not compile
+        others = {other: array for other, array in arrays.items() if other != name}
+        damaged = [others, {**others, name: whole.astype(np.float32)}]
+        if name != "run_peak":
+            damaged.append({**others, name: whole[:-1]})
+        for found in damaged:
+            with pytest.raises(StateFormatError):
+                load(automata, found)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +156,7 @@ def test_a_link_that_leads_nowhere_is_refused(name, value):
 @given(data=st.data())
 def test_damaged_state_is_refused_or_does_no_harm(data):
     automata, arrays = saved()
-    name = data.draw(st.sampled_from([name for name in NAMES if len(arrays[name])]))
+    name = data.draw(st.sampled_from([name for name in sorted(arrays) if len(arrays[name])]))
     place = data.draw(st.integers(0, len(arrays[name]) - 1))
     kind = arrays[name].dtype
     value = data.draw(st.booleans() if kind == np.bool_ else st.integers(0, 127))
