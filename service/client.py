@@ -101,7 +101,7 @@ class ForestallClient:
         try:
             answer = self._http.get("/ready")
         except httpx.TransportError as error:
-            return f"{self._url} does not answer: {str(error) or type(error).__name__}"
+            return f"waiting for the API: {self._url} does not answer yet ({str(error) or type(error).__name__})"
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(self, stream: str, events: Sequence[Event], idempotency_key: str) -> dict[str, Any]:

@@ -109,9 +109,11 @@ class Demo:
             client = started.client
             received.secret = self._register(client, url)
             self._play(client, events)
+            self.say("asking the reference for the matches")
             expected = self._expected(events)
             self.say("waiting for the last alerts")
             self._drain(client, received, len(expected))
+            self.say("comparing")
             return self._result(client, received, events, expected)
 
     def _events(self) -> list[Event]:
@@ -147,6 +149,7 @@ class Demo:
             ended = sum(_endings(client).values())
             if ended >= self.orders * len(PATTERNS) and len(received.alerts) >= expected:
                 return
+            self.on_wait(f"{len(received.alerts):,} of {expected:,} alerts have arrived")
             time.sleep(0.2)
 
     def _result(

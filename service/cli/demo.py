@@ -56,12 +56,19 @@ def demo(
             elif shown == _SHOWN_ALERTS + 1:
                 console.print("webhook: ... more arrive")
 
+        waiting = waiting_in(progress, task, is_shown=console.is_terminal)
+
+        def show_progress(done: int, total: int) -> None:
+            progress.update(task, description="events", completed=done, total=total)
+            if not console.is_terminal:
+                waiting(f"{done:,} of {total:,} events are sent")
+
         run = Demo(
             orders=orders,
             on_alert=show_alert,
-            on_progress=lambda done, total: progress.update(task, description="events", completed=done, total=total),
+            on_progress=show_progress,
             say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
-            on_wait=waiting_in(progress, task, is_shown=console.is_terminal),
+            on_wait=waiting,
         )
         result = run.run()
     if is_json:
