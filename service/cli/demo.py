@@ -38,24 +38,8 @@ def demo(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    shown = 0
-
     with Progress(*bar, console=console) as progress:
         task = progress.add_task("events", total=None)
-
-        def show_alert(alert: dict[str, Any]) -> None:
-            nonlocal shown
-            shown += 1
-            if shown <= _SHOWN_ALERTS:
-                events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
-                console.print(
-                    f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}",
-                    markup=False,
-                    soft_wrap=True,
-                )
-            elif shown == _SHOWN_ALERTS + 1:
-                console.print("webhook: ... more arrive")
-
         waiting = waiting_in(progress, task, is_shown=console.is_terminal)
 
         def show_progress(done: int, total: int) -> None:
@@ -65,7 +49,7 @@ def demo(
 
         run = Demo(
             orders=orders,
-            on_alert=show_alert,
+            on_alert=_FirstAlerts(console),
             on_progress=show_progress,
             say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
             on_wait=waiting,
@@ -76,6 +60,24 @@ def demo(
     else:
         _show(console, result)
     raise typer.Exit(0 if result.is_equal else 1)
+
+
+class _FirstAlerts:
+    """Shows the first alerts that arrive by webhook."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown = 0
+
+    def __call__(self, alert: dict[str, Any]) -> None:
+        """An alert has arrived."""
+        self._shown += 1
+        if self._shown <= _SHOWN_ALERTS:
+            events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())
+            line = f"webhook: {alert['pattern']} {alert['key']} at {alert['end']}: {events}"
+            self._console.print(line, markup=False, soft_wrap=True)
+        elif self._shown == _SHOWN_ALERTS + 1:
+            self._console.print("webhook: ... more arrive")
 
 
 def _show(console: Console, result: DemoResult) -> None:
