@@ -235,7 +235,7 @@ def test_names_of_commands_are_completed(call, monkeypatch):
     monkeypatch.setenv("_FORESTALL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_CWORD", "1")
     monkeypatch.setenv("COMP_WORDS", "forestall w")
-    assert call()[1].split() == ["workflows", "webhooks"]
+    assert call()[1].split() == ["workflows", "webhooks", "warm-up"]
     monkeypatch.setenv("COMP_CWORD", "2")
     monkeypatch.setenv("COMP_WORDS", "forestall webhooks re")
     assert call()[1].split() == ["redeliver"]
