@@ -4,7 +4,6 @@ import pytest
 
 from constraints import ConstraintSet, Exclusive, Prior, Settings, guard_features, guarded_exercise
 from constraints.exercises import guarded
-from streams.kernels.keeping import is_compiling_off
 from streams.kernels.recording import recorded
 
 SMALL = ConstraintSet.of([Exclusive("B", "L"), Prior("A", "X")])
@@ -35,7 +34,7 @@ def test_patterns_match_with_and_without_each_guard(features, matches):
     assert found == [matches]
 
 
-@pytest.mark.skipif(is_compiling_off(), reason="issue 16: there are no kernels where none are compiled")
+@pytest.mark.compiled
 def test_a_guard_needs_no_other_engine():
     def kernels(features):
         return {needed.name for needed in recorded(lambda: guarded(features))}

@@ -2,7 +2,6 @@ import pytest
 
 from nfa import matcher_features, matching_exercise, parse_pattern
 from nfa.exercises import MATCHER_FEATURES, matching
-from streams.kernels.keeping import is_compiling_off
 from streams.kernels.recording import recorded
 
 PLAIN = parse_pattern("PATTERN p EVENT SEQ(A a, B b) WITHIN 9 s")
@@ -41,7 +40,7 @@ def test_every_exercise_finds_matches(features, matches):
     assert found == [matches]
 
 
-@pytest.mark.skipif(is_compiling_off(), reason="issue 16: there are no kernels where none are compiled")
+@pytest.mark.compiled
 def test_features_need_kernels_of_their_own():
     everything = kernels(",".join(MATCHER_FEATURES))
     shared, runs = kernels("shared"), kernels("runs")

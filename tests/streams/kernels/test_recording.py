@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from streams.kernels.compiling import kernel, routine
-from streams.kernels.keeping import is_compiling_off
 from streams.kernels.recording import recorded
 
-pytestmark = pytest.mark.skipif(is_compiling_off(), reason="issue 16: there are no kernels where none are compiled")
+pytestmark = pytest.mark.compiled
 
 
 @routine
