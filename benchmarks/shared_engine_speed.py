@@ -167,6 +167,7 @@ def columns_of(
         keys=mixed(keys),
         times=times.astype(np.int64),
         passed=np.array(rows, np.bool_),
+        cells=np.zeros((0, len(codes)), np.int32),
     )
 
 
@@ -264,6 +265,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
         keys=columns.keys[start:end],
         times=columns.times[start:end],
         passed=np.ascontiguousarray(columns.passed[:, start:end]),
+        cells=np.ascontiguousarray(columns.cells[:, start:end]),
     )
 
 

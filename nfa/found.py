@@ -99,26 +99,24 @@ def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
     )
 
 
-def of_runs(found: FoundRuns, numbers: Sequence[int], aliases: Sequence[Sequence[int]]) -> MatchTable:
+def of_runs(found: FoundRuns, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
     """Matches of the run engine.
 
     Args:
         found: Under the engine's own pattern numbers.
-        numbers: Pattern number in all tables, by the engine's own.
-        aliases: For each of the engine's patterns the alias number of each atom.
+        numbers: int32, pattern number in all tables, by the engine's own.
+        aliases: int32 (patterns, atoms), alias number of each atom of the engine's patterns.
     """
-    width = max((len(row) for row in aliases), default=1)
-    table = np.array([[*row, *[0] * (width - len(row))] for row in aliases], np.int32).reshape(-1, width)
     sizes = np.diff(found.ends, prepend=0)
     owners = np.repeat(found.patterns, sizes)
     return MatchTable(
-        patterns=np.array(numbers, np.int32)[found.patterns] if len(numbers) else found.patterns,
+        patterns=numbers[found.patterns] if len(numbers) else found.patterns,
         rows=found.rows,
         detected_us=found.detected_us,
         ends=found.ends,
         how=found.how,
         traces=found.traces,
-        aliases=table[owners, found.atoms] if len(owners) else found.atoms,
+        aliases=aliases[owners, found.atoms] if len(owners) else found.atoms,
         sequences=found.sequences,
     )
 

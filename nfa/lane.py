@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import distinct, writable
+from nfa.automata.pattern_automaton import PatternAutomaton
+from nfa.conditions.predicates import BatchColumns
 from nfa.event_classes import classes_of
 from nfa.event_store import EventStore, events_of_batch
 from nfa.finer_keys import FinerTraces
@@ -24,7 +26,7 @@ from nfa.registered import RegisteredPattern
 from nfa.results import LaneOutput, MatcherStats
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import FoundRuns, RunEngine, RunOutput, Ties
-from nfa.runs.program import needs_trace_end
+from nfa.runs.program import RunListening, needs_trace_end
 from nfa.shadow import ShadowLedger
 from nfa.shared import Findings, SharedEngine
 from nfa.trace_ends import end_rows, with_ends
@@ -131,11 +133,9 @@ class Lane:
             sources,
             state_range=layout.state_range,
             types=len(codes) + 1,
+            index=layout.listening.index,
         )
-        run_automata = [layout.patterns[number].automaton for number in layout.run_numbers]
-        first_columns = [int(layout.state_range[number]) for number in layout.run_numbers]
-        negations = [layout.negation_columns(number) for number in layout.run_numbers]
-        self.runs.configure(run_automata, codes, layout.predicates, first_columns, negations)
+        self._configure_runs(layout)
         self.guards.compile(
             GuardLayout(
                 types=layout.types,
@@ -153,12 +153,22 @@ class Lane:
             end_types=[codes[name] for name in sorted(self.options.end_events)],
             tracks_all=self.options.may_be_guarded
             or self.guard_version is not None
-            or any(needs_trace_end(automaton.pattern, automaton) for automaton in run_automata),
+            or any(needs_trace_end(automaton.pattern, automaton) for automaton in self.runs.automata),
             end_mark=codes[TRACE_END],
+            index=layout.listening.index,
         )
         self._layout, self.patterns = layout, tuple(patterns)
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
+
+    def _configure_runs(self, layout: Layout) -> None:
+        numbers = layout.run_numbers
+        automata = [layout.patterns[number].automaton for number in numbers]
+        columns = [layout.guard_columns(number) for number in numbers]
+        heard = RunListening(listening=layout.listening, numbers=numbers)
+        self.runs.configure(automata, layout.codes, layout.predicates, columns, heard)
+        self._run_numbers, self._run_aliases = np.array(numbers, np.int32), _aliases_of(automata)
+        self._repeating = [number for number, one in zip(numbers, automata, strict=True) if one.may_repeat]
 
     def enter_bits(self, traces: NDArray[np.int32], states: Sequence[Interned]) -> None:
         """Put open traces of saved state under bit tables again; unguarded, if their guard has none."""
@@ -332,10 +342,12 @@ class Lane:
             self._types = np.zeros(rows, np.int32)
         types = self._types[:rows]
         np.take(lookup, batch.type_codes, out=types, mode="wrap")  # -1 is the last
-        passed = self._layout.predicates.evaluate(batch)
+        reader = BatchColumns(batch)
+        passed = self._layout.predicates.evaluate(batch, reader)
+        cells = self._layout.listening.index.place(batch, types, reader)
         classes = classes_of(types, passed, self._layout, self.guards)
         keys, times = writable(batch.key_hashes), writable(batch.time_us)
-        return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed)
+        return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed, cells=cells)
 
     def _run(self, batch: EventBatch, visits: Visits, columns: Columns) -> list[RunOutput]:
         if not self._layout.run_numbers:
@@ -350,6 +362,7 @@ class Lane:
             visits=visits,
             types=columns.types,
             passed=columns.passed,
+            cells=columns.cells,
             guards=self.guards.tables,
             released=self.table.released,
             first_sequence=first,
@@ -463,9 +476,8 @@ class Lane:
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
         endings[:, 4] = self.runs.columns_of(endings[:, 4])
         lost = np.concatenate([np.zeros((0, 4), np.int64), *(run.lost for run in runs)])
-        numbers = np.array(self._layout.run_numbers, np.int64)
         for rows in (endings, lost):
-            rows[:, 1] = numbers[rows[:, 1]] if len(rows) else rows[:, 1]
+            rows[:, 1] = self._run_numbers[rows[:, 1]] if len(rows) else rows[:, 1]
         timeouts = joined([self._table_of(run.timeouts) for run in runs])
         self.counts["timeouts"] += len(timeouts)
         self.counts["run_matches"] += sum(len(run.matches) for run in runs)
@@ -475,11 +487,7 @@ class Lane:
         return endings, lost, timeouts
 
     def _table_of(self, found: FoundRuns) -> MatchTable:
-        automata = self.runs.automata
-        aliases = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
-        numbers = self._layout.run_numbers
-        repeating = [number for number, one in zip(numbers, automata, strict=True) if one.may_repeat]
-        return without_repeats(of_runs(found, numbers, aliases), repeating)
+        return without_repeats(of_runs(found, self._run_numbers, self._run_aliases), self._repeating)
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
         """Keep the events that some step may have bound; now and then forget those that nothing binds."""
@@ -510,6 +518,13 @@ class Lane:
                 numbers[number] = fresh.intern(*state)
         self.table.renumber_monitors(numbers)
         self.guards = fresh
+
+
+def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
+    """Number of each atom's alias in its pattern, (patterns, atoms)."""
+    rows = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
+    width = max(map(len, rows), default=1)
+    return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
 
 
 def _is_named(layout: Layout) -> NDArray[np.bool_]:

@@ -13,7 +13,8 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton, is
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.guards import TRACE_END, Guard
-from nfa.runs.program import atoms_to_test, every_event
+from nfa.listening import Listening, StepsOfType, listen
+from nfa.runs.program import GuardColumns, atoms_to_test, every_event, listened_types
 from nfa.shared import MOST_ALIASES, SharedPattern, SharedTransition
 from nfa.syntax import Atom, Pattern
 from nfa.traces import Want
@@ -37,24 +38,24 @@ class Layout:
         types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
             every other type. ``TRACE_END`` is always among them.
         codes: Code by event type.
-        predicates: The distinct unary conditions of steps and of what guards tell apart.
+        listening: What of the patterns listens to events with some constants only.
+        predicates: The distinct unary conditions of steps and of what guards tell apart, without what their places in
+            the index of ``listening`` imply.
         transitions: Of each pattern as the shared-node engine takes them; none where the run engine has it.
         state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
         negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
+        run_numbers: Numbers of the patterns that the run engine runs.
     """
 
     patterns: tuple[CompiledPattern, ...]
     types: tuple[str, ...]
     codes: Mapping[str, int]
+    listening: Listening
     predicates: PredicateTable
     transitions: tuple[tuple[SharedTransition, ...], ...]
     state_range: NDArray[np.int32]
     negation_range: NDArray[np.int32]
-
-    @property
-    def run_numbers(self) -> list[int]:
-        """Numbers of the patterns that the run engine runs."""
-        return [number for number, pattern in enumerate(self.patterns) if not pattern.is_shared]
+    run_numbers: tuple[int, ...]
 
     def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
         """A pattern as the shared-node engine takes it; None where the run engine has it."""
@@ -73,15 +74,16 @@ class Layout:
             may_repeat=automaton.may_repeat,
         )
 
-    def negation_columns(self, number: int) -> dict[Atom, int]:
-        """Columns of a guard's tables for the NOTs that a pattern ends with."""
+    def guard_columns(self, number: int) -> GuardColumns:
+        """Columns of a guard's tables that belong to a pattern."""
         first = int(self.negation_range[number])
-        return {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
+        negations = {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
+        return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
         """Rows that the shared-node engine has to see."""
         return [
-            Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0)
+            Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
             for step in transitions
         ]
@@ -114,45 +116,83 @@ def lay_out(
         guards: Whose types and symbols matter too.
         end_events: Types that end a trace.
     """
-    listening = list(guards)
-    extra_types = frozenset[str]().union(*(guard.types for guard in listening))
+    known = list(guards)
+    extra_types = frozenset[str]().union(*(guard.types for guard in known))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
-    steps = [symbol.step for guard in listening for symbol in guard.symbols]
+    steps = [symbol.step for guard in known for symbol in guard.symbols]
     named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
     state_range = np.cumsum([0, *(len(pattern.automaton.states) for pattern in patterns)]).astype(np.int32)
     negations = [len(pattern.view.negations) for pattern in patterns]
     types = tuple(sorted(named | extra_types | end_events | {TRACE_END}))
     codes = {name: code for code, name in enumerate(types)}
-    predicates = PredicateTable.of([*atoms, *steps])
+    listening = listen(_groups(patterns, codes))
+    predicates = PredicateTable.of([*_tested(patterns, codes, listening), *steps])
     return Layout(
         patterns=tuple(patterns),
         types=types,
         codes=codes,
+        listening=listening,
         predicates=predicates,
         transitions=tuple(
-            tuple(_shared_transitions(pattern.automaton, codes, predicates)) if pattern.is_shared else ()
-            for pattern in patterns
+            tuple(_shared_transitions(number, pattern.automaton, codes, listening, predicates))
+            if pattern.is_shared
+            else ()
+            for number, pattern in enumerate(patterns)
         ),
         state_range=state_range,
         negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),
+        run_numbers=tuple(number for number, pattern in enumerate(patterns) if not pattern.is_shared),
     )
 
 
+def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
+    """The type codes of a step."""
+    return every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+
+
+def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> Iterator[StepsOfType]:
+    """The steps of each pattern by type, where an event that none of them takes does nothing to the pattern."""
+    for number, pattern in enumerate(patterns):
+        if not pattern.is_shared and listened_types(pattern.automaton) is None:
+            continue
+        by_code: dict[int, list[Atom]] = {}
+        for atom in atoms_to_test(pattern.automaton):
+            for code in _codes_of(atom, codes):
+                by_code.setdefault(code, []).append(atom)
+        for code, atoms in by_code.items():
+            yield StepsOfType(pattern=number, code=code, atoms=tuple(atoms), is_apart=pattern.is_shared)
+
+
+def _tested(patterns: Sequence[CompiledPattern], codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
+    """The steps of all patterns as they are tested."""
+    for number, pattern in enumerate(patterns):
+        for atom in atoms_to_test(pattern.automaton):
+            if pattern.is_shared:
+                yield from (listening.reduced(number, code, atom) for code in _codes_of(atom, codes))
+            else:
+                yield listening.reduced_for_all(number, _codes_of(atom, codes), atom)
+
+
 def _shared_transitions(
-    automaton: PatternAutomaton, codes: Mapping[str, int], predicates: PredicateTable
+    number: int,
+    automaton: PatternAutomaton,
+    codes: Mapping[str, int],
+    listening: Listening,
+    predicates: PredicateTable,
 ) -> Iterator[SharedTransition]:
     aliases, goes_on = automaton.aliases, automaton.goes_on
-    rows = [predicates.row_of(atom) for atom in automaton.atoms]
     for transition in automaton.transitions:
         atom = automaton.atoms[transition.atom]
-        chosen = every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
-        for code in chosen:
-            yield SharedTransition(
-                type_code=code,
-                source=transition.source,
-                target=transition.target,
-                alias=aliases.index(atom.alias),
-                predicate=rows[transition.atom],
-                accepts=automaton.accepting[transition.target],
-                goes_on=goes_on[transition.target],
-            )
+        for code in _codes_of(atom, codes):
+            predicate = predicates.row_of(listening.reduced(number, code, atom))
+            for cell in listening.cells_of(number, code, atom):
+                yield SharedTransition(
+                    type_code=code,
+                    source=transition.source,
+                    target=transition.target,
+                    alias=aliases.index(atom.alias),
+                    predicate=predicate,
+                    accepts=automaton.accepting[transition.target],
+                    goes_on=goes_on[transition.target],
+                    cell=cell,
+                )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import grown, power_above
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.errors import StateFormatError
 from nfa.kernels import shared as matching
 from nfa.kernels import shared_packing as packing
@@ -46,6 +47,7 @@ class SharedTransition:
         predicate: Row of ``Columns.passed``.
         accepts: A match is complete at the target.
         goes_on: The target has ways on.
+        cell: Only events of this cell of the filter index, or of those that meet it, are met; ``NO_CELL``: all.
     """
 
     type_code: int
@@ -55,6 +57,7 @@ class SharedTransition:
     predicate: int
     accepts: bool
     goes_on: bool
+    cell: int = NO_CELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,8 @@ class SharedEngine:
 
     def __init__(self) -> None:
         self._patterns: tuple[SharedPattern | None, ...] = ()
-        self._program = _program_of((), np.zeros(1, np.int32), 1)
+        self._may_repeat = np.zeros(0, np.bool_)
+        self._program = _program_of((), np.zeros(1, np.int32), 1, FilterIndex())
         self._state = _new_state(timed=False)
         self._output = _new_output(1)
 
@@ -159,6 +163,7 @@ class SharedEngine:
         *,
         state_range: NDArray[np.int32],
         types: int,
+        index: FilterIndex | None = None,
     ) -> None:
         """Run these patterns from here on.
 
@@ -168,6 +173,7 @@ class SharedEngine:
                 starts empty.
             state_range: (patterns + 1,) int32, the columns of ``Guards.live`` of each pattern's states.
             types: Number of type codes.
+            index: Of the cells of transitions and columns; None: they have none.
 
         Raises:
             ValueError: A pattern has more than ``MOST_ALIASES`` aliases.
@@ -185,13 +191,14 @@ class SharedEngine:
         if timed != bool(len(self._state.times)):
             self._state = self._state._replace(times=np.zeros(len(self._state.nodes) if timed else 0, np.int64))
         self._patterns = tuple(patterns)
-        self._program = _program_of(self._patterns, state_range, types)
+        self._may_repeat = np.array([pattern is not None and pattern.may_repeat for pattern in patterns], np.bool_)
+        self._program = _program_of(self._patterns, state_range, types, index or FilterIndex())
         largest = max((pattern.states for pattern in self._patterns if pattern), default=1)
         classes = (kernel.HEADER + largest - 1) // kernel.UNIT + 2
         if classes > len(self._state.block_free):
             free = grown(self._state.block_free, classes, NIL)
             self._state = self._state._replace(block_free=free)
-        self._output = _new_output(int(np.diff(self._program.listen).max(initial=1)))
+        self._output = _new_output(_largest_group(self._program))
 
     def process(
         self, visits: Visits, columns: Columns, guards: Guards, *, first_sequence: int, released: NDArray[np.int32]
@@ -217,6 +224,7 @@ class SharedEngine:
             types=columns.types,
             times=columns.times,
             passed=columns.passed,
+            cells=columns.cells,
             released=released,
         )
         tables = Tables(*(getattr(guards, name) for name in Tables._fields))
@@ -403,8 +411,7 @@ class SharedEngine:
 
     def _without_repeats(self, found: Findings) -> Findings:
         """Matches of one event that bind the same events to the same aliases are one match."""
-        repeating = [number for number, pattern in enumerate(self._patterns) if pattern and pattern.may_repeat]
-        places = np.flatnonzero(np.isin(found.match_pattern, repeating)) if repeating else np.zeros(0, np.intp)
+        places = np.flatnonzero(self._may_repeat[found.match_pattern])
         if not len(places):
             return found
         starts = np.concatenate([np.zeros(1, np.int64), found.match_end[:-1]])[: len(found)]
@@ -442,15 +449,24 @@ _FAULTS = {
 }
 
 
-def _program_of(patterns: Sequence[SharedPattern | None], state_range: NDArray[np.int32], types: int) -> Program:
+def _program_of(
+    patterns: Sequence[SharedPattern | None], state_range: NDArray[np.int32], types: int, index: FilterIndex
+) -> Program:
     rows = sorted(
-        (step.type_code, number, step.source, step.target, step.alias, step.predicate, step.accepts, step.goes_on)
+        (
+            *(step.cell, step.type_code, number, step.source, step.target),
+            *(step.alias, step.predicate, step.accepts, step.goes_on),
+        )
         for number, pattern in enumerate(patterns)
         if pattern is not None
         for step in pattern.transitions
     )
-    table = np.array(rows, np.int32).reshape(len(rows), 8)
-    groups = table[:, 0].astype(np.int64) * (len(patterns) + 1) + table[:, 1]
+    table = np.array(rows, np.int32).reshape(len(rows), 9)
+    cells, table = np.ascontiguousarray(table[:, 0]), table[:, 1:]
+    n_general = int(np.searchsorted(cells, NO_CELL, side="right"))
+    groups = cells.astype(np.int64) * types + table[:, 0]
+    groups = groups * (len(patterns) + 1) + table[:, 1]
+    cell_begin, cell_end = index.ranges(cells)
     depth, terms = np.zeros(int(state_range[-1]), np.int32), np.zeros(int(state_range[-1]), np.uint32)
     for number, pattern in enumerate(patterns):
         if pattern is not None:
@@ -458,7 +474,9 @@ def _program_of(patterns: Sequence[SharedPattern | None], state_range: NDArray[n
             terms[state_range[number] : state_range[number + 1]] = pattern.terms
     columns = [np.ascontiguousarray(table[:, place]) for place in range(8)]
     return Program(
-        listen=np.searchsorted(columns[0], np.arange(types + 1)).astype(np.int32),
+        listen=np.searchsorted(columns[0][:n_general], np.arange(types + 1)).astype(np.int32),
+        cell_begin=cell_begin,
+        cell_end=cell_end,
         group_end=np.searchsorted(groups, groups, side="right").astype(np.int32),
         pattern=columns[1],
         source=columns[2],
@@ -476,6 +494,12 @@ def _program_of(patterns: Sequence[SharedPattern | None], state_range: NDArray[n
         is_next=np.array([pattern.is_next if pattern else False for pattern in patterns], np.bool_),
         limit=np.array([pattern.limit if pattern else 0 for pattern in patterns], np.int64),
     )
+
+
+def _largest_group(program: Program) -> int:
+    """Most transitions of one type, cell and pattern."""
+    places = np.arange(len(program.group_end))
+    return int((program.group_end - places).max(initial=1))
 
 
 def _new_state(

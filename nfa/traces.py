@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import grown, power_above
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.errors import StateFormatError
 from nfa.guard_tables import GuardTables
 from nfa.kernels import traces as kernel
@@ -43,11 +44,13 @@ class Want:
         opens: Whether it matters where nothing of the trace is known yet: the step may be a match's first event, or an
             engine keeps something about it (a NOT, a counter). If no step that an event can take has it set, an event
             of an unknown trace is skipped.
+        cell: Where in the filter index it listens; ``NO_CELL``: to all events of the type.
     """
 
     type_code: int
     predicate: int
     opens: bool
+    cell: int = NO_CELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,7 @@ class TraceTable:
         counters[kernel.SWEEP_AT] = _LEAST_SWEEP
         self._is_simultaneous = is_simultaneous
         self._state = self._empty(_LEAST_SLOTS, counters)
-        self._wants = _wants_of([], 1, frozenset(), tracks_all=False)
+        self._wants = _wants_of([], 1, frozenset(), tracks_all=False, index=FilterIndex())
         self._tracks_all = False
         self._visits = _visit_columns(0, is_simultaneous=is_simultaneous)
         self._closed = np.zeros(0, np.int32)
@@ -130,6 +133,7 @@ class TraceTable:
         end_types: Iterable[int],
         tracks_all: bool,
         end_mark: int | None = None,
+        index: FilterIndex | None = None,
     ) -> None:
         """Say which rows need their trace.
 
@@ -140,9 +144,11 @@ class TraceTable:
             tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
                 monitor), and where a guard may come later: a trace that showed something before is not guarded.
             end_mark: Code of rows that are no events, but end their trace if it is open.
+            index: Of the cells of wants and columns; None: they have none.
         """
         self._tracks_all = tracks_all
-        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all)
+        found = index or FilterIndex()
+        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all, index=found)
         if end_mark is not None:
             self._wants.of_type[end_mark] = kernel.ENDS
 
@@ -405,22 +411,29 @@ def checked(
     return np.ascontiguousarray(array, dtype)
 
 
-def _wants_of(wants: Sequence[Want], types: int, end_types: frozenset[int], *, tracks_all: bool) -> Wants:
+def _wants_of(
+    wants: Sequence[Want], types: int, end_types: frozenset[int], *, tracks_all: bool, index: FilterIndex
+) -> Wants:
     of_type = np.full(types, kernel.ALWAYS if tracks_all else 0, np.uint8)
     of_type[sorted(end_types)] |= kernel.ENDS
-    asked = {(want.type_code, want.predicate): False for want in wants}
+    asked: dict[tuple[int, int, int], bool] = {}
     for want in wants:
-        asked[want.type_code, want.predicate] |= want.opens
+        place = want.cell, want.type_code, want.predicate
+        asked[place] = asked.get(place, False) or want.opens
     rows = sorted(asked)
-    for code, predicate in rows:
-        is_plain = predicate == kernel.TRUE and asked[code, predicate]
-        of_type[code] |= kernel.ALWAYS if is_plain else kernel.ASKS
-    codes = np.array([code for code, _ in rows], np.int32)
+    for cell, code, predicate in rows:
+        is_plain = predicate == kernel.TRUE and asked[cell, code, predicate]
+        of_type[code] |= kernel.FINDS if cell != NO_CELL else kernel.ALWAYS if is_plain else kernel.ASKS
+    cells = np.array([cell for cell, _, _ in rows], np.int32)
+    codes = np.array([code for cell, code, _ in rows if cell == NO_CELL], np.int32)
+    cell_begin, cell_end = index.ranges(cells)
     return Wants(
         of_type=of_type,
         ask_from=np.searchsorted(codes, np.arange(types + 1)).astype(np.int32),
-        predicates=np.array([predicate for _, predicate in rows], np.int32),
+        predicates=np.array([predicate for _, _, predicate in rows], np.int32),
         opens=np.array([asked[row] for row in rows], np.bool_),
+        cell_begin=cell_begin,
+        cell_end=cell_end,
     )
 
 

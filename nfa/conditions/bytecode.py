@@ -131,11 +131,14 @@ class ConditionCompiler:
         self._words: list[int] = []
         self._text_places: list[int] = []
         self._depth = 1
+        self._code: NDArray[np.int64] | None = None  # the words, once they were asked for
 
     @property
     def code(self) -> NDArray[np.int64]:
-        """All programs so far, a copy."""
-        return np.array(self._words, np.int64)
+        """All programs so far."""
+        if self._code is None:
+            self._code = np.array(self._words, np.int64)
+        return self._code
 
     @property
     def depth(self) -> int:
@@ -158,6 +161,7 @@ class ConditionCompiler:
             raise ValueError("a text that a condition holds was dropped")
         for place, number in zip(self._text_places, numbers, strict=True):
             self._words[place] = number
+        self._code = None
 
     def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
         """Write one condition; names were resolved and checked before.
@@ -165,7 +169,7 @@ class ConditionCompiler:
         Raises:
             ValueError: An aggregate nests, mixes aliases or has none; ``prev`` is not of the own alias.
         """
-        start = len(self._words)
+        start, self._code = len(self._words), None
         depth = self._write(expression, scope)
         self._depth = max(self._depth, depth)
         return CompiledCondition(start=start, end=len(self._words), depth=depth)

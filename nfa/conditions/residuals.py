@@ -34,9 +34,9 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
     """
     if atom.condition is None:
         return None, None
-    conjuncts = list(_conjuncts(without_alias(atom.condition, atom.alias)))
+    conjuncts = list(conjuncts_of(without_alias(atom.condition, atom.alias)))
     unary = [conjunct for conjunct in conjuncts if is_unary(conjunct)]
-    return _all_of(unary), _all_of([conjunct for conjunct in conjuncts if not is_unary(conjunct)])
+    return all_of(unary), all_of([conjunct for conjunct in conjuncts if not is_unary(conjunct)])
 
 
 def is_unary(expression: Expression) -> bool:
@@ -69,15 +69,17 @@ def without_alias(expression: Expression, alias: str) -> Expression:
             return replace(expression, arguments=arguments)
 
 
-def _conjuncts(expression: Expression) -> Iterator[Expression]:
+def conjuncts_of(expression: Expression) -> Iterator[Expression]:
+    """What has to hold for a condition to hold, each for itself."""
     if isinstance(expression, Both):
         for operand in expression.operands:
-            yield from _conjuncts(operand)
+            yield from conjuncts_of(operand)
     else:
         yield expression
 
 
-def _all_of(conjuncts: Sequence[Expression]) -> Expression | None:
+def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
+    """The condition that holds where all conjuncts do; None for none."""
     if not conjuncts:
         return None
     return conjuncts[0] if len(conjuncts) == 1 else Both(tuple(conjuncts))

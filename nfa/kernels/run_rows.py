@@ -219,15 +219,19 @@ def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, limits: Limits
 ) -> Int:
     """Let all patterns that listen meet the event at hand; ``counters[LISTENER]`` says how far it came."""
-    code = x.types[s.now[ROW]]
-    begin, end = p.listen_from[code], p.listen_from[code + 1]
-    for listener in range(begin + s.counters[LISTENER], end):
-        s.now[HEARD] = listener
-        status = meet_pair(p, s, x, c, found, ended, p.listeners[listener], limits)
-        if status != DONE:
-            s.counters[LISTENER] = listener - begin
-            return status
-    s.counters[LISTENER] = end - begin
+    row, met = s.now[ROW], np.int64(0)
+    for part in range(-1, x.cells.shape[0]):
+        code = x.types[row] if part < 0 else x.cells[part, row]
+        begin = np.int64(p.listen_from[code] if part < 0 else p.cell_begin[code])
+        end = np.int64(p.listen_from[code + 1] if part < 0 else p.cell_end[code])
+        for listener in range(begin + max(s.counters[LISTENER] - met, 0), end):
+            s.now[HEARD] = listener
+            status = meet_pair(p, s, x, c, found, ended, p.listeners[listener], limits)
+            if status != DONE:
+                s.counters[LISTENER] = met + listener - begin
+                return status
+        met += end - begin
+    s.counters[LISTENER] = met
     return DONE
 
 

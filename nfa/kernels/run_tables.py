@@ -64,6 +64,8 @@ class RunProgram(NamedTuple):
     """Compiled patterns: ranges ``x_from[i] : x_from[i + 1]`` per pattern, state or type."""
 
     listen_from: NDArray[np.int32]  # by type code
+    cell_begin: NDArray[np.int32]  # by cell of the filter index, behind those ranges: listeners
+    cell_end: NDArray[np.int32]
     listeners: NDArray[np.int32]  # patterns
     hear_from: NDArray[np.int32]  # by listener: steps of that type on from states whose runs are parked
     hear_step: NDArray[np.int32]
@@ -212,6 +214,7 @@ class RunBatch(NamedTuple):
     kill: NDArray[np.int32]  # list of kills
     ends: NDArray[np.bool_]
     taken: NDArray[np.bool_]  # (symbols, visits)
+    cells: NDArray[np.int32]  # (dimensions of the filter index, visits)
     kinds: NDArray[np.uint8]  # (visits, columns)
     values: NDArray[np.int64]
     is_simultaneous: NDArray[np.bool_]  # one value

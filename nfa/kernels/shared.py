@@ -41,6 +41,7 @@ from nfa.kernels.shared_tables import (
     MOST_AHEAD,
     MOST_COUNTED,
     NIL,
+    NO_CELL,
     NODES,
     NODES_FULL,
     OCCUPIED,
@@ -58,6 +59,7 @@ from nfa.kernels.shared_tables import (
     Matching,
     Output,
     SharedState,
+    Visited,
 )
 from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
 from streams.kernels.borrowing import borrowed
@@ -433,6 +435,26 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 
 @inlined
+def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
+    """The transitions that an event meets: part -1 are those of its type, others of its cells; they ascend."""
+    program = matching.program
+    if part < 0:
+        return program.listen[event_type], program.listen[event_type + 1]
+    cell = matching.visited.cells[part, row]
+    return program.cell_begin[cell], program.cell_end[cell]
+
+
+@inlined
+def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
+    """The first of some transitions whose predicate an event passes; else ``last``."""
+    passed, predicates = matching.visited.passed, matching.program.predicate
+    place = first
+    while place < last and not passed[predicates[place], row]:
+        place += 1
+    return place
+
+
+@inlined
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
@@ -445,30 +467,39 @@ def match_visit(
     counters = matching.state.counters
     row, trace, before, after = visited.rows[visit], visited.traces[visit], visited.before[visit], visited.after[visit]
     event_type = visited.types[row]
-    transition, end = program.listen[event_type], program.listen[event_type + 1]
-    if first_transition != NIL:
-        transition = np.int32(first_transition)
-    elif matching.state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
+    if first_transition == NIL and matching.state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
         sweep(lent.program, lent.state, visited.times[row])
     killed, killed_end = tables.kill_from[visited.kill[visit]], tables.kill_from[visited.kill[visit] + 1]
     if matching.output.filled[2] + killed_end - killed > matching.output.endings.shape[0]:
-        return ENDINGS_FULL, transition
-    starting = DEVIANT if after == DEVIANT else before
-    while transition < end and after != FAILED:
-        last = program.group_end[transition]
-        for place in range(transition, last):
-            if visited.passed[program.predicate[place], row]:
-                status = take(matching, lent, place, last, trace, row, starting, after, first_sequence)
+        return ENDINGS_FULL, first_transition
+    starting, part = DEVIANT if after == DEVIANT else before, np.int64(-1)
+    while part < visited.cells.shape[0] and after != FAILED:
+        transition, end = met(matching, event_type, row, part)
+        transition = max(transition, np.int32(first_transition))  # parts ascend
+        part += 1
+        while transition < end:
+            last = program.group_end[transition]
+            first = first_passed(matching, transition, last, row)
+            if first < last:
+                status = take(matching, lent, first, last, trace, row, starting, after, first_sequence)
                 if status != DONE:
                     return status, transition
-                break
-        transition = last
+            transition = last
     if killed < killed_end:
         kill(lent, np.int64(killed), killed_end, trace, row, before, after)
     if visited.ends[visit] or after == FAILED:
         close_trace(lent.program, lent.state, trace)
     counters[PEAK_HELD] = max(counters[PEAK_HELD], counters[HELD])
-    return DONE, transition
+    return DONE, NIL
+
+
+@inlined
+def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
+    """Whether some transition may take an event: of its type, or of its cells."""
+    is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
+    for slot in range(visited.cells.shape[0]):
+        is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
+    return is_found
 
 
 @kernel
@@ -493,16 +524,19 @@ def match_visits(
     """
     matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
     program, visited = matching.program, matching.visited
-    rows, event_types, listen = visited.rows, visited.types, program.listen
+    rows, listen = visited.rows, program.listen
     is_large = matching.state.nodes.shape[0] > LARGE
     visit, n_visits = first_visit, rows.shape[0]
     while visit < n_visits:
         n_picked = 0
         while visit < n_visits and n_picked < BLOCK:
-            event_type = event_types[rows[visit]]
-            is_idle = listen[event_type] == listen[event_type + 1] and not visited.ends[visit]
             picked[n_picked] = visit
-            n_picked += not is_idle or visited.kill[visit] != 0 or visited.after[visit] == FAILED
+            n_picked += (
+                is_met(visited, listen, rows[visit])
+                or visited.ends[visit]
+                or visited.kill[visit] != 0
+                or visited.after[visit] == FAILED
+            )
             visit += 1
         if is_large:
             look_ahead(lent, picked, n_picked)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
+NO_CELL = 0  # of the filter index
 EVERY_TERM = 0x7FFFFFFF  # all alternatives of a pattern, as bits
 
 # What the kernel returns: it is done, or stopped before a group of transitions for want of room.
@@ -60,10 +61,12 @@ LARGE = 8_192  # room for nodes above which looking in advance pays
 
 
 class Program(NamedTuple):
-    """Compiled patterns; transitions of a type are consecutive, by pattern. State 0 of a pattern binds nothing."""
+    """Compiled patterns; transitions of a type, or of a cell, are consecutive, by pattern; state 0 binds nothing."""
 
-    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays
-    group_end: NDArray[np.int32]  # end of the transitions of the same type and pattern
+    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays that all events of a type meet
+    cell_begin: NDArray[np.int32]  # by cell of the filter index, behind them: what events of that cell meet
+    cell_end: NDArray[np.int32]
+    group_end: NDArray[np.int32]  # end of the transitions of the same type, cell and pattern
     pattern: NDArray[np.int32]
     source: NDArray[np.int32]  # state within the pattern
     target: NDArray[np.int32]
@@ -107,6 +110,7 @@ class Visited(NamedTuple):
     types: NDArray[np.int32]  # by row
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
+    cells: NDArray[np.int32]  # (dimensions of the filter index, rows)
     released: NDArray[np.int32]  # (traces,) counts what is given up because of a guard
 
 

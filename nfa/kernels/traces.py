@@ -64,6 +64,7 @@ TRUE = 0  # row of Columns.passed that every event passes
 ALWAYS = 1  # every event of the type is looked up, and opens a trace where there is none
 ASKS = 2  # those that pass one of the type's predicates
 ENDS = 4  # the trace ends with it
+FINDS = 8  # those of some cells of the filter index
 
 
 class Wants(NamedTuple):
@@ -73,6 +74,8 @@ class Wants(NamedTuple):
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
     predicates: NDArray[np.int32]  # rows of Columns.passed
     opens: NDArray[np.bool_]  # beside predicates: an event that passes may open a trace
+    cell_begin: NDArray[np.int32]  # by cell of the filter index, behind those ranges: predicates
+    cell_end: NDArray[np.int32]
 
 
 class Guards(NamedTuple):
@@ -111,6 +114,7 @@ class Columns(NamedTuple):
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
+    cells: NDArray[np.int32]  # (dimensions of the filter index, rows)
 
 
 class VisitColumns(NamedTuple):
@@ -199,6 +203,21 @@ def wants_row(
         if passed[predicates[place], row]:
             is_wanted = True
             is_opening |= opens[place]
+    return is_wanted, is_opening
+
+
+@inlined
+def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
+    """What ``wants_row`` says, by the cells of an event."""
+    is_wanted, is_opening = False, False
+    for slot in range(columns.cells.shape[0]):
+        cell = columns.cells[slot, row]
+        for place in range(wants.cell_begin[cell], wants.cell_end[cell]):
+            if columns.passed[wants.predicates[place], row]:
+                is_wanted = True
+                is_opening |= wants.opens[place]
+                if is_opening:
+                    break
     return is_wanted, is_opening
 
 
@@ -367,6 +386,9 @@ def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
             is_wanted = is_opening = bits & ALWAYS != 0
             if bits & ASKS != 0 and not is_wanted:
                 is_wanted, is_opening = wants_row(ask_from, predicates, opens, passed, event_type, row)
+            if bits & FINDS != 0 and not is_opening:
+                is_found, is_first = finds_row(wants, columns, row)
+                is_wanted, is_opening = is_wanted or is_found, is_first
             if not is_wanted and bits & ENDS == 0:
                 continue
             slot = find_slot(slots, key)

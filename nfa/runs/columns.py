@@ -28,6 +28,7 @@ class RunInput:
         visits: Its visited rows.
         types: int32, type code by row.
         passed: Truth of the unary conditions, (conditions, rows).
+        cells: int32, cells of the filter index, (dimensions, rows).
         guards: The guard's tables.
         released: int32 by trace number: gains the bound events that are given up because of the guard.
         first_sequence: Sequence number of row 0.
@@ -37,6 +38,7 @@ class RunInput:
     visits: Visits
     types: NDArray[np.int32]
     passed: NDArray[np.bool_]
+    cells: NDArray[np.int32]
     guards: Guards
     released: NDArray[np.int32]
     first_sequence: int
@@ -44,7 +46,10 @@ class RunInput:
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
         """Places of the visits that a pattern listens to, that end something, or that break a constraint."""
         visits = self.visits
-        is_listened = (np.diff(compiled.program.listen_from) > 0)[self.types[visits.rows]]
+        program = compiled.program
+        is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]
+        for cells in self.cells:
+            is_listened |= (program.cell_end > program.cell_begin)[cells[visits.rows]]
         is_broken = (visits.after != visits.before) & (visits.after < RESERVED)
         return np.flatnonzero(is_listened | (visits.kill != NOTHING_ENDS) | is_broken | visits.ends)
 
@@ -77,6 +82,7 @@ def run_batch(
         kill=visits.kill[places],
         ends=visits.ends[places],
         taken=_taken(given, rows, compiled),
+        cells=np.ascontiguousarray(given.cells[:, rows]),
         kinds=kinds,
         values=values,
         gates=Gates(released=given.released, **{name: getattr(given.guards, name) for name in _OF_GUARDS}),

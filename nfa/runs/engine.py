@@ -24,10 +24,9 @@ from nfa.runs import state as run_state
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
-from nfa.runs.program import GuardColumns, compile_runs, every_event, listened_types
+from nfa.runs.program import GuardColumns, RunListening, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, unpark_all
-from nfa.syntax import Atom
 from nfa.traces import Visits, Want
 
 RUN_LIMIT = 100_000
@@ -51,9 +50,8 @@ class RunEngine:
         self._is_simultaneous = ties == "simultaneous"
         self._match_limit, self._run_limit = match_limit, run_limit
         self._texts = TextPool()
-        self._compiled = compile_runs(
-            (), {}, PredicateTable.of(()), (), self._texts, is_simultaneous=self._is_simultaneous
-        )
+        self._compiled = compile_runs((), {}, PredicateTable.of(()), self._texts, is_simultaneous=self._is_simultaneous)
+        self._heard = RunListening()
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
@@ -117,8 +115,8 @@ class RunEngine:
         automata: Sequence[PatternAutomaton],
         codes: Mapping[str, int],
         predicates: PredicateTable,
-        first_column: Sequence[int],
-        negation_columns: Sequence[Mapping[Atom, int]],
+        columns: Sequence[GuardColumns],
+        heard: RunListening | None = None,
     ) -> None:
         """Run other patterns from here on; what open traces hold for patterns that stay is kept.
 
@@ -126,17 +124,17 @@ class RunEngine:
             automata: Patterns that stay are the same objects as before.
             codes: Code by event type; one more code stands for every other type.
             predicates: Holds the unary conditions of all their steps.
-            first_column: For each pattern the column of its state 0 in a guard's ``live`` tables.
-            negation_columns: For each pattern the columns of the NOTs that it ends with: whether what they take can
-                still come. One that is missing is waited for to the end.
+            columns: For each pattern what is its own of a guard's tables.
+            heard: Which events patterns listen to; None: to all of their types.
         """
-        old = self._compiled
-        columns = [
-            GuardColumns(first_state=first, negations=negations)
-            for first, negations in zip(first_column, negation_columns, strict=True)
-        ]
+        old, self._heard = self._compiled, heard or RunListening()
         self._compiled = compile_runs(
-            automata, codes, predicates, columns, self._texts, is_simultaneous=self._is_simultaneous
+            list(zip(automata, columns, strict=True)),
+            codes,
+            predicates,
+            self._texts,
+            is_simultaneous=self._is_simultaneous,
+            heard=heard,
         )
         if self._state.counters[tables.PAIRS] == 0:
             self._state = run_state.emptied(self._state, self._compiled)
@@ -146,12 +144,8 @@ class RunEngine:
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
         """Which rows have to be visited."""
-        found = []
-        for automaton in self._compiled.automata:
-            types = listened_types(automaton)
-            chosen = every_event(codes) if types is None else sorted(codes[name] for name in types)
-            found += [Want(type_code=code, predicate=0, opens=True) for code in chosen]
-        return found
+        places = {(cell, code) for cell, code, _ in listeners(self._compiled.automata, codes, self._heard)}
+        return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, given: RunInput, id_of: Callable[[int], str]) -> RunOutput:
         """Let the visits of a batch meet all runs.

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from nfa.automata.pattern_automaton import PatternAutomaton, Transition
 from nfa.automata.progress import Negation
 from nfa.conditions.bytecode import ColumnTable, CompiledCondition, ConditionCompiler, ConditionScope
+from nfa.conditions.filter_index import NO_CELL
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
 from nfa.guards import TRACE_END
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
+from nfa.listening import Listening
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 
@@ -81,6 +83,42 @@ class GuardColumns:
     negations: Mapping[Atom, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunListening:
+    """Which events the engine's patterns listen to.
+
+    Attributes:
+        listening: Under the numbers of all tables.
+        numbers: Those numbers, by the engine's own.
+    """
+
+    listening: Listening = field(default_factory=Listening)
+    numbers: Sequence[int] = ()
+
+    def cells(self, pattern: int, code: int) -> list[int]:
+        """The cells in which one of the engine's patterns listens to a type, ascending."""
+        return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
+
+    def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
+        """A step of one of the engine's patterns without what its cells imply."""
+        if not self.numbers or atom.is_any_type:
+            return atom
+        types = [codes[name] for name in dict.fromkeys(atom.types)]
+        return self.listening.reduced_for_all(self.numbers[pattern], types, atom)
+
+
+def listeners(
+    automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
+) -> list[tuple[int, int, int]]:
+    """(cell, type code, pattern) of what listens, ascending."""
+    found = []
+    for number, automaton in enumerate(automata):
+        types = listened_types(automaton)
+        for code in every_event(codes) if types is None else [codes[name] for name in types]:
+            found += [(cell, code, number) for cell in heard.cells(number, code)]
+    return sorted(found)
+
+
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
     """Whether matches are ranked before they are emitted, or wait as an event of their time may refute them."""
     pattern = automaton.pattern
@@ -121,37 +159,35 @@ def every_event(codes: Mapping[str, int]) -> list[int]:
 
 
 def compile_runs(
-    automata: Sequence[PatternAutomaton],
+    patterns: Sequence[tuple[PatternAutomaton, GuardColumns]],
     codes: Mapping[str, int],
     predicates: PredicateTable,
-    columns: Sequence[GuardColumns],
     texts: TextPool,
     *,
     is_simultaneous: bool,
+    heard: RunListening | None = None,
 ) -> CompiledRuns:
     """Compile patterns.
 
     Args:
-        automata: The patterns.
+        patterns: Each with what is its own of a guard's tables.
         codes: Code by event type; one more code stands for every other type.
         predicates: Holds the unary conditions of all their steps.
-        columns: For each pattern what is its own of a guard's tables.
         texts: Where literals are interned.
         is_simultaneous: Whether events of one time are not ordered.
+        heard: Which events patterns listen to; None: to all of their types.
     """
+    heard = heard or RunListening()
     leaves = ColumnTable()
     writer = _Writer(predicates, ConditionCompiler(leaves, texts), leaves, is_simultaneous)
-    for automaton, own in zip(automata, columns, strict=True):
+    automata = [automaton for automaton, _ in patterns]
+    for number, (automaton, own) in enumerate(patterns):
+        writer.tested = {atom: heard.tested(number, atom, codes) for atom in atoms_to_test(automaton)}
         writer.add(automaton, own)
-    listeners: list[list[int]] = [[] for _ in range(len(codes) + 1)]
-    for number, automaton in enumerate(automata):
-        types = listened_types(automaton)
-        for code in every_event(codes) if types is None else sorted(codes[name] for name in types):
-            listeners[code].append(number)
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(
         automata=tuple(automata),
-        program=writer.program(listeners, [*sorted(codes, key=codes.__getitem__), None]),
+        program=writer.program(listeners(automata, codes, heard), [*sorted(codes, key=codes.__getitem__), None], heard),
         symbols=tuple(writer.symbols),
         starts=np.array([condition.start for condition in writer.conditions], np.int64),
         ends=np.array([condition.end for condition in writer.conditions], np.int64),
@@ -190,6 +226,7 @@ class _Writer:
     compiler: ConditionCompiler
     columns: ColumnTable
     is_simultaneous: bool
+    tested: Mapping[Atom, Atom] = field(default_factory=dict)  # steps of the pattern at hand, as they are tested
     parked: list[list[tuple[int, tuple[str, ...]]]] = field(default_factory=list)  # by pattern: steps, their types
     symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
     conditions: list[CompiledCondition] = field(default_factory=list)
@@ -286,15 +323,26 @@ class _Writer:
                 self.rows[table] += [int(NIL)] * missing
             self.rows[name][column] = pattern
 
-    def program(self, listeners: Sequence[Sequence[int]], names: Sequence[str | None]) -> RunProgram:
-        """The tables, given the patterns that listen by type, and the types (None: any other)."""
-        for name, patterns in zip(names, listeners, strict=True):
-            for number in patterns:
-                heard = [step for step, types in self.parked[number] if takes_every_type(types) or name in types]
-                self.rows["hear_step"] += heard
-                self.rows["hear_from"].append(len(self.rows["hear_step"]))
-        self.rows["listen_from"] = [0, *np.cumsum([len(row) for row in listeners]).tolist()]
-        self.rows["listeners"] = [number for row in listeners for number in row]
+    def program(
+        self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
+    ) -> RunProgram:
+        """The tables.
+
+        Args:
+            listeners: (cell, type code, pattern) of those that listen, ascending.
+            names: The types; None: any other.
+            heard: Holds the index of the cells.
+        """
+        for _, code, number in listeners:
+            name = names[code]
+            steps = [step for step, types in self.parked[number] if takes_every_type(types) or name in types]
+            self.rows["hear_step"] += steps
+            self.rows["hear_from"].append(len(self.rows["hear_step"]))
+        codes = [code for cell, code, _ in listeners if cell == NO_CELL]
+        self.rows["listen_from"] = np.searchsorted(codes, np.arange(len(names) + 1)).tolist()
+        self.rows["listeners"] = [number for _, _, number in listeners]
+        begin, end = heard.listening.index.ranges(np.array([cell for cell, _, _ in listeners], np.int32))
+        self.rows["cell_begin"], self.rows["cell_end"] = begin.tolist(), end.tolist()
         return RunProgram(**{name: _array(name, values) for name, values in self.rows.items()})
 
     def _add_leads(self, automaton: PatternAutomaton, negations: Sequence[int]) -> dict[Negation, int]:
@@ -359,7 +407,7 @@ class _Writer:
             self.rows["watch_strict"].append(negation.is_strict)
 
     def _symbol(self, atom: Atom) -> int:
-        symbol = (tuple(sorted(set(atom.types))), self.predicates.row_of(atom))
+        symbol = (tuple(sorted(set(atom.types))), self.predicates.row_of(self.tested.get(atom, atom)))
         return self.symbols.setdefault(symbol, len(self.symbols))
 
     def _residual(self, atom: Atom, scope: ConditionScope) -> int:

@@ -15,7 +15,7 @@ from nfa.guard_rows import KillLists
 from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
-from nfa.runs.program import atoms_to_test
+from nfa.runs.program import GuardColumns, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces import Visits
 from streams import Event, EventBatch
@@ -68,7 +68,11 @@ class RunHarness:
         self._predicates = PredicateTable.of(atoms)
         columns = np.cumsum([0, *(len(one.states) for one in automata)])
         self.negations = _negations_of(automata, int(columns[-1]))
-        self.engine.configure(automata, self._codes, self._predicates, columns[:-1].tolist(), self.negations)
+        own = [
+            GuardColumns(first_state=first, negations=negations)
+            for first, negations in zip(columns[:-1].tolist(), self.negations, strict=True)
+        ]
+        self.engine.configure(automata, self._codes, self._predicates, own)
 
     @property
     def columns(self) -> int:
@@ -118,6 +122,7 @@ class RunHarness:
             visits=visits,
             types=types,
             passed=self._predicates.evaluate(batch),
+            cells=np.zeros((0, len(events)), np.int32),
             guards=guards._replace(kill_from=self._kills.ranges, kills=self._kills.columns),
             released=self.released,
             first_sequence=first,

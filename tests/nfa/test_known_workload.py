@@ -31,6 +31,7 @@ def workload(count: int) -> Columns:
         keys=spread,
         times=np.arange(count, dtype=np.int64) * 1_000,
         passed=np.ones((3, count), np.bool_),
+        cells=np.zeros((0, count), np.int32),
     )
 
 

@@ -319,10 +319,9 @@ def random_guard(rng: random.Random, patterns: dict[int, SharedPattern]) -> Guar
 def random_columns(rng: random.Random, count: int, start: int) -> Columns:
     times = start + np.cumsum([rng.choice([0, 0, 1, 1, 2]) for _ in range(count)]).astype(np.int64)
     passed = np.array([[True] * count, *([rng.random() < 0.6 for _ in range(count)] for _ in range(2))], np.bool_)
-    types = [rng.choice([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 4]) for _ in range(count)]
+    types = np.array([rng.choice([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 4]) for _ in range(count)], np.int32)
     keys = np.array([rng.choice([7, 1 << 33, 1 << 62]) for _ in range(count)], np.uint64)
-    codes = np.array(types, np.int32)
-    return Columns(types=codes, classes=codes, keys=keys, times=times, passed=passed.reshape(3, count))
+    return Columns(types, types, keys, times, passed.reshape(3, count), np.zeros((0, count), np.int32))
 
 
 def part_of(columns: Columns, start: int, end: int) -> Columns:
@@ -332,6 +331,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
         keys=columns.keys[start:end],
         times=columns.times[start:end],
         passed=np.ascontiguousarray(columns.passed[:, start:end]),
+        cells=np.ascontiguousarray(columns.cells[:, start:end]),
     )
 
 
@@ -427,13 +427,14 @@ def kleene(**options) -> SharedPattern:
 
 
 def columns_of(codes, times=None, keys=None) -> Columns:
-    count = len(codes)
+    count, types = len(codes), np.array(codes, np.int32)
     return Columns(
-        types=np.array(codes, np.int32),
-        classes=np.array(codes, np.int32),
+        types=types,
+        classes=types,
         keys=np.zeros(count, np.uint64) if keys is None else np.array(keys, np.uint64),
         times=np.arange(count, dtype=np.int64) if times is None else np.array(times, np.int64),
         passed=np.ones((3, count), np.bool_),
+        cells=np.zeros((0, count), np.int32),
     )
 
 

@@ -70,6 +70,7 @@ def columns(types, keys, times=None, passed=None) -> Columns:
         keys=np.array(keys, np.uint64),
         times=np.arange(count, dtype=np.int64) if times is None else np.array(times, np.int64),
         passed=rows,
+        cells=np.zeros((0, count), np.int32),
     )
 
 

@@ -1,0 +1,98 @@
+"""Ten thousand patterns, each with a constant of its own, beside one such pattern on the same events.
+
+Events are like W's (``matcher_speed``: one a millisecond, 20 types), with the attributes ``customer``, a text, and
+``amount``, a number below a million. 10,000 customers are watched, each by one pattern: in the stream *all* every event
+is of a watched customer, in *few* one in a hundred. Thresholds lie so that the median event is beyond none of them,
+and one event in 10,000 beyond half of them.
+
+A line says the events per second of the whole ``Matcher`` (columns in memory to match columns, thread time, one core)
+with 10,000 patterns, with one of them, which nearly no event concerns, and with the pattern without a constant, which
+every event concerns. Rounds are in turn; the median counts.
+
+``scripts/bench constants_speed [--quick]``
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Mapping
+from statistics import median
+
+import pyarrow as pa
+
+from benchmarks.matcher_speed import ROWS, matches_in
+from nfa import Matcher
+from streams import Event, EventBatch
+
+WATCHED, MOST_AMOUNT, ROUNDS = 10_000, 1_000_000, 3
+STREAMS: Mapping[str, int] = {"all": WATCHED, "few": 100 * WATCHED}
+EQUALITY, THRESHOLD = "customer = 'customer-{}'", "amount > {}"
+FORMS: Mapping[str, tuple[str, str]] = {
+    "one step": ("T0 a [{}]", EQUALITY),
+    "two steps": ("SEQ(T0 a [{}], T1 b [{}]) WITHIN 600 s", EQUALITY),
+    "condition between steps": ("SEQ(T0 a [{}], T1 b [{} AND amount > a.amount]) WITHIN 600 s", EQUALITY),
+    "threshold": ("T0 a [{}]", THRESHOLD),
+}
+
+
+def events_of(size: int, customers: int) -> EventBatch:
+    """Some events, with a trace for each customer."""
+    rng = random.Random(42)
+    owners = [rng.randrange(customers) for _ in range(size)]
+    plain = EventBatch.from_events(
+        [
+            Event(id=str(number), type=f"T{rng.randrange(20)}", time_us=number * 1_000, key=str(owner), data={})
+            for number, owner in enumerate(owners)
+        ]
+    )
+    names = pa.array([f"customer-{owner}" for owner in owners])
+    amounts = pa.array([rng.randrange(MOST_AMOUNT) for _ in owners], pa.int64())
+    return EventBatch(plain.columns, {("customer",): names, ("amount",): amounts})
+
+
+def matcher_of(form: str, number: int) -> Matcher:
+    """A matcher of so many patterns; of one without a constant for 0."""
+    shape, test = FORMS[form]
+    matcher = Matcher(may_be_guarded=False)
+    for place in range(max(number, 1)):
+        constant: object = place if test == EQUALITY else MOST_AMOUNT - 100 + place / 100
+        text = test.format(constant) if number else "amount >= 0"
+        matcher.add_pattern(f"PATTERN p{place} EVENT {shape.format(text, text)}")
+    return matcher
+
+
+def seconds_of(form: str, number: int, batch: EventBatch) -> tuple[float, int]:
+    """Thread time and matches of a fresh matcher; its tables are made before the clock runs."""
+    matcher = matcher_of(form, number)
+    matches_in(matcher, batch.slice(0, 1))
+    start = time.thread_time()
+    found = matches_in(matcher, batch.slice(1, len(batch) - 1))
+    return time.thread_time() - start, found
+
+
+def main() -> None:
+    """Print the table."""
+    size, numbers = 4 * ROWS if "--quick" in sys.argv else 1_000_000, (WATCHED, 1, 0)
+    print("| form | events watched | 10,000, M/s | one, M/s | without, M/s | matches | time to one | to without |")
+    print("|---|---|---|---|---|---|---|---|")
+    for stream, customers in STREAMS.items():
+        batch = events_of(size, customers)
+        for form in FORMS:
+            taken: dict[int, list[float]] = {number: [] for number in numbers}
+            found: dict[int, int] = {}
+            for _ in range(ROUNDS):
+                for number in numbers:
+                    seconds, found[number] = seconds_of(form, number, batch)
+                    taken[number].append(seconds)
+            many, one, bare = (median(taken[number]) for number in numbers)
+            rates = " | ".join(f"{size / seconds / 1e6:.1f}" for seconds in (many, one, bare))
+            print(
+                f"| {form} | {stream} | {rates} | {found[WATCHED]:,} | {many / one:.2f} | {many / bare:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""An index over the constants of filters: from an event's attributes to what can hold for them, without a test each.
+
+The constants of one event type and dimension have numbers that follow one another, their *cells*. An event has one
+cell per dimension: that of the constant that it equals, or that of the last bound that it lies beyond, as the bounds
+are sorted so that it lies beyond all before that one too. Cell 0 is that of an event for which no filter holds.
+
+Source: predicate indexes of content-based publish/subscribe (Fabret et al., SIGMOD 2001, section 3; Yan and
+Garcia-Molina, TODS 1994); Esper calls them filter indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.conditions.filters import Constant, Dimension
+from nfa.conditions.predicates import BatchColumns
+from nfa.conditions.values import TEXT, Values
+from streams import EventBatch, column_of
+
+NO_CELL = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The cells of one event type and dimension; numbers come after texts, bounds ascend."""
+
+    dimension: Dimension
+    first: int
+    texts: Mapping[str, int]
+    text_set: pa.Array
+    numbers: NDArray[np.float64]
+    included: NDArray[np.float64]
+    excluded: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, dimension: Dimension, first: int, constants: Sequence[Constant]) -> _Cells:
+        texts = [constant for constant in constants if isinstance(constant, str)]
+        bounds = [constant for constant in constants if isinstance(constant, tuple)]
+        return cls(
+            dimension=dimension,
+            first=first,
+            texts={text: first + place for place, text in enumerate(texts)},
+            text_set=pa.array(texts, pa.string()),
+            numbers=np.array([constant for constant in constants if isinstance(constant, float)]),
+            included=np.array([value for value, is_excluded in bounds if not is_excluded]),
+            excluded=np.array([value for value, is_excluded in bounds if is_excluded]),
+        )
+
+    def of_texts(self, column: pa.Array) -> NDArray[np.int32]:
+        """The cells of a column of texts."""
+        if not self.texts:
+            return np.zeros(len(column), np.int32)
+        places = pc.index_in(column, value_set=self.text_set).fill_null(NO_CELL - self.first)
+        found: NDArray[np.int32] = places.to_numpy(zero_copy_only=False).astype(np.int32) + np.int32(self.first)
+        return found
+
+    def of_values(self, values: Values) -> NDArray[np.int32]:
+        """The cells of values of any kinds."""
+        if self.dimension.relation != "=":
+            return self._of_bounds(values)
+        cells = np.zeros(len(values), np.int32)
+        if len(self.numbers):
+            places = np.searchsorted(self.numbers, values.floats)
+            is_known = values.is_number & (self.numbers[places % len(self.numbers)] == values.floats)
+            cells[is_known] = self.first + len(self.texts) + places[is_known]
+        if self.texts:
+            rows = np.flatnonzero(values.kinds == TEXT)
+            cells[rows] = [self.texts.get(text, NO_CELL) for text in values.texts[rows].tolist()]
+        return cells
+
+    def _of_bounds(self, values: Values) -> NDArray[np.int32]:
+        numbers = values.floats * self.dimension.sign
+        beyond = np.searchsorted(self.included, numbers, side="right")
+        beyond += np.searchsorted(self.excluded, numbers, side="left")
+        beyond[~values.is_number] = 0
+        cells: NDArray[np.int32] = np.where(beyond == 0, NO_CELL, self.first + beyond - 1).astype(np.int32)
+        return cells
+
+
+class FilterIndex:
+    """Cells of the constants that filters compare with, by event type and dimension.
+
+    Args:
+        filters: (type code, dimension, constants) of each filter that is to be in the index.
+    """
+
+    def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
+        gathered: dict[int, dict[Dimension, set[Constant]]] = {}
+        for code, dimension, constants in filters:
+            gathered.setdefault(code, {}).setdefault(dimension, set()).update(constants)
+        self._cells: dict[int, list[_Cells]] = {}
+        self._numbers: dict[tuple[int, Dimension, Constant], int] = {}
+        starts = [NO_CELL]  # by cell, the first cell of what an event in it meets
+        for code, dimensions in sorted(gathered.items()):
+            for dimension, known in sorted(dimensions.items(), key=repr):
+                first = len(starts)
+                constants = sorted(known, key=_rank)
+                self._cells.setdefault(code, []).append(_Cells.of(dimension, first, constants))
+                for cell, constant in enumerate(constants, first):
+                    self._numbers[code, dimension, constant] = cell
+                    starts.append(cell if dimension.relation == "=" else first)
+        self._starts = np.array(starts, np.int32)
+
+    @property
+    def slots(self) -> int:
+        """Most dimensions of any type."""
+        return max(map(len, self._cells.values()), default=0)
+
+    def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
+        """The cell in which that stands which asks for a constant of the index."""
+        return self._numbers[code, dimension, constant]
+
+    def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """What events meet by their cell, of a table whose rows stand in ascending cells.
+
+        Args:
+            cells: int32, of each row; rows with ``NO_CELL`` are met by no cell.
+
+        Returns:
+            (begin, end): int32 by cell; that of an event without a cell meets nothing.
+        """
+        numbers = np.arange(len(self._starts), dtype=np.int32)
+        begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)
+        end = np.searchsorted(cells, numbers, side="right").astype(np.int32)
+        end[NO_CELL] = begin[NO_CELL] = 0
+        return begin, end
+
+    def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
+        """The cells of events, int32 (``slots``, rows).
+
+        Args:
+            batch: The events.
+            types: int32, type code by row.
+            reader: Of the batch.
+        """
+        found = np.zeros((self.slots, len(types)), np.int32)
+        for code, dimensions in self._cells.items():
+            rows = np.flatnonzero(types == code)
+            for slot, cells in enumerate(dimensions if len(rows) else ()):
+                leaf = cells.dimension.leaf
+                column = None if isinstance(leaf, str) else batch.attributes.get(leaf)
+                if cells.dimension.relation == "=" and column is not None and pa.types.is_string(column.type):
+                    found[slot, rows] = cells.of_texts(column.take(column_of(rows)))
+                else:
+                    found[slot, rows] = cells.of_values(reader.read(rows, [leaf])[leaf])
+        return found
+
+
+def _rank(constant: Constant) -> tuple[bool, Constant]:
+    """Sort key: texts before numbers."""
+    return not isinstance(constant, str), constant

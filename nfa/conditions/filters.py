@@ -1,0 +1,108 @@
+"""Comparisons of an event's attribute with constants: the conjuncts of a step that an index can answer.
+
+A *filter* is ``attribute = constant``, ``attribute IN (constants)`` or ``attribute < constant`` and its like. Numbers
+are compared as float64 here. That is exact, as constants are kept only where every number that compares with them has
+the same place beside them as its float64 has: their magnitude is below 2^53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from nfa.conditions.predicates import Leaf, leaf_of
+from nfa.conditions.residuals import all_of, conjuncts_of, split_condition
+from nfa.syntax import Atom, Comparison, ComparisonOperator, Expression, InList, Literal, Scalar
+
+Relation: TypeAlias = OneOf["=", ">", "<"]
+Bound: TypeAlias = tuple[float, bool]  # of a threshold: the constant, negated under "<"; whether it is excluded
+Constant: TypeAlias = str | float | Bound
+
+_TURNED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EXACT_BELOW = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What an index is over: a column of events, and how it is compared; ``<`` and ``>`` may or may not exclude."""
+
+    leaf: Leaf
+    relation: Relation
+
+    @property
+    def sign(self) -> float:
+        """What values are multiplied by, so that a bound holds for those above it."""
+        return -1.0 if self.relation == "<" else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A conjunct that holds iff the event has one of some constants, or lies beyond a bound.
+
+    Attributes:
+        constants: Of ``=``, texts and numbers, any of them; otherwise the one bound.
+        rest: The step without the conjunct; its condition is the other unary conjuncts, without the step's alias.
+    """
+
+    constants: frozenset[Constant]
+    rest: Atom
+
+
+def filters_of(atom: Atom) -> dict[Dimension, Filter]:
+    """The filters among the conjuncts of a step, by dimension; the first where there are several of one."""
+    unary, _ = split_condition(atom)
+    if unary is None:
+        return {}
+    conjuncts = list(conjuncts_of(unary))
+    found: dict[Dimension, Filter] = {}
+    for place, conjunct in enumerate(conjuncts):
+        known = _read(conjunct)
+        if known is not None and known[0] not in found:
+            others = [other for number, other in enumerate(conjuncts) if number != place]
+            found[known[0]] = Filter(known[1], replace(atom, condition=all_of(others)))
+    return found
+
+
+def _read(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]] | None:
+    """Dimension and constants of a filter; None for other conjuncts."""
+    match conjunct:
+        case InList():
+            leaf, constants = leaf_of(conjunct.operand), [_constant(value.value) for value in conjunct.values]
+            known = frozenset(constant for constant in constants if constant is not None)
+            is_filter = leaf is not None and None not in constants
+            return (Dimension(leaf, "="), known) if leaf is not None and is_filter else None
+        case Comparison():
+            for leaf, operator, constant in _sides(conjunct):
+                if operator == "=":
+                    return Dimension(leaf, "="), frozenset([constant])
+                if not isinstance(constant, str):
+                    dimension = Dimension(leaf, ">" if operator in (">", ">=") else "<")
+                    return dimension, frozenset([(dimension.sign * constant, operator in (">", "<"))])
+    return None
+
+
+def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
+    """A comparison of a column with a constant, the column on the left."""
+    turned = _TURNED.get(comparison.operator)
+    for column, operator, other in (
+        (comparison.left, comparison.operator, comparison.right),
+        (comparison.right, turned, comparison.left),
+    ):
+        leaf = leaf_of(column)
+        constant = _constant(other.value) if isinstance(other, Literal) else None
+        if turned is not None and operator is not None and leaf is not None and constant is not None:
+            yield leaf, operator, constant
+
+
+def _constant(value: Scalar) -> str | float | None:
+    """A constant as an index keeps it; None for one that it does not."""
+    if isinstance(value, str):
+        return None if any("\ud800" <= character <= "\udfff" for character in value) else value
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return float(value) + 0.0 if abs(value) < _EXACT_BELOW else None

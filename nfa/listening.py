@@ -1,0 +1,136 @@
+"""How patterns listen to events: to every event of a type, or to those in the cells of a filter index only.
+
+A pattern's steps of one type are put under a filter that all of them have in some dimension: then an event for which
+none of the filters holds concerns no step of the pattern. What the filter says need not be tested again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
+from nfa.conditions.filters import Constant, Dimension, Filter, filters_of
+from nfa.syntax import Atom
+
+LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one: as quick, and nothing is looked up
+
+TypeCode = int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsOfType:
+    """A pattern's steps that take events of one type.
+
+    Attributes:
+        pattern: Number.
+        code: Of the type.
+        atoms: The steps, at least one.
+        is_apart: Whether each step may stand under constants of its own, as nothing else of the pattern meets events.
+    """
+
+    pattern: int
+    code: TypeCode
+    atoms: tuple[Atom, ...]
+    is_apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Steps of one type that are under a filter.
+
+    Attributes:
+        cells: By step, where it stands; ascending.
+        reduced: By step, the step without what its cells imply.
+    """
+
+    cells: Mapping[Atom, tuple[int, ...]]
+    reduced: Mapping[Atom, Atom]
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The index of all patterns, and what of them is under it, by pattern number and type code."""
+
+    index: FilterIndex = field(default_factory=FilterIndex)
+    placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
+
+    def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
+        """The cells in which a step listens; ``NO_CELL`` alone where it listens to every event of the type."""
+        placed = self.placed.get((pattern, code))
+        return (NO_CELL,) if placed is None else placed.cells[atom]
+
+    def cells_of_all(self, pattern: int, code: TypeCode) -> list[int]:
+        """The cells in which a pattern listens to a type, ascending."""
+        placed = self.placed.get((pattern, code))
+        return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
+
+    def reduced(self, pattern: int, code: TypeCode, atom: Atom) -> Atom:
+        """A step without what its cells imply."""
+        placed = self.placed.get((pattern, code))
+        return atom if placed is None else placed.reduced[atom]
+
+    def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
+        """A step without what its cells under each of its types imply."""
+        found = {self.reduced(pattern, code, atom) for code in codes}
+        return found.pop() if len(found) == 1 else atom
+
+
+def listen(groups: Iterable[StepsOfType]) -> Listening:
+    """Put steps under filters: each group under that with the most constants, equality before bounds.
+
+    Args:
+        groups: Of all patterns.
+    """
+    filters = {group: _common(group) for group in dict.fromkeys(groups)}
+    constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
+    for group, dimensions in filters.items():
+        for dimension, known in dimensions.items():
+            constants.setdefault((group.code, dimension), set()).update(*(one.constants for one in known))
+    sizes = {place: len(known) for place, known in constants.items()}
+    chosen = {
+        group: dimension for group, dimensions in filters.items() for dimension in _best(group.code, dimensions, sizes)
+    }
+    places = {group: _constants_of(group, filters[group][dimension]) for group, dimension in chosen.items()}
+    index = FilterIndex((group.code, chosen[group], known) for group, by_step in places.items() for known in by_step)
+    placed = {}
+    for group, by_step in places.items():
+        over = chosen[group]
+        cells = [tuple(sorted(index.cell(group.code, over, one) for one in known)) for known in by_step]
+        steps = list(zip(group.atoms, filters[group][over], by_step, strict=True))
+        placed[group.pattern, group.code] = Placed(
+            cells=dict(zip(group.atoms, cells, strict=True)),
+            reduced={atom: own.rest if own.constants == known else atom for atom, own, known in steps},
+        )
+    return Listening(index, placed)
+
+
+def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
+    """The dimensions in which all steps of a group have a filter, with those filters."""
+    found = [filters_of(atom) for atom in group.atoms]
+    return {
+        dimension: [filters[dimension] for filters in found]
+        for dimension in found[0]
+        if all(dimension in filters for filters in found)
+    }
+
+
+def _best(
+    code: TypeCode, dimensions: Iterable[Dimension], sizes: Mapping[tuple[TypeCode, Dimension], int]
+) -> list[Dimension]:
+    """The dimension under which some steps are put, if any."""
+    ranked = [
+        (dimension.relation == "=", sizes[code, dimension], repr(dimension.leaf), dimension)
+        for dimension in dimensions
+        if sizes[code, dimension] >= LEAST_CONSTANTS
+    ]
+    return [max(ranked, key=lambda one: one[:3])[3]] if ranked else []
+
+
+def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
+    """Under which constants each step stands. Of bounds it is the weakest of all steps, so that events meet all."""
+    together = frozenset[Constant]().union(*(own.constants for own in filters))
+    bounds = [one for one in together if isinstance(one, tuple)]
+    if group.is_apart and not bounds:
+        return [own.constants for own in filters]
+    return [frozenset([min(bounds)]) if bounds else together] * len(filters)
