@@ -9,6 +9,7 @@ from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions
 from service.errors import SettingsInvalid
 from service.settings import PREFIX, Settings
 from service.stores import Layout
+from service.stores.backlog import MATCHED_KEY
 
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
@@ -58,6 +59,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
             snapshots=snapshot_place(settings),
             snapshot_bytes=snapshot_bytes(settings),
             generation=layout.generation,
+            results=MATCHED_KEY,
         ),
         checkpoint=settings.data_dir.resolve() / _of_generation("checkpoint", layout.generation),
         handover=handover_folder(settings, _of_generation(layout.identity, layout.generation)),

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
-from pipeline.sources.log_reading import START, Page, connect, counts, read_pages, text_of, unreachable
+from pipeline.sources.log_reading import START, Page, connect, counts, last_position, read_pages, text_of, unreachable
 from pipeline.sources.options import EventLogOptions
 from streams import LAYOUT_KEY, log_key, position_order
 
@@ -121,7 +121,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             LogUnreachable: The server stayed away for all retries.
-            LogDamaged: The checkpoint is new and the log's beginning is gone.
+            LogDamaged: The checkpoint is new and the log's beginning is gone, or the checkpoint is ahead of the log
+                or of the results.
             SourceOptionError: The checkpoint has another number of shards, or the log has by now.
         """
         self._check_shards(start)
@@ -218,6 +219,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         beginnings = self.initialOffset()
         for shard, key in enumerate(self._keys):
             if start[str(shard)] != beginnings[str(shard)]:
+                self._check_reached(shard, start[str(shard)])
                 continue
             if self._options.generation:
                 self._check_start(shard, start[str(shard)])
@@ -234,6 +236,26 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     added=added,
                     kept=kept,
                 )
+
+    def _check_reached(self, shard: int, position: str) -> None:
+        """Refuse a checkpoint that is ahead of the log, or of what was written of it: matches would be missing."""
+        server, results = self._connection(), self._options.results
+        last = last_position(server, self._keys[shard], position)
+        if last != position:
+            raise self._ahead(shard, position, f"the log has entries up to {last}")
+        noted = server.hget(results, f"position:{shard}") if results else position.encode()
+        written = START if noted is None else cast("bytes", noted).decode()
+        if position_order(written) < position_order(position):
+            raise self._ahead(shard, position, f"results are written up to {written}")
+
+    def _ahead(self, shard: int, position: str, known: str) -> LogDamaged:
+        return LogDamaged(
+            f"the checkpoint says that shard {shard} of the event log is matched up to {position}, but {known}: the "
+            "Redis server lost data, or holds an older backup than the data folder; put back the Redis and the data "
+            "folder that belong together, or begin with both empty",
+            shard=shard,
+            position=position,
+        )
 
     def _check_start(self, shard: int, start: str) -> None:
         """Refuse to begin behind a place of which the state is gone; the log behind it goes later than that."""

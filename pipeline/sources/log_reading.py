@@ -12,7 +12,7 @@ from redis.retry import Retry
 from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged, LogUnreachable
 from pipeline.sources.options import EventLogOptions
-from streams import log_key
+from streams import log_key, position_order
 
 START = "0-0"
 
@@ -88,6 +88,23 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
 def unreachable(error: Exception) -> LogUnreachable:
     """The error for a server that does not answer."""
     return LogUnreachable(f"the event log does not answer: {error}; the micro-batch is tried again after a restart")
+
+
+def last_position(server: redis.Redis, key: str, position: str) -> str:
+    """``position`` if a shard has, or had, an entry there; else the last one that it has before."""
+    try:
+        facts: Any = server.xinfo_stream(key)
+        if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):
+            last: str = facts["last-generated-id"].decode()  # entries up to there were trimmed
+            return min(position, last, key=position_order)
+        found = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise unreachable(error) from error
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return START
+        raise
+    return found[0][0].decode()
 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:

@@ -38,6 +38,8 @@ class EventLogOptions:
         snapshot_bytes: A shard is saved when it has matched so many bytes since, and as many as its state has.
         generation: Of the log's layout: 0 for the shards that it was opened with, else the number of those that it was
             divided into; each has snapshots of its own.
+        results: Redis hash in which the sink notes, under ``position:`` and the shard, up to which entry results are
+            written; empty: it notes nothing.
     """
 
     redis_url: str
@@ -51,6 +53,7 @@ class EventLogOptions:
     retries: int = 20
     snapshot_bytes: int = 4_000_000
     generation: int = 0
+    results: str = ""
 
     def __post_init__(self) -> None:
         if not self.redis_url:
@@ -90,6 +93,7 @@ class EventLogOptions:
         return cls(
             redis_url=options.get("redis_url", ""),
             snapshots=options.get("snapshots", "redis"),
+            results=options.get("results", ""),
             shards=shards,
             **numbers,
         )

@@ -190,10 +190,12 @@ def test_a_bounded_run_takes_what_was_there_at_its_start(server, ten_entries):
     assert ends == ["1-3", "1-5", "1-5"]
 
 
-def test_a_bounded_run_does_not_go_back_behind_its_checkpoint(server):
-    reader = reader_of(server, shards=1)
+def test_a_bounded_run_does_not_go_back_behind_its_checkpoint(server, ten_entries):
+    reader = reader_of(server)
     reader.prepareForTriggerAvailableNow()
-    assert all_limit(reader, {"0": "9-1"}) == {"0": "9-1"}
+    for shard in range(2):
+        server.client.xadd(log_key(shard), {"kind": "x"}, id="1-6")
+    assert all_limit(reader, {"0": "1-6", "1": "1-6"}) == {"0": "1-6", "1": "1-6"}
 
 
 def test_lost_entries_are_an_error_not_a_gap(server, ten_entries):
@@ -201,6 +203,45 @@ def test_lost_entries_are_an_error_not_a_gap(server, ten_entries):
     server.client.xdel(log_key(0), "1-4", "1-5")
     with pytest.raises(LogDamaged, match="shard 0 of the event log ends at 1-3 where entries up to 1-5 were planned"):
         read_all(reader, reader.initialOffset(), {"0": "1-5", "1": "0-0"})
+
+
+@pytest.mark.parametrize("lost", [("1-5",), ("1-3", "1-4", "1-5")])
+def test_a_checkpoint_ahead_of_the_log_is_refused(server, ten_entries, lost):
+    last = f"1-{5 - len(lost)}"
+    server.client.delete(log_key(0))
+    for entry in ten_entries[0]:
+        if entry.position not in lost:
+            server.client.xadd(log_key(0), {"kind": "x"}, id=entry.position)
+    with pytest.raises(
+        LogDamaged, match=rf"shard 0 .* matched up to 1-5, but the log has entries up to {last}: the Redis"
+    ):
+        all_limit(reader_of(server), {"0": "1-5", "1": "1-5"})
+    server.client.xadd(log_key(0), {"kind": "x"}, id="2-1")  # what comes later does not hide what is gone
+    with pytest.raises(LogDamaged, match=f"the log has entries up to {last}"):
+        all_limit(reader_of(server), {"0": "1-5", "1": "1-5"})
+
+
+def test_a_checkpoint_without_a_log_is_refused(server):
+    with pytest.raises(LogDamaged, match="the log has entries up to 0-0"):
+        all_limit(reader_of(server), {"0": "0-0", "1": "1-5"})
+
+
+def test_a_checkpoint_ahead_of_the_results_is_refused(server, ten_entries):
+    start = {"0": "1-5", "1": "1-3"}
+    server.client.hset("told", mapping={"position:0": "1-5", "position:1": "1-3"})
+    assert all_limit(reader_of(server, results="told"), start) == {"0": "1-5", "1": "1-5"}
+    server.client.hset("told", "position:0", "1-4")
+    with pytest.raises(LogDamaged, match=r"shard 0 .* matched up to 1-5, but results are written up to 1-4"):
+        all_limit(reader_of(server, results="told"), start)
+    server.client.hdel("told", "position:0")
+    with pytest.raises(LogDamaged, match="results are written up to 0-0"):
+        all_limit(reader_of(server, results="told"), start)
+
+
+def test_a_log_that_was_trimmed_behind_its_checkpoint_is_whole(server, ten_entries):
+    server.client.xtrim(log_key(0), maxlen=2, approximate=False)
+    server.client.xtrim(log_key(1), maxlen=0, approximate=False)
+    assert all_limit(reader_of(server), {"0": "1-2", "1": "1-5"}) == {"0": "1-5", "1": "1-5"}
 
 
 def test_a_commit_that_gets_no_answer_is_an_error_to_try_again(server, ten_entries, monkeypatch):
