@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -40,6 +41,8 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
 
+_LOCAL_THREADS = re.compile(r"local(?:\[(\d+|\*)\])?")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
@@ -51,12 +54,15 @@ class SessionOptions:
             cluster.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         cluster: How driver and machines meet where the master is not local.
+        task_attempts: How often a task is begun before the job fails, such as when its Python process was killed; on a
+            cluster, and where ``master`` says so itself, Spark's own settings count.
     """
 
     data_folder: Path
     master: str = "local[*]"
     writes_archive: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    task_attempts: int = 1
 
 
 def build_session(options: SessionOptions) -> SparkSession:
@@ -87,7 +93,7 @@ def build_context(options: SessionOptions) -> SparkContext:
         (folder / name).mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
-    settings = {"spark.app.name": "forestall", "spark.master": options.master} | _settings(options, folder, java)
+    settings = {"spark.app.name": "forestall", "spark.master": _master_of(options)} | _settings(options, folder, java)
     with _own_interrupts(), starting_on(options.master):
         return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
 
@@ -125,6 +131,12 @@ def _own_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def _master_of(options: SessionOptions) -> str:
+    """The master with the attempts of a task, which Spark reads from nowhere else where it is local."""
+    threads = _LOCAL_THREADS.fullmatch(options.master)
+    return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:

@@ -14,6 +14,7 @@ from service.stores.backlog import MATCHED_KEY
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
 _CLUSTER_SNAPSHOT_BYTES = 500_000
+_TASK_ATTEMPTS = 4  # as many as Spark makes on a cluster
 
 
 def session_options(settings: Settings) -> SessionOptions:
@@ -28,6 +29,7 @@ def session_options(settings: Settings) -> SessionOptions:
     return SessionOptions(
         data_folder=settings.data_dir,
         master=master,
+        task_attempts=_TASK_ATTEMPTS,
         cluster=ClusterOptions(
             python=spark.python,
             driver_host=spark.driver_host,

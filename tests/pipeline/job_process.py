@@ -1,12 +1,16 @@
 """The job as a process of its own that dies at a chosen moment; run by ``test_recovery``.
 
-Arguments: data folder, URL of the log, number of shards, how to die, and at which non-empty micro-batch.
+Arguments: data folder, URL of the log, number of shards, how to die, and at which non-empty micro-batch. Under
+``workers`` only Spark's Python workers die, after each micro-batch.
 Rows go to the Redis hash ``rows``, by id, as the service's own store would keep them.
 """
 
 import os
 import signal
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -33,6 +37,23 @@ class DyingSink:
         self.store(rows[half:])
         if is_last and self.manner == "jvm":
             os.kill(self.jvm, signal.SIGKILL)
+        if rows and self.manner == "workers":
+            threading.Thread(target=self.kill_workers, daemon=True).start()
+
+    def kill_workers(self):
+        """Kill those that wait, then one that takes their place: it has just been given a task."""
+        waiting = self.workers()
+        for worker in waiting:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        while not (fresh := self.workers() - waiting):
+            time.sleep(0.002)
+        with suppress(ProcessLookupError):
+            os.kill(fresh.pop(), signal.SIGKILL)
+            self.client.incr("killed")
+
+    def workers(self):
+        return {worker for daemon in children_of(self.jvm) for worker in children_of(daemon)}
 
     def store(self, rows):
         for row in rows:
@@ -42,9 +63,18 @@ class DyingSink:
                 assert self.client.hget("rows", row.id) == text
 
 
+def children_of(process):
+    """The process ids of its children; none where it has ended meanwhile."""
+    children = set()
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            children.update(int(child) for child in (task / "children").read_text().split())
+    return children
+
+
 def main():
     folder, url, shards, manner, batches = sys.argv[1:]
-    session = build_session(SessionOptions(data_folder=Path(folder), master="local[2]"))
+    session = build_session(SessionOptions(data_folder=Path(folder), master="local[2]", task_attempts=4))
     sink = DyingSink(redis.Redis.from_url(url), session, manner, int(batches))
     log = EventLogOptions(redis_url=url, shards=int(shards), max_entries=4, wait_ms=20)
     try:

@@ -52,3 +52,13 @@ def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, 
     stored = {row_id.decode(): orjson.loads(text) for row_id, text in own_server.client.hgetall("rows").items()}
     assert stored == {row.id: [row.kind, row.stream, row.shard, row.body.decode()] for row in run_inline(logs)}
     assert int(own_server.client.get("repeated")) > 0
+
+
+def test_killed_workers_are_begun_again_without_a_restart(own_server, tmp_path, pytestconfig):
+    logs = long_log()
+    own_server.append(logs)
+    only = run(own_server, tmp_path, pytestconfig.cache.mkdir("numba"), "workers", 0)
+    assert only.returncode == 0, only.stderr
+    stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
+    assert stored == {row.id for row in run_inline(logs)}
+    assert int(own_server.client.get("killed") or 0) > 0, only.stderr
