@@ -82,6 +82,6 @@ class Bound:
 
 
 def slow_files_first(items: list[pytest.Item]) -> None:
-    """Move the files with tests that take long to the front, in their order, so that no core waits for one at the end."""
+    """Move files with tests that take long to the front, in their order: at the end a core would wait for the other."""
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in slow)
