@@ -71,7 +71,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     found = session.config.stash[SURPLUS]
     found.update(surplus_signatures())
     if is_worker(session.config):
-        session.config.workeroutput["surplus"] = sorted(found)
+        vars(session.config)["workeroutput"]["surplus"] = sorted(found)
     elif exitstatus == pytest.ExitCode.OK and found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

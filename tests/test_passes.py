@@ -44,11 +44,11 @@ def test_property_tests_draw_their_share(share, drawn):
 
     @settings(max_examples=50, database=None)
     @given(st.integers())
-    def test(number):
+    def draw(number):
         numbers.append(number)
 
-    share_examples([test, test, len], share)
-    test()
+    share_examples([draw, draw, len], share)
+    draw()
     assert len(numbers) == drawn
 
 
@@ -61,7 +61,7 @@ def test_a_pass_says_what_share_its_tests_draw(run):
 
 
 def test_what_runs_is_named_when_nothing_has_been_shown_for_long():
-    said = []
+    said: list[str] = []
     heartbeat = Heartbeat(said.append, silence_s=0.05)
     heartbeat.pytest_sessionstart()
     heartbeat.pytest_runtest_logstart("test_a.py::test_b")

@@ -486,7 +486,6 @@ def test_which_matches_are_kept_does_not_depend_on_batches() -> None:
     assert dropped == lost
 
 
-@pytest.mark.compiled
 def test_long_loops_and_many_matches_grow_what_holds_them() -> None:
     harness = running(kleene(limit=3), chain([1, 1, 3], limit=10**6))
     matches, _, dropped = harness.process(columns_of([0] + [1] * 900 + [2, 3]))
@@ -504,7 +503,6 @@ def test_more_matches_of_one_event_each_than_there_was_room_for() -> None:
     assert {pattern for _, pattern, _ in matches[1:-1]} == {0}
 
 
-@pytest.mark.compiled
 def test_expired_nodes_are_given_back() -> None:
     harness = running(chain([0, 1, 2], within_us=100))
     peak = 0
@@ -535,7 +533,6 @@ def test_patterns_that_do_not_listen_hold_nothing() -> None:
     assert harness.engine.stats.nodes == 2
 
 
-@pytest.mark.compiled
 def test_many_pairs_of_many_traces_are_found_again() -> None:
     rng = random.Random(2)
     patterns = [chain([rng.randrange(3), rng.randrange(3), rng.randrange(3)]) for _ in range(40)]
