@@ -6,7 +6,7 @@
 help:
 	@echo "make demo    the whole service on generated orders, ends with a table"
 	@echo "make serve   the service for your own events (options: ARGS='--port 8001')"
-	@echo "make test    every test but the benchmarks"
+	@echo "make test    every test but the benchmarks, in two stages (one of them: ARGS=first, ARGS=last)"
 	@echo "make check   format, lint, layers, types, dependencies, house rules"
 	@echo "make bench   the benchmarks"
 	@echo "make bench-peers  side by side with other engines, which it installs below .peers (ARGS='--quick')"

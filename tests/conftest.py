@@ -4,19 +4,25 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from house import called_kernels, surplus_signatures
+from house.examples import share_examples
+from house.session import Bound, Heartbeat, line_writer, slow_files_first
 
 # The first use of a kernel compiles it, so an example may take seconds.
 settings.register_profile("forestall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forestall")
 
+SURPLUS = pytest.StashKey[set[str]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How long the API is fuzzed: see tests/api/test_openapi.py."""
+    """How much is drawn at random, and how long it may take."""
     parser.addoption("--openapi-examples", type=int, default=25, help="examples at random per operation of the API")
+    parser.addoption("--examples-share", type=float, default=1.0, help="share of the examples of each property test")
+    parser.addoption("--bound", type=float, help="interrupt the tests after so many seconds")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The same examples in each run."""
+    """The same examples in each run; long tests are named while they run."""
     settings.register_profile(
         "openapi",
         max_examples=config.getoption("--openapi-examples"),
@@ -25,6 +31,24 @@ def pytest_configure(config: pytest.Config) -> None:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+    config.stash[SURPLUS] = set()
+    is_shared_out = config.getoption("numprocesses", None)
+    if not is_worker(config) and config.get_verbosity() >= 0:
+        config.pluginmanager.register(Heartbeat(line_writer()))
+    if (bound := config.getoption("--bound")) and not is_shared_out:
+        config.pluginmanager.register(Bound(bound))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs a part of the tests for another one."""
+    return hasattr(config, "workerinput")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Passes that repeat others draw fewer examples; where cores share the tests, what takes long begins first."""
+    share_examples((getattr(item, "obj", None) for item in items), config.getoption("--examples-share"))
+    if is_worker(config):
+        slow_files_first(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -36,15 +60,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    """Take over what a worker has found."""
+    node.config.stash[SURPLUS].update(getattr(node, "workeroutput", {}).get("surplus", ()))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """One kernel, one compiled signature, whatever the tests passed in."""
-    if exitstatus == pytest.ExitCode.OK and surplus_signatures():
+    found = session.config.stash[SURPLUS]
+    found.update(surplus_signatures())
+    if is_worker(session.config):
+        vars(session.config)["workeroutput"]["surplus"] = sorted(found)
+    elif exitstatus == pytest.ExitCode.OK and found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the kernels that fail the session."""
-    if found := surplus_signatures():
+    if found := terminalreporter.config.stash[SURPLUS]:
         terminalreporter.section("kernels with more than one compiled signature", red=True)
-        for line in found:
+        for line in sorted(found):
             terminalreporter.line(line)

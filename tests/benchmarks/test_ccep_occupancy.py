@@ -21,8 +21,8 @@ Match = tuple[int, frozenset[tuple[int, int]]]  # term, (atom, event)
 class Naive:
     """Every partial match of one trace as a set of (atom, event) pairs."""
 
-    def __init__(self, query, oracle, prune):
-        self.graph = build_query(parse_pattern(query.text))
+    def __init__(self, graph, oracle, prune, known):
+        self.graph, self.known = graph, known
         self.oracle, self.prune = oracle, prune
         self.monitor = oracle.start if oracle else None
         self.partial: set[Match] = {(number, frozenset()) for number in range(len(self.graph.terms))}
@@ -32,7 +32,10 @@ class Naive:
     def is_live(self, match):
         number, bound = match
         place = (number, frozenset(atom for atom, _ in bound))
-        return self.oracle.can_complete(self.monitor, self.graph, place)
+        asked = (self.monitor, place)
+        if asked not in self.known:
+            self.known[asked] = self.oracle.can_complete(self.monitor, self.graph, place)
+        return self.known[asked]
 
     def drop(self):
         if self.oracle is None:
@@ -65,14 +68,17 @@ class Naive:
 
 def enumerated(query, stream, oracle, prune):
     """Held instances after each event, and the number of matches."""
-    passes = stream.passes(query.priced)
+    passes, graph = stream.passes(query.priced), build_query(parse_pattern(query.text))
     traces: dict[int, Naive] = {}
+    known: dict[tuple, bool] = {}  # what the oracle has answered
     own: Counter[int] = Counter()
     held, total, matches = [], 0, 0
     for event, (order, code, is_last) in enumerate(
         zip(stream.orders.tolist(), stream.types.tolist(), stream.ends.tolist(), strict=True)
     ):
-        trace = traces.setdefault(order, Naive(query, oracle, prune))
+        if order not in traces:
+            traces[order] = Naive(graph, oracle, prune, known)
+        trace = traces[order]
         trace.take(event, TYPES[code], passes[event])
         if is_last:
             matches += sum(trace.completed.values())

@@ -98,6 +98,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[random.Random, ConstraintSet,
         yield rng, random_set(rng), random_pattern(rng), random_events(rng)
 
 
+@pytest.mark.slow
 def test_shadow_mode_tells_what_eviction_loses_and_loses_nothing() -> None:
     lost = 0
     for rng, constraint_set, text, events in cases(200, 100):
@@ -129,6 +130,7 @@ def test_modes_that_release_nothing_find_everything(seed: int) -> None:
         assert matcher.stats.held == unguarded.stats.held
 
 
+@pytest.mark.slow
 def test_by_query_keeps_at_least_what_by_state_keeps() -> None:
     fewer = 0
     for rng, drawn, text, all_events in cases(160, 20):

@@ -3,6 +3,7 @@
 from collections import Counter
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def some(random: Random, names: str, most: int) -> Seen:
     return frozenset(random.sample(names, random.randint(0, most)))
 
 
+@pytest.mark.slow
 def test_equals_the_oracle_many_times() -> None:
     random, dead = Random(1), 0
     for _ in range(12_000):
@@ -112,6 +114,7 @@ def test_equals_the_oracle_many_times() -> None:
     assert 3_000 < dead < 9_000
 
 
+@pytest.mark.slow
 def test_equals_the_oracle_with_gaps() -> None:
     random, reasons = Random(2), Counter[str | None]()
     for _ in range(10_000):

@@ -208,6 +208,7 @@ def test_symbols_of_one_type_in_a_cycle_are_one_event() -> None:
     assert cycle.kind == "prior-cycle"
 
 
+@pytest.mark.slow
 def test_two_hundred_symbols_that_contradict_each_other_are_checked_quickly() -> None:
     """Most types are impossible, and each has its reason."""
     random = Random(1)

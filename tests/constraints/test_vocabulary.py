@@ -90,7 +90,7 @@ def counted() -> Iterator[tuple[Template, int | None]]:
         yield from ((template, count) for count in ((1, 2, 3) if template.count else (None,)))
 
 
-@pytest.mark.parametrize(("template", "count"), list(counted()), ids=str)
+@pytest.mark.parametrize(("template", "count"), list(counted()), ids=lambda value: getattr(value, "name", value))
 def test_the_parts_together_say_what_the_formula_says(template: Template, count: int | None) -> None:
     names = names_of(template)
     parts = template.translate(names, count or 1)
@@ -103,7 +103,7 @@ def test_the_parts_together_say_what_the_formula_says(template: Template, count:
             assert all(keeps(part, word) for part in parts) == holds(formula, word), word
 
 
-@pytest.mark.parametrize(("template", "count"), list(counted()), ids=str)
+@pytest.mark.parametrize(("template", "count"), list(counted()), ids=lambda value: getattr(value, "name", value))
 def test_what_comes_with_a_rule_follows_from_it(template: Template, count: int | None) -> None:
     names = names_of(template)
     parts = template.translate(names, count or 1)

@@ -111,6 +111,7 @@ def check_python(lines, folder):
     return run([sys.executable, "-c", "\n".join(lines)], folder) if lines else (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_blocks_work(document, workplace):
     lines: list[str] = []

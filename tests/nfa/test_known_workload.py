@@ -35,6 +35,7 @@ def workload(count: int) -> Columns:
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("is_next", "known"), [(False, 215_366), (True, 38_821)])
 def test_the_workload_has_the_matches_that_other_engines_find(is_next: bool, known: int) -> None:
     columns = workload(1_000_000)

@@ -189,6 +189,7 @@ def test_matches_beyond_the_limit_are_counted_not_silent() -> None:
     assert (output.endings(), output.deviations()) == ([], [])
 
 
+@pytest.mark.compiled
 def test_a_number_of_combinations_beyond_all_counting_is_cut() -> None:
     steps = ", ".join(f"A a{n}" for n in range(40))
     matcher = Matcher()

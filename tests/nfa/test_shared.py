@@ -495,6 +495,7 @@ def test_long_loops_and_many_matches_grow_what_holds_them() -> None:
     assert [pattern for _, pattern, _ in dropped] == [0]
 
 
+@pytest.mark.compiled
 def test_more_matches_of_one_event_each_than_there_was_room_for() -> None:
     harness = running(chain([0]), chain([2]))
     matches, _, _ = harness.process(columns_of([2] + [0] * 300_000 + [2]))

@@ -167,6 +167,7 @@ def test_many_closed_traces_in_one_batch_find_room() -> None:
     assert traces.capacity >= 3_000
 
 
+@pytest.mark.compiled
 def test_a_trace_costs_at_most_64_bytes() -> None:
     traces = table(tracks_all=True)
     for first in range(0, 200_000, 20_000):
@@ -177,6 +178,7 @@ def test_a_trace_costs_at_most_64_bytes() -> None:
             assert traces.used_bytes <= 64 * traces.counters["open"]
 
 
+@pytest.mark.compiled
 def test_idle_traces_are_forgotten_where_a_new_one_would_be_the_same() -> None:
     traces = table()
     was_worth_it = traces.is_worth_sweeping

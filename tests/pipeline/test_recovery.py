@@ -33,8 +33,8 @@ def long_log():
     return log_of(steps, shards=SHARDS)
 
 
-def run(server, folder, numba_cache, manner, batches):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(numba_cache)}
+def run(server, folder, kernels, manner, batches):
+    environment = os.environ | {"NUMBA_CACHE_DIR": kernels}
     words = [sys.executable, PROGRAM, folder, server.url, str(SHARDS), manner, str(batches)]
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
@@ -43,7 +43,7 @@ def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, 
     logs = long_log()
     own_server.append(logs)
     (tmp_path / "streams.py").write_text("raise ImportError('a file of the working directory was imported')")
-    cache = pytestconfig.cache.mkdir("numba")
+    cache = os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
     assert run(own_server, tmp_path, cache, "between-rows", 2).returncode == -signal.SIGKILL
     jvm_death = run(own_server, tmp_path, cache, "jvm", 1)
     assert (jvm_death.returncode, "failed: " in jvm_death.stderr) == (1, True), jvm_death.stderr

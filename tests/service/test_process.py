@@ -124,7 +124,7 @@ def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path, server_ur
         "PATH": os.environ["PATH"],
         "FORESTALL_REDIS_URL": server_url,
         "FORESTALL_DATA_DIR": str(tmp_path),
-    } | {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ}
+    } | {name: os.environ[name] for name in ("JAVA_HOME", "NUMBA_CACHE_DIR") if name in os.environ}
     command = [sys.executable, "-P", "-m", "service.pipeline_process"]
     with empty_client(server_url):  # what other tests left there may well be refused
         pass

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Plan, disturbed
 from service.temporary import running
 
-pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 
 def test_random_kills_lose_nothing_and_tell_nothing_twice(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from workflows import (
     order_fulfilment,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "logs"
 EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),

@@ -21,6 +21,7 @@ def find_log(name: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "traces", "events"),
     [

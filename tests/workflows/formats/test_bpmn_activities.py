@@ -263,6 +263,7 @@ def test_calls_that_multiply_are_refused_in_bounded_time() -> None:
     assert [message for _, message in found] == ["the process has more than 20,000 elements, called ones included"]
 
 
+@pytest.mark.slow
 def test_calls_of_a_large_process_are_refused_in_bounded_time() -> None:
     calls = "".join(f'<callActivity id="a{n}" calledElement="q"/>' for n in range(2_000))
     found = problems_of(process(calls), process("<dataObject/>" * 2_000 + tasks("A"), identity="q"), process="p")

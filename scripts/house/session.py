@@ -1,0 +1,87 @@
+"""What a run of the tests says while it runs, and when it has to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+
+class Heartbeat:
+    """Names the tests that run whenever nothing has been shown for a few seconds.
+
+    Args:
+        say: Shows a line.
+        silence_s: How long nothing may be shown.
+    """
+
+    def __init__(self, say: Callable[[str], object], silence_s: float = 5.0) -> None:
+        self._say, self._silence_s = say, silence_s
+        self._began: dict[str, float] = {}
+        self._shown = time.monotonic()
+        self._ended = threading.Event()
+
+    def pytest_sessionstart(self) -> None:
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._began[nodeid] = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self._shown = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._began.pop(nodeid, None)
+
+    def pytest_sessionfinish(self) -> None:
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._silence_s / 5):
+            now = time.monotonic()
+            if now - self._shown >= self._silence_s:
+                self._shown = now
+                tests = [f"{name}, {now - began:.0f} s" for name, began in self._began.copy().items()]
+                self._say("; ".join(tests) or "collecting the tests")
+
+
+def line_writer() -> Callable[[str], object]:
+    """Writes lines to the standard output of now, also while a test's own output is captured."""
+    out = os.dup(1)
+    return lambda text: os.write(out, f"\n  ... {text}\n".encode())
+
+
+class Bound:
+    """Interrupts the tests of this process, as Ctrl+C does, when they have taken too long.
+
+    Args:
+        seconds: How long they may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._interrupt)
+
+    def pytest_sessionstart(self) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+        self._timer.daemon = True
+        self._timer.start()
+
+    def pytest_sessionfinish(self) -> None:
+        self._timer.cancel()
+
+    def _interrupt(self) -> None:
+        main = threading.main_thread().ident
+        if main is not None:
+            signal.pthread_kill(main, signal.SIGINT)
+
+
+def slow_files_first(items: list[pytest.Item]) -> None:
+    """Move files with tests that take long to the front, in their order: at the end a core would wait for the other."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in slow)

@@ -1,0 +1,89 @@
+"""What the conftest of all tests does for a pass: fewer examples, signs of life, a bound, and what workers find."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from house import ROOT
+from house.examples import share_examples, share_of
+from house.session import Heartbeat
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs pytest on some lines, with the conftest of this project."""
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "__init__.py").touch()
+    (tmp_path / "planted" / "kernels.py").write_text("from numba import njit\n\n@njit\ndef f(x):\n    return x\n")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "scripts"), str(ROOT)])
+    environment = os.environ | {"PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "0", "PYTEST_ADDOPTS": ""}
+
+    def run(text, *options):
+        (tmp_path / "test_planted.py").write_text(text)
+        words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(tmp_path)]
+        done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_a_share_of_many_examples_and_all_of_few():
+    assert [share_of(examples, 0.2) for examples in (400, 100, 60, 20, 10, 5)] == [80, 20, 12, 10, 10, 5]
+
+
+@pytest.mark.parametrize(("share", "drawn"), [(1, 50), (0.5, 25)])
+def test_property_tests_draw_their_share(share, drawn):
+    numbers = []
+
+    @settings(max_examples=50, database=None)
+    @given(st.integers())
+    def draw(number):
+        numbers.append(number)
+
+    share_examples([draw, draw, len], share)
+    draw()
+    assert len(numbers) == drawn
+
+
+def test_a_pass_says_what_share_its_tests_draw(run):
+    text = "from hypothesis import given, settings, strategies as st\nN = []\n"
+    text += "@settings(max_examples=100, database=None)\n@given(st.integers())\ndef test_it(n):\n    N.append(n)\n"
+    text += "def test_count():\n    assert len(N) == 20\n"
+    assert run(text)[0] == 1
+    assert run(text, "--examples-share=0.2")[0] == 0
+
+
+def test_what_runs_is_named_when_nothing_has_been_shown_for_long():
+    said: list[str] = []
+    heartbeat = Heartbeat(said.append, silence_s=0.05)
+    heartbeat.pytest_sessionstart()
+    heartbeat.pytest_runtest_logstart("test_a.py::test_b")
+    deadline = time.monotonic() + 30
+    while not said and time.monotonic() < deadline:
+        time.sleep(0.01)
+    heartbeat.pytest_sessionfinish()
+    assert said[0] == "test_a.py::test_b, 0 s"
+
+
+@pytest.mark.parametrize("options", [(), ("--numprocesses=1",)], ids=["alone", "workers"])
+def test_a_pass_that_takes_longer_than_its_bound_is_interrupted(run, options):
+    began = time.monotonic()
+    status, said = run("import time\ndef test_it():\n    time.sleep(600)\n", "--bound=1", *options)
+    assert status == 2, said
+    assert time.monotonic() - began < 300
+
+
+@pytest.mark.parametrize("options", [(), ("--numprocesses=1",)], ids=["alone", "workers"])
+def test_a_second_signature_fails_the_pass_wherever_it_was_compiled(run, options):
+    text = "from planted.kernels import f\ndef test_it():\n    assert f(1) == 1\n{}"
+    assert run(text.format(""), *options)[0] == 0
+    status, said = run(text.format("    assert f(1.5) == 1.5\n"), *options)
+    assert status == 1
+    assert "planted.kernels.f was compiled 2 times" in said
