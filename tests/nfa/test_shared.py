@@ -20,8 +20,6 @@ from nfa.traces import TraceTable, Want
 
 TYPES = 4  # codes of named types; one more stands for every other
 END = 3
-
-
 EVERY = 0x7FFFFFFF
 
 

@@ -65,7 +65,7 @@ class DyingSink:
 
 def children_of(process):
     """The process ids of its children; none where it has ended meanwhile."""
-    children = set()
+    children: set[int] = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{process}/task").iterdir():
             children.update(int(child) for child in (task / "children").read_text().split())
