@@ -10,6 +10,7 @@ import uvicorn
 
 from api.app import create_app
 from api.errors import NotListening
+from api.protocol import protocol_with
 from api.stopping import watch_stop
 from service import Settings, run_process
 
@@ -20,11 +21,12 @@ def main() -> int:
 
 
 def _serve(settings: Settings) -> None:
-    app = create_app(settings)
+    app = create_app(settings, has_workers=True)
     config = uvicorn.Config(
         app,
         host=settings.api_host,
         port=settings.api_port,
+        http=protocol_with(settings.api_read_timeout_s),
         log_config=None,
         access_log=False,
         server_header=False,

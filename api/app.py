@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Security
 from fastapi.routing import APIRoute
+from starlette.routing import Route
 
 from api.auth import VERSION, authorize, scope_of
 from api.bodies import BodyLimit
@@ -50,7 +51,8 @@ from api.routers import (
 )
 from api.services import Services
 from api.telemetry import telemetry_of
-from service import Settings, load_settings, open_spans, open_stores
+from api.work import BoundedWork, WorkPool, is_bounded
+from service import Settings, TracingSettings, load_settings, open_spans, open_stores
 from service.stores import Scope
 from streams import Clock, SystemClock
 
@@ -85,19 +87,41 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
 )
 
 
-def create_app(settings: Settings | None = None, clock: Clock | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, clock: Clock | None = None, *, has_workers: bool = False) -> FastAPI:
     """The application.
 
     Args:
         settings: Read from the environment unless given.
-        clock: The machine's unless given.
+        clock: The machine's unless given; workers have that in any case.
+        has_workers: Whether work that is not known to be small is done by worker processes within limits, as in the
+            service; tests of what the work is need none.
 
     Raises:
         SettingsInvalid: The environment is wrong.
         TracerMissing: Spans are wanted, and OpenTelemetry is not installed.
     """
     settings = settings or load_settings()
-    clock = clock or SystemClock()
+    pool = WorkPool(create_worker, settings) if has_workers else None
+    app = _application(settings, clock or SystemClock(), pool)
+    if pool is not None:
+        app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=_bounded_routes())
+    app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes, timeout_s=settings.api_read_timeout_s)
+    app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
+    app.add_middleware(HeadAsGet)
+    return app
+
+
+def create_worker(settings: Settings) -> FastAPI:
+    """The application of a worker process: its requests have passed the door of the one that sends them.
+
+    Raises:
+        ForestallError: As ``create_app``.
+    """
+    return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
+
+
+def _application(settings: Settings, clock: Clock, pool: WorkPool | None = None) -> FastAPI:
+    """The operations, without what is around them."""
     spans = open_spans(settings.tracing, "api")
 
     @asynccontextmanager
@@ -107,7 +131,9 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
                 ends.callback(spans.close)
             stores = ends.enter_context(open_stores(settings))
             context = {} if spans is None else {"context": spans.current}
-            yield {"services": Services.of(stores, settings, clock, **context)}
+            services = Services.of(stores, settings, clock, **context)
+            async with nullcontext() if pool is None else pool:
+                yield {"services": services}
 
     app = DescribedApi(
         telemetry=telemetry_of(None if spans is None else spans.provider),
@@ -122,9 +148,6 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes)
-    app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
-    app.add_middleware(HeadAsGet)
     add_handlers(app)
     for resource, writing in _RESOURCES:
         _include(app, resource.router, writing, prefix=VERSION)
@@ -132,6 +155,12 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None) -> 
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)
     return app
+
+
+def _bounded_routes() -> list[Route]:
+    """The paths and methods of the operations that workers answer."""
+    operations = [route for resource, _ in _RESOURCES for route in resource.router.routes]
+    return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]
 
 
 def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:

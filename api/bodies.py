@@ -1,8 +1,10 @@
-"""Request bodies: none larger than the limit, read once, parsed with line and column of what is wrong."""
+"""Request bodies: none larger or slower than the limit, read once, parsed with line and column of what is wrong."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Annotated, Any
 
 import orjson
@@ -11,69 +13,114 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import BodyTooLarge, UnsupportedMediaType, malformed_json, problem
+from api.errors import (
+    ApiError,
+    BodyTooLarge,
+    BodyTooSlow,
+    TwoLengths,
+    UnsupportedMediaType,
+    malformed_json,
+    problem,
+)
 
 _THROWN_AWAY = 4
+_SLOWEST_BYTES_PER_S = 50_000
 _NINES = bytes.maketrans(b"012345678", b"9" * 9)
 _LONG_INTEGER = b"9" * 19
 
 
 class BodyLimit:
-    """Middleware that holds bodies up to a limit and answers 413 to larger ones.
+    """Middleware that holds bodies up to a limit and answers 413 to larger ones, 408 to those that come too slowly.
 
     Of a body that is too large a few times the limit is read and thrown away, as a client that is still sending would
-    not see the answer otherwise; beyond that the connection is closed.
+    not see the answer otherwise; beyond that the connection is closed. So it is after a request that says its length in
+    two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1).
 
     Args:
         app: What gets the request when its body is within the limit.
         limit_bytes: The limit.
+        timeout_s: So long a body may take, and a second more for each 50 kB that have come.
     """
 
-    def __init__(self, app: ASGIApp, limit_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, limit_bytes: int, timeout_s: float) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
+        self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
         try:
-            body = await self._read(Headers(scope=scope), receive)
+            _require_one_length(headers)
+            body = await self._read(headers, receive)
         except ClientDisconnect:
             return
-        if body is None:
-            await self._refuse(scope, receive, send)
-        else:
-            await self._app(scope, _replayed(body, receive), send)
+        except ApiError as error:
+            response = problem(error)
+            response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+            return
+        await self._app(scope, _replayed(body, receive), send)
 
-    async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
-        """The body; None when it is too large.
+    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+        """The body.
 
         Raises:
             ClientDisconnect: The client went away in the middle.
+            BodyTooLarge: It is too large.
+            BodyTooSlow: It takes too long.
         """
-        patience_bytes = _THROWN_AWAY * self._limit_bytes
+        limit = self._limit_bytes
+        patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > patience_bytes:
-            return None
+            raise self._too_large()
         body, size_bytes, has_more = bytearray(), 0, True
+        begin_s = time.monotonic()
         while has_more and size_bytes <= patience_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            chunk = message.get("body", b"")
+            left_s = begin_s + self._timeout_s + size_bytes / _SLOWEST_BYTES_PER_S - time.monotonic()
+            chunk, has_more = await _chunk(receive, left_s)
             size_bytes += len(chunk)
-            if size_bytes <= self._limit_bytes:
+            if size_bytes <= limit:
                 body += chunk
-            has_more = message.get("more_body", False)
-        return bytes(body) if size_bytes <= self._limit_bytes else None
+        if size_bytes > limit:
+            raise self._too_large()
+        return bytes(body)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _too_large(self) -> BodyTooLarge:
         limit = self._limit_bytes
-        error = BodyTooLarge(f"the body is larger than {limit} bytes; send less at a time", limit_bytes=limit)
-        response = problem(error)
-        response.headers["Connection"] = "close"
-        await response(scope, receive, send)
+        return BodyTooLarge(f"the body is larger than {limit} bytes; send less at a time", limit_bytes=limit)
+
+
+def _require_one_length(headers: Headers) -> None:
+    """Refuse a request that says its length in two ways.
+
+    Raises:
+        TwoLengths: It does.
+    """
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise TwoLengths("a request has Content-Length or Transfer-Encoding, not both")
+
+
+async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more comes.
+
+    Raises:
+        ClientDisconnect: The client went away.
+        BodyTooSlow: It does not come in time.
+    """
+    try:
+        message = await asyncio.wait_for(receive(), max(0.0, timeout_s))
+    except TimeoutError:
+        raise BodyTooSlow(
+            "the body comes too slowly; send it at once, or raise FORESTALL_API_READ_TIMEOUT_S",
+            setting="FORESTALL_API_READ_TIMEOUT_S",
+        ) from None
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -6,12 +6,17 @@
     ├── ForeignPage              a page of another site calls, through a browser, an API that demands no key
     ├── RateLimited              too many requests, or too many with a wrong key
     ├── BodyTooLarge             the body is larger than the limit
+    ├── BodyTooSlow              the body does not come in time
+    ├── TwoLengths               the request says the length of its body in two ways
     ├── UnsupportedMediaType     the body's media type is not read here
     ├── MalformedBody            the body is not JSON
     ├── WrongShape               the body is JSON, but not an object of the form that is asked for
     ├── EventForm                the body is JSON, but neither an event nor a list of events
     ├── KeyOfAnother             an idempotency key came before with another request
     ├── KeyInUse                 a request with that idempotency key is on its way
+    ├── TooMuchWork              the work of a request is beyond a limit
+    ├── TooBusy                  too many requests wait for a worker process
+    ├── WorkFailed               a worker process failed: a bug
     ├── NotReady                 something that the service needs is missing
     └── NotListening             the process of the API does not get as far as taking requests
 
@@ -98,6 +103,19 @@ class BodyTooLarge(ApiError):
     code: ClassVar[str] = "body-too-large"
 
 
+class BodyTooSlow(ApiError):
+    """The body does not come in time."""
+
+    code: ClassVar[str] = "body-too-slow"
+    is_retryable: ClassVar[bool] = True
+
+
+class TwoLengths(ApiError):
+    """The request says the length of its body in two ways."""
+
+    code: ClassVar[str] = "two-lengths"
+
+
 class UnsupportedMediaType(ApiError):
     """The body's media type or encoding is not read here."""
 
@@ -135,6 +153,27 @@ class KeyInUse(ApiError):
     is_retryable: ClassVar[bool] = True
 
 
+class TooMuchWork(ApiError):
+    """The work of a request is beyond a limit of time, memory or the answer's size; the details name its setting."""
+
+    code: ClassVar[str] = "too-much-work"
+
+
+class TooBusy(ApiError):
+    """Too many requests wait for a worker process."""
+
+    code: ClassVar[str] = "too-busy"
+    fault: ClassVar[Fault] = "external"
+    is_retryable: ClassVar[bool] = True
+
+
+class WorkFailed(ApiError):
+    """A worker process failed before it answered."""
+
+    code: ClassVar[str] = "work-failed"
+    fault: ClassVar[Fault] = "internal"
+
+
 class NotReady(ApiError):
     """Something that the service needs is missing; the details say what."""
 
@@ -157,12 +196,16 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     ForeignPage: HTTPStatus.FORBIDDEN,
     RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
+    TwoLengths: HTTPStatus.BAD_REQUEST,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     MalformedBody: HTTPStatus.BAD_REQUEST,
     WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
     KeyOfAnother: HTTPStatus.UNPROCESSABLE_ENTITY,
     KeyInUse: HTTPStatus.CONFLICT,
+    TooMuchWork: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooBusy: HTTPStatus.SERVICE_UNAVAILABLE,
     NotReady: HTTPStatus.SERVICE_UNAVAILABLE,
     # service
     NotFound: HTTPStatus.NOT_FOUND,

@@ -60,13 +60,7 @@ def once(
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
         return
-    path = f"{request.method} {request.url.path}"
-    credentials = [request.headers.get(name, "") for name in _CREDENTIALS]
-    asked = Asked(
-        name=_digest(path, idempotency_key, *credentials),
-        fingerprint=_digest(request.url.query, body.hex()),
-        token=uuid.uuid4().hex,
-    )
+    asked = _asked(request, body, idempotency_key)
     found = services.stores.answers.begin(asked)
     if found is None:
         request.state.asked = asked
@@ -101,6 +95,25 @@ class IdempotentRoute(APIRoute):
                     await run_in_threadpool(_settle, request, response, secrets)
 
         return handle_once
+
+
+def forget(request: Request, body: bytes) -> None:
+    """Let a request be made again whose worker process was ended; its ``asked_token`` was given to that."""
+    idempotency_key = request.headers.get("idempotency-key")
+    if idempotency_key is not None:
+        services: Services = request.state.services
+        with suppress(StoreUnavailable):
+            services.stores.answers.release(_asked(request, body, idempotency_key))
+
+
+def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
+    path = f"{request.method} {request.url.path}"
+    credentials = [request.headers.get(name, "") for name in _CREDENTIALS]
+    return Asked(
+        name=_digest(path, idempotency_key, *credentials),
+        fingerprint=_digest(request.url.query, body.hex()),
+        token=getattr(request.state, "asked_token", None) or uuid.uuid4().hex,
+    )
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from api.protocol import protocol_with
 from api.stopping import watch_stop
 
 _START_S = 30.0
@@ -28,17 +29,19 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+def serving(app: FastAPI, port: int = 0, read_timeout_s: float = 30.0) -> Iterator[str]:
     """Serve an application in a thread while the block runs; yields its URL, on loopback and a free port.
 
     Args:
         app: The application.
         port: Its port; 0 takes a free one.
+        read_timeout_s: So long the head of a request may take.
     """
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # by which asyncio knows not to hold small packets back
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
+        http = protocol_with(read_timeout_s)
+        server = _Server(uvicorn.Config(app, http=http, log_config=None, access_log=False, lifespan="on", ws="none"))
         watch_stop(app, server)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="api")
         thread.start()

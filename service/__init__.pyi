@@ -69,7 +69,16 @@ from .readiness import missing_parts
 from .registration import Registration
 from .reports import ConstraintReport, PatternReport
 from .runtime import Stores, build_stores, open_stores
-from .settings import Limits, RateSettings, Settings, WebhookSettings, is_loopback, load_settings
+from .settings import (
+    Limits,
+    RateSettings,
+    Settings,
+    TracingSettings,
+    WebhookSettings,
+    WorkSettings,
+    is_loopback,
+    load_settings,
+)
 from .sink import AlertSink
 from .traces import NextType, PatternInTrace, TraceReport, Traces
 from .tracing import open_spans
@@ -160,6 +169,7 @@ __all__ = [
     "TooManyListeners",
     "TraceReport",
     "Traces",
+    "TracingSettings",
     "UnknownAlert",
     "UnknownBacktest",
     "UnknownConstraints",
@@ -178,6 +188,7 @@ __all__ = [
     "WebhookLibrary",
     "WebhookRefused",
     "WebhookSettings",
+    "WorkSettings",
     "WorkflowDifference",
     "WorkflowFollowed",
     "WorkflowInDocument",

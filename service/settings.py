@@ -150,6 +150,28 @@ class RateSettings(BaseModel):
     burst: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
+class WorkSettings(BaseModel):
+    """What a request may need whose work is not known to be small: models, constraint sets, patterns, analyses.
+
+    Such requests are answered by processes of their own. What is beyond a limit is ended there, and the answer says so.
+
+    Attributes:
+        processes: So many such requests are answered at the same time.
+        max_waiting: So many more may wait; beyond, the answer is 503.
+        max_time_s: So long one may take.
+        max_memory_bytes: So much memory one may need.
+        max_answer_bytes: So large its answer may be.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    processes: Annotated[int, Field(ge=1, le=64)] = 2
+    max_waiting: Count = 100
+    max_time_s: Seconds = 20.0
+    max_memory_bytes: Annotated[int, Field(ge=64 * 1024**2)] = 1024**3
+    max_answer_bytes: Count = 64 * 1024**2
+
+
 class BatchLimits(BaseModel):
     """How much a micro-batch takes from the log, which bounds its memory and its time.
 
@@ -239,12 +261,15 @@ class Settings(BaseSettings):
         shards: Shards of a new event log; an existing log keeps its own number.
         api_host: Where the API listens. Other hosts than loopback demand a key.
         api_port: The API's port.
+        api_read_timeout_s: So long the head of a request may take, and so long its body, with a second more for each
+            50 kB.
         api_key: A key with all rights, for operators and containers, and what commands of this project send.
         auth: Who needs a key. ``keys``: everybody. ``off``: nobody, on loopback only. ``auto``: everybody, unless the
             API listens on loopback, ``api_key`` is not set and no key has ever been created.
         rate: See ``RateSettings``.
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
+        work: See ``WorkSettings``.
         batch: See ``BatchLimits``.
         tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
@@ -273,11 +298,13 @@ class Settings(BaseSettings):
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = Field(default_factory=_default_shards)
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    api_read_timeout_s: Seconds = 30.0
     api_key: SecretStr | None = None
     auth: Literal["auto", "keys", "off"] = "auto"
     rate: RateSettings = RateSettings()
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
+    work: WorkSettings = WorkSettings()
     batch: BatchLimits = BatchLimits()
     tracing: TracingSettings = TracingSettings()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000

@@ -6,11 +6,13 @@ from fastapi import APIRouter
 
 from api.schemas.analysis import AnalysisModel
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/constraints", tags=["constraints"])
 
 
 @router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
+@bounded
 def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
     """What the monitor tells apart, what each pattern makes of the constraints, and which constraints nobody uses.
 

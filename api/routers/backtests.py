@@ -12,6 +12,7 @@ from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=IdempotentRoute)
 
@@ -23,6 +24,7 @@ router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=Idempote
     dependencies=[Depends(once)],
     responses={202: {"headers": LOCATION}},
 )
+@bounded
 def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
     """Find out what a pattern would have found in the past, and how that differs from another version of it.
 

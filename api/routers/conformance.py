@@ -8,11 +8,13 @@ from fastapi import APIRouter, Query
 
 from api.schemas.conformance import ConformanceList, ConformanceRequest
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
 
 
 @router.post("/{name}/conformance", summary="Check transactions against a workflow")
+@bounded
 def check_conformance(
     name: str,
     request: ConformanceRequest,

@@ -22,6 +22,7 @@ from api.schemas.constraints import (
     ConstraintsVersions,
 )
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/constraints", tags=["constraints"], route_class=IdempotentRoute)
 
@@ -47,6 +48,7 @@ _BODY: dict[str, Any] = {
         200: {"model": ConstraintsModel, "description": "The stream has this set already."},
     },
 )
+@bounded
 def upload_constraints(
     body: RawBody,
     media_type: MediaType,
@@ -78,6 +80,7 @@ def list_constraints(services: Served, caller: Calling, stream: StreamFilter) ->
 
 
 @router.get("/{stream}", summary="Look up the constraint set of a stream")
+@bounded
 def get_constraints(stream: str, services: Served, response: Response) -> ConstraintsModel:
     """The constraints in words, with warnings and notices."""
     report = services.registration.constraints(stream)

@@ -6,12 +6,14 @@ from fastapi import APIRouter
 
 from api.schemas.dry_runs import DryRunModel, NewDryRun
 from api.services import Served
+from api.work import bounded
 from nfa import parse_pattern
 
 router = APIRouter(prefix="/patterns", tags=["patterns"])
 
 
 @router.post("/dry-run", summary="Try a pattern")
+@bounded
 def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
     """Match a pattern over the newest events of a stream, with the constraints of now; nothing is registered or kept.
 

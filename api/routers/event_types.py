@@ -13,6 +13,7 @@ from api.idempotency import IdempotentRoute, once
 from api.preconditions import Preconditions, give_tag
 from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
 from api.services import Served
+from api.work import bounded
 from service import EventSchema
 
 router = APIRouter(prefix="/streams/{stream}/event-types", tags=["streams"], route_class=IdempotentRoute)
@@ -81,6 +82,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
     openapi_extra={"requestBody": BODY},
     responses={201: {"model": EventTypeModel, "description": "It had none before."}},
 )
+@bounded
 def put_event_type(
     place: Annotated[tuple[str, str], Depends(named_type)],
     schema: Annotated[dict[str, Any], Depends(read_schema)],

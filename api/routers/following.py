@@ -7,11 +7,13 @@ from fastapi import APIRouter, Response, status
 from api.preconditions import Preconditions, give_tag
 from api.schemas.following import FollowedWorkflow, FollowRequest
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/streams", tags=["workflows"])
 
 
 @router.put("/{stream}/workflow", summary="Let a stream follow a workflow")
+@bounded
 def follow_workflow(
     stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
 ) -> FollowedWorkflow:
@@ -26,6 +28,7 @@ def follow_workflow(
 
 
 @router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
+@bounded
 def get_followed_workflow(stream: str, services: Served, response: Response) -> FollowedWorkflow:
     """The workflow, how it is followed, and the constraint set that comes of it."""
     report = services.workflows.following(stream)
@@ -36,6 +39,7 @@ def get_followed_workflow(stream: str, services: Served, response: Response) -> 
 @router.delete(
     "/{stream}/workflow", status_code=status.HTTP_204_NO_CONTENT, summary="Let a stream follow no workflow any more"
 )
+@bounded
 def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
     """Transactions that begin later keep only the constraints that are written by hand."""
     services.workflows.unfollow(stream, preconditions)

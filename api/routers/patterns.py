@@ -22,6 +22,7 @@ from api.schemas.patterns import (
     PatternVersions,
 )
 from api.services import Served
+from api.work import bounded
 from service import PatternReport
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
@@ -37,6 +38,7 @@ router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=Idempotent
         200: {"model": CheckedPattern, "description": "It is registered in the same words already."},
     },
 )
+@bounded
 def register_pattern(
     pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
 ) -> CheckedPattern:
@@ -98,6 +100,7 @@ def get_statistics(name: str, services: Served) -> PatternStatistics:
 
 
 @router.get("/{name:path}", summary="Look up a pattern")
+@bounded
 def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
     """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
     report, found = services.registration.pattern(name)
@@ -107,24 +110,28 @@ def get_pattern(name: str, services: Served, response: Response) -> PatternDetai
 
 
 @router.post("/{name:path}/activate", summary="Activate a draft")
+@bounded
 def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Match a draft from this place of the log on. Active already, it stays so."""
     return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
 
 
 @router.post("/{name:path}/retire", summary="Retire a pattern")
+@bounded
 def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Never match a pattern again, from this place of the log on; it stays listed, its alerts and counts stay too."""
     return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
 @router.post("/{name:path}/pause", summary="Pause a pattern")
+@bounded
 def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a pattern see nothing from this place of the log on; its partial matches go. Paused already, it stays so."""
     return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")
+@bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
     """Let a paused pattern see what comes from this place of the log on, as the version that it was."""
     return _moved(services.registration.move_pattern(name, "resume", preconditions), response)

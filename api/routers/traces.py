@@ -8,11 +8,13 @@ from fastapi import APIRouter, Path
 
 from api.schemas.traces import TraceModel
 from api.services import Served
+from api.work import bounded
 
 router = APIRouter(prefix="/traces", tags=["traces"])
 
 
 @router.get("/{stream}/{key:path}", summary="Look at a transaction")
+@bounded
 def get_trace(
     stream: str, key: Annotated[str, Path(min_length=1, description="Its correlation key.")], services: Served
 ) -> TraceModel:

@@ -28,6 +28,7 @@ from api.schemas.workflows import (
     WorkflowVersions,
 )
 from api.services import Served
+from api.work import bounded
 from service import Marks, ModelUpload
 from service.stores import RegisteredWorkflow
 from workflows import ModelFormat
@@ -90,6 +91,7 @@ def read_upload(
     openapi_extra={"requestBody": _BODY},
     responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
 )
+@bounded
 def upload_workflow(
     upload: Annotated[ModelUpload, Depends(read_upload)],
     preconditions: Preconditions,
@@ -160,6 +162,7 @@ def get_workflow_source(name: str, version: int, services: Served) -> Response:
 
 
 @router.get("/{name}/constraints", summary="List the constraints of a workflow")
+@bounded
 def list_workflow_constraints(
     name: str,
     services: Served,
@@ -172,6 +175,7 @@ def list_workflow_constraints(
 
 
 @router.get("/{name}/diff", summary="Compare two versions of a workflow")
+@bounded
 def compare_workflow_versions(
     name: str,
     services: Served,
@@ -188,6 +192,7 @@ def compare_workflow_versions(
     response_class=Response,
     responses={200: {"content": {_SVG: {"schema": {"type": "string"}}}}},
 )
+@bounded
 def draw_workflow(
     name: str,
     services: Served,

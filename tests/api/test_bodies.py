@@ -12,13 +12,13 @@ CHUNK = b"x" * 10
 class Exchange:
     """One request of so many chunks through the limit of 100 bytes."""
 
-    def __init__(self, chunks, headers=(), *, is_whole=True):
+    def __init__(self, chunks, headers=(), *, is_whole=True, timeout_s=60.0):
         self.chunks_left = chunks
         self.is_whole = is_whole
         self.sent = []
         self.body = None
         scope = {"type": "http", "method": "POST", "path": "/", "headers": list(headers)}
-        asyncio.run(BodyLimit(self.app, limit_bytes=100)(scope, self.receive, self.send))
+        asyncio.run(BodyLimit(self.app, limit_bytes=100, timeout_s=timeout_s)(scope, self.receive, self.send))
 
     async def receive(self):
         if self.chunks_left == 0:
@@ -69,6 +69,25 @@ def test_a_huge_length_is_refused_before_the_body_is_read():
     assert (exchange.status, exchange.chunks_left) == (413, 5)
 
 
+def test_a_body_that_does_not_come_in_time_is_not_waited_for():
+    class Slow(Exchange):
+        async def receive(self):
+            if self.chunks_left == 1:
+                await asyncio.Event().wait()
+            return await super().receive()
+
+    exchange = Slow(3, timeout_s=0.05)
+    assert (exchange.status, exchange.body, exchange.chunks_left) == (408, None, 1)
+    assert (b"connection", b"close") in exchange.sent[0]["headers"]
+
+
+def test_a_body_of_two_lengths_is_refused_and_the_connection_closed():
+    exchange = Exchange(1, headers=[(b"content-length", b"10"), (b"transfer-encoding", b"chunked")])
+    assert (exchange.status, exchange.body, exchange.chunks_left) == (400, None, 1)
+    assert orjson.loads(exchange.sent[1]["body"])["code"] == "two-lengths"
+    assert (b"connection", b"close") in exchange.sent[0]["headers"]
+
+
 def test_other_kinds_of_traffic_pass():
     seen = []
 
@@ -78,7 +97,7 @@ def test_other_kinds_of_traffic_pass():
     async def nothing(*_):
         return {}
 
-    asyncio.run(BodyLimit(app, limit_bytes=1)({"type": "lifespan"}, nothing, nothing))
+    asyncio.run(BodyLimit(app, limit_bytes=1, timeout_s=1.0)({"type": "lifespan"}, nothing, nothing))
     assert seen == ["lifespan"]
 
 

@@ -1,5 +1,8 @@
 """A log that is full: refuse, drain, accept; nothing that was acknowledged is lost."""
 
+import time
+from types import SimpleNamespace
+
 import httpx
 import orjson
 import pytest
@@ -122,7 +125,7 @@ def test_the_client_comes_back_when_it_is_told_to(small_url, stores, monkeypatch
         pauses.append(seconds)
         drain(stores)
 
-    monkeypatch.setattr("service.client.time.sleep", sleep)
+    monkeypatch.setattr("service.client.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     events = [Event(id=f"e{n}", type="A", time_us=n, key=f"k{n}", data={"id": f"k{n}"}) for n in range(60)]
     with ForestallClient(small_url) as client:
         for start in range(0, 60, 10):

@@ -153,8 +153,11 @@ def words_of_graph(
     return _words(None, moves, lambda run: run is not None and run.is_complete, max_length, most_looks)
 
 
-def is_safe(graph: FlowGraph, max_length: int) -> bool:
-    """Whether, within ``max_length`` events, no flow ever holds two tokens and no block runs twice at once."""
+def is_safe(graph: FlowGraph, max_length: int, most_looks: float = inf) -> bool:
+    """Whether, within ``max_length`` events, no flow ever holds two tokens and no block runs twice at once.
+
+    What is not known after ``most_looks`` at a situation is not called safe.
+    """
     game = _Game(max_length)
     level: set[RunPlay] = set(game.begin(graph))
     for _ in range(max_length + 1):
@@ -162,7 +165,8 @@ def is_safe(graph: FlowGraph, max_length: int) -> bool:
         waiting = list(level)
         while waiting:
             run = waiting.pop()
-            if not _is_spread(run):
+            most_looks -= 1
+            if most_looks < 0 or not _is_spread(run):
                 return False
             for step in game.steps(graph, run):
                 if step.label is not None:

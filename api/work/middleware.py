@@ -1,0 +1,136 @@
+"""Which operations are answered by worker processes, and what is said where they were beyond a limit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+import structlog
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import TooMuchWork, problem
+from api.idempotency import forget
+from api.work.jobs import Answer, Job, Limit
+from api.work.pool import WorkPool
+from service import WorkSettings
+from streams import ForestallError
+
+_SENT = ("type", "asgi", "http_version", "server", "client", "scheme", "method", "root_path", "path", "raw_path")
+_MARK = "answered_by_workers"
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+def bounded(endpoint: _Endpoint) -> _Endpoint:
+    """Mark an operation whose work is not known to be small."""
+    setattr(endpoint, _MARK, True)
+    return endpoint
+
+
+def is_bounded(route: APIRoute) -> bool:
+    """Whether the operation of a route is marked."""
+    return bool(getattr(route.endpoint, _MARK, False))
+
+
+log = structlog.get_logger(__name__)
+
+
+class BoundedWork:
+    """Middleware that lets worker processes answer the operations that are marked.
+
+    Args:
+        app: Answers the others.
+        pool: The processes.
+        limits: What they may need.
+        routes: Paths and methods of those operations.
+    """
+
+    def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
+        self._app = app
+        self._pool = pool
+        self._limits = limits
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not any(route.matches(scope)[0] is Match.FULL for route in self._routes):
+            await self._app(scope, receive, send)
+            return
+        body = (await receive()).get("body", b"")
+        state = {"caller": scope["state"].get("caller"), "asked_token": uuid.uuid4().hex}
+        job = Job(scope=_sent(scope), state=state, body=body)
+        try:
+            answer = await self._while_wanted(job, receive)
+            if answer is not None and answer.beyond is not None:
+                log.warning("work-ended", method=scope["method"], path=scope["path"], beyond=answer.beyond.value)
+                raise _beyond(answer.beyond, self._limits)
+        except ForestallError as error:
+            await run_in_threadpool(forget, Request({**scope, "state": scope["state"] | state}), body)
+            await problem(error)(scope, receive, send)
+            return
+        if answer is None:
+            await run_in_threadpool(forget, Request({**scope, "state": scope["state"] | state}), body)
+            return
+        scope["state"].update(answer.state)
+        await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
+        """The answer; None when the client went away before.
+
+        Raises:
+            TooBusy: Too many wait already.
+            WorkFailed: The process failed.
+        """
+        answer: Answer | None = None
+        failed: ForestallError | None = None
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            try:
+                answer = await self._pool.answer(job)
+            except ForestallError as error:  # a task group would wrap it
+                failed = error
+            tasks.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+        return answer
+
+
+def _sent(scope: Scope) -> dict[str, Any]:
+    """What of a scope goes to another process."""
+    sent = {name: scope[name] for name in _SENT if name in scope}
+    return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
+
+
+def _beyond(limit: Limit, limits: WorkSettings) -> TooMuchWork:
+    """What is said of a request that was beyond a limit."""
+    setting, most, what = {
+        Limit.TIME: ("MAX_TIME_S", limits.max_time_s, f"took more than {limits.max_time_s:g} s"),
+        Limit.MEMORY: (
+            "MAX_MEMORY_BYTES",
+            limits.max_memory_bytes,
+            f"needed more than {limits.max_memory_bytes} bytes of memory",
+        ),
+        Limit.ANSWER: (
+            "MAX_ANSWER_BYTES",
+            limits.max_answer_bytes,
+            f"has an answer of more than {limits.max_answer_bytes} bytes",
+        ),
+    }[limit]
+    name = f"FORESTALL_WORK__{setting}"
+    return TooMuchWork(
+        f"the request {what} and was ended; ask for less or send something smaller, or raise {name}",
+        limit=most,
+        setting=name,
+    )

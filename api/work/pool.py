@@ -1,0 +1,147 @@
+"""The worker processes: begun when they are needed, killed when they take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from typing import Self
+
+import anyio
+import anyio.to_thread
+from fastapi import FastAPI
+
+from api.errors import TooBusy, WorkFailed
+from api.work.jobs import Answer, Job, Limit
+from api.work.worker import run_worker
+from service import Settings
+
+_FAILED = 1  # the status of a process that an exception ended
+_OUT_OF_TIME = -signal.SIGXCPU
+_REAPED_S = 1.0
+
+
+class WorkPool:
+    """Processes that answer requests, each one at a time.
+
+    They are forked from a process that has loaded everything and does nothing else, so that a new one begins at once.
+
+    Args:
+        make: Makes the application that answers, in the worker; a function that can be imported.
+        settings: Of the service.
+    """
+
+    def __init__(self, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
+        self._make = make
+        self._settings = settings
+        self._limits = settings.work
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([make.__module__])
+        self._idle: list[_Worker] = []
+        self._waiting = 0
+        self._seats = anyio.Semaphore(self._limits.processes)
+        self._threads = anyio.CapacityLimiter(4 * self._limits.processes)
+
+    async def answer(self, job: Job) -> Answer:
+        """Have a request answered; when this is cancelled, so is the work.
+
+        Raises:
+            TooBusy: Too many wait already.
+            WorkFailed: The process failed.
+        """
+        await self._sit_down()
+        try:
+            return await self._answered(job)
+        finally:
+            self._seats.release()
+
+    async def _sit_down(self) -> None:
+        """Wait until one more may work."""
+        with suppress(anyio.WouldBlock):
+            self._seats.acquire_nowait()
+            return
+        limits = self._limits
+        if self._waiting >= limits.max_waiting:
+            raise TooBusy(
+                f"{self._waiting} requests wait for one of {limits.processes} processes already; ask again later",
+                limit=limits.max_waiting,
+                setting="FORESTALL_WORK__MAX_WAITING",
+            )
+        self._waiting += 1
+        try:
+            await self._seats.acquire()
+        finally:
+            self._waiting -= 1
+
+    async def __aenter__(self) -> Self:
+        """Begin a process before it is needed, while others work."""
+        self._beginning = asyncio.create_task(self._begin())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End all processes."""
+        await self._beginning
+        while self._idle:
+            self._idle.pop().kill()
+
+    async def _begin(self) -> None:
+        self._idle.append(await anyio.to_thread.run_sync(self._new, limiter=self._threads))
+
+    async def _answered(self, job: Job) -> Answer:
+        worker = self._idle.pop() if self._idle else await anyio.to_thread.run_sync(self._new, limiter=self._threads)
+        answer: Answer | None = None
+        try:
+            with anyio.move_on_after(self._limits.max_time_s) as patience:
+                answer = await anyio.to_thread.run_sync(worker.ask, job, abandon_on_cancel=True, limiter=self._threads)
+            return Answer(beyond=Limit.TIME) if patience.cancelled_caught or answer is None else answer
+        finally:
+            if answer is None or answer.is_last:
+                worker.kill()
+            else:
+                self._idle.append(worker)
+
+    def _new(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(
+            target=run_worker, args=(theirs, self._make, self._settings), name="forestall-work", daemon=True
+        )
+        process.start()
+        theirs.close()
+        with suppress(EOFError, OSError):
+            ours.recv()  # it is ready, and its time begins; one that failed will say so when it is asked
+        return _Worker(process=process, connection=ours)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worker:
+    """A process, and the connection to it."""
+
+    process: ForkServerProcess
+    connection: Connection
+
+    def ask(self, job: Job) -> Answer:
+        """The answer to a request; that of a process that died is that it wanted too much memory.
+
+        Raises:
+            WorkFailed: It failed for another reason.
+        """
+        try:
+            self.connection.send(job)
+            answer: Answer = self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join(_REAPED_S)
+            status = self.process.exitcode
+            if status == _FAILED:
+                raise WorkFailed("a worker process failed; its log says why") from None
+            return Answer(beyond=Limit.TIME if status == _OUT_OF_TIME else Limit.MEMORY, is_last=True)
+        return answer
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.join()

@@ -1,0 +1,132 @@
+"""A worker process: the same application, without the door, for one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from starlette.types import Message
+
+from api.errors import problem
+from api.work.jobs import Answer, Job, Limit
+from service import Settings, WorkSettings, configure_logs
+from streams import ForestallError
+
+_STATUS = Path("/proc/self/status")
+_KEPT_STATE = ("change",)  # what the door wants to know afterwards
+_WORN = 0.5  # a process that has grown by so much of its limit gives way to a new one
+_CPU_FACTOR = 2
+
+log = structlog.get_logger(__name__)
+
+
+def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
+    """Answer requests until the other end of a connection closes.
+
+    Args:
+        connection: Takes None once this process is ready; then brings a ``Job``, takes its ``Answer``, and so on.
+        make: Makes the application that answers.
+        settings: Of the service.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that has the other end decides
+    configure_logs(settings.log_level)
+    asyncio.run(_answer_all(connection, make(settings), settings.work))
+
+
+class _Bounds:
+    """Limits of this process, as far as its platform has them: of the memory since now, and of the time of each job.
+
+    Memory is what a process may write (``RLIMIT_DATA``), as the address space holds much that is never used. A job that
+    goes on though nobody waits for it any more ends by ``RLIMIT_CPU``.
+    """
+
+    def __init__(self, limits: WorkSettings) -> None:
+        self._limits = limits
+        self._begin_bytes = _data_bytes()
+        if self._begin_bytes:
+            most = self._begin_bytes + limits.max_memory_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether too little of the memory is left for the next job."""
+        return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
+
+    def begin(self) -> None:
+        """Begin with a job."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        most_s = int(used.ru_utime + used.ru_stime + _CPU_FACTOR * self._limits.max_time_s) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))
+
+
+def _data_bytes() -> int:
+    """Writable memory of this process; 0 where the platform does not tell."""
+    if not _STATUS.exists():
+        return 0
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) * 1024
+
+
+async def _answer_all(connection: Connection, app: FastAPI, limits: WorkSettings) -> None:
+    bounds = _Bounds(limits)
+    async with AsyncExitStack() as ends:
+        opened: Mapping[str, Any] | ForestallError | None
+        try:
+            lifespan: AbstractAsyncContextManager[Any] = app.router.lifespan_context(app)
+            opened = await ends.enter_async_context(lifespan)
+        except ForestallError as error:
+            opened = error
+        is_last = False
+        connection.send(None)
+        while not is_last:
+            try:
+                job: Job = connection.recv()
+            except (EOFError, OSError):
+                return
+            bounds.begin()
+            answer = await _refused(opened) if isinstance(opened, ForestallError) else await _answered(app, job, opened)
+            if len(answer.body) > limits.max_answer_bytes:
+                answer = Answer(beyond=Limit.ANSWER)
+            is_last = isinstance(opened, ForestallError) or answer.beyond is Limit.MEMORY or bounds.is_worn
+            connection.send(replace(answer, is_last=is_last))
+
+
+async def _refused(error: ForestallError) -> Answer:
+    """What a request is answered with while the stores cannot be opened."""
+    response = problem(error)
+    return Answer(status=response.status_code, headers=tuple(response.raw_headers), body=bytes(response.body))
+
+
+async def _answered(app: FastAPI, job: Job, opened: Mapping[str, Any] | None) -> Answer:
+    state = {**(opened or {}), **job.state}
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": job.body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    try:
+        await app({**job.scope, "app": app, "state": state}, receive, send)
+    except MemoryError:
+        return Answer(beyond=Limit.MEMORY)
+    except Exception:
+        if not sent:
+            raise
+        log.exception("request-failed", method=job.scope["method"], path=job.scope["path"])
+    return Answer(
+        status=sent[0]["status"],
+        headers=tuple((bytes(name), bytes(value)) for name, value in sent[0]["headers"]),
+        body=b"".join(message.get("body", b"") for message in sent[1:]),
+        state={name: state[name] for name in _KEPT_STATE if name in state},
+    )
