@@ -104,7 +104,7 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None, *, 
     pool = WorkPool(create_worker, settings) if has_workers else None
     app = _application(settings, clock or SystemClock(), pool)
     if pool is not None:
-        app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=_bounded_routes())
+        app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=bounded_routes())
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes, timeout_s=settings.api_read_timeout_s)
     app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
     app.add_middleware(HeadAsGet)
@@ -157,7 +157,7 @@ def _application(settings: Settings, clock: Clock, pool: WorkPool | None = None)
     return app
 
 
-def _bounded_routes() -> list[Route]:
+def bounded_routes() -> list[Route]:
     """The paths and methods of the operations that workers answer."""
     operations = [route for resource, _ in _RESOURCES for route in resource.router.routes]
     return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import anyio
 import structlog
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
@@ -87,24 +87,21 @@ class BoundedWork:
             TooBusy: Too many wait already.
             WorkFailed: The process failed.
         """
-        answer: Answer | None = None
-        failed: ForestallError | None = None
-        async with anyio.create_task_group() as tasks:
+        work = asyncio.ensure_future(self._pool.answer(job))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            return await work if work.done() else None
+        finally:
+            work.cancel()
+            gone.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
 
-            async def watch() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
 
-            tasks.start_soon(watch)
-            try:
-                answer = await self._pool.answer(job)
-            except ForestallError as error:  # a task group would wrap it
-                failed = error
-            tasks.cancel_scope.cancel()
-        if failed is not None:
-            raise failed
-        return answer
+async def _gone(receive: Receive) -> None:
+    """Wait until the client goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _sent(scope: Scope) -> dict[str, Any]:

@@ -6,14 +6,13 @@ import asyncio
 import multiprocessing
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
-from typing import Self
+from typing import Any, Self, TypeVar
 
-import anyio
-import anyio.to_thread
 from fastapi import FastAPI
 
 from api.errors import TooBusy, WorkFailed
@@ -24,6 +23,9 @@ from service import Settings
 _FAILED = 1  # the status of a process that an exception ended
 _OUT_OF_TIME = -signal.SIGXCPU
 _REAPED_S = 1.0
+_THREADS_EACH = 4  # one that waits for a process that is being killed is not free yet
+
+_T = TypeVar("_T")
 
 
 class WorkPool:
@@ -44,8 +46,8 @@ class WorkPool:
         self._context.set_forkserver_preload([make.__module__])
         self._idle: list[_Worker] = []
         self._waiting = 0
-        self._seats = anyio.Semaphore(self._limits.processes)
-        self._threads = anyio.CapacityLimiter(4 * self._limits.processes)
+        self._seats = asyncio.Semaphore(self._limits.processes)
+        self._threads = ThreadPoolExecutor(_THREADS_EACH * self._limits.processes, "work")
 
     async def answer(self, job: Job) -> Answer:
         """Have a request answered; when this is cancelled, so is the work.
@@ -62,11 +64,8 @@ class WorkPool:
 
     async def _sit_down(self) -> None:
         """Wait until one more may work."""
-        with suppress(anyio.WouldBlock):
-            self._seats.acquire_nowait()
-            return
         limits = self._limits
-        if self._waiting >= limits.max_waiting:
+        if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
                 f"{self._waiting} requests wait for one of {limits.processes} processes already; ask again later",
                 limit=limits.max_waiting,
@@ -88,22 +87,27 @@ class WorkPool:
         await self._beginning
         while self._idle:
             self._idle.pop().kill()
+        self._threads.shutdown()
 
     async def _begin(self) -> None:
-        self._idle.append(await anyio.to_thread.run_sync(self._new, limiter=self._threads))
+        self._idle.append(await self._in_thread(self._new))
 
     async def _answered(self, job: Job) -> Answer:
-        worker = self._idle.pop() if self._idle else await anyio.to_thread.run_sync(self._new, limiter=self._threads)
+        worker = self._idle.pop() if self._idle else await self._in_thread(self._new)
         answer: Answer | None = None
         try:
-            with anyio.move_on_after(self._limits.max_time_s) as patience:
-                answer = await anyio.to_thread.run_sync(worker.ask, job, abandon_on_cancel=True, limiter=self._threads)
-            return Answer(beyond=Limit.TIME) if patience.cancelled_caught or answer is None else answer
+            answer = await asyncio.wait_for(self._in_thread(worker.ask, job), self._limits.max_time_s)
+            return answer
+        except TimeoutError:
+            return Answer(beyond=Limit.TIME)
         finally:
             if answer is None or answer.is_last:
                 worker.kill()
             else:
                 self._idle.append(worker)
+
+    def _in_thread(self, call: Callable[..., _T], *args: Any) -> asyncio.Future[_T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     def _new(self) -> _Worker:
         ours, theirs = self._context.Pipe()

@@ -120,6 +120,7 @@ async def _answered(app: FastAPI, job: Job, opened: Mapping[str, Any] | None) ->
         await app({**job.scope, "app": app, "state": state}, receive, send)
     except MemoryError:
         return Answer(beyond=Limit.MEMORY)
+    # house: allow broad-except: the application has answered it with 500; the next request has nothing to do with it
     except Exception:
         if not sent:
             raise

@@ -1,21 +1,23 @@
 """Operations that workers answer: as others are, and with what the limit was."""
 
+import importlib
 import socket
-import threading
-import time
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
-import orjson
 import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
 
 from api import create_app
-from api.app import _bounded_routes
+from api.app import bounded_routes
 from api.testing import serving
+from api.work import BoundedWork, WorkPool
 from service.testing import private_server, settings_for
 
 KEY = "a-key-for-tests"
 PATIENCE_S = 300.0
-MIB = 1024 * 1024
 CHAIN = "tree:\n  sequence:\n" + "".join(f"  - Activity{number}\n" for number in range(30))
 PATTERN = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}
 
@@ -37,7 +39,7 @@ def http(url):
 
 
 def test_what_is_not_known_to_be_small_is_marked():
-    marked = {(method, route.path) for route in _bounded_routes() for method in (route.methods or ())}
+    marked = {(method, route.path) for route in bounded_routes() for method in (route.methods or ())}
     assert marked >= {
         ("PUT", "/v1/workflows/{name}"),
         ("GET", "/v1/workflows/{name}/picture.svg"),
@@ -79,7 +81,7 @@ def test_a_key_lets_a_request_through_once(http):
 @pytest.mark.parametrize(
     ("limits", "setting"),
     [
-        ({"max_time_s": 0.05}, "FORESTALL_WORK__MAX_TIME_S"),
+        ({"max_time_s": 0.001}, "FORESTALL_WORK__MAX_TIME_S"),
         ({"max_answer_bytes": 100}, "FORESTALL_WORK__MAX_ANSWER_BYTES"),
     ],
 )
@@ -96,36 +98,40 @@ def test_what_is_beyond_a_limit_says_which_and_may_be_sent_again(server_url, lim
                 break  # it was done, and is known by its key
 
 
-def test_the_others_are_answered_while_one_works(server_url):
-    work = {"processes": 1, "max_time_s": 3.0}
-    with serving(create_app(settings_for(server_url, work=work), has_workers=True)) as url:
-        slow = threading.Thread(target=put_slow, args=(url,))
-        slow.start()
-        answered = 0
-        while slow.is_alive():
-            assert httpx.get(f"{url}/v1/streams", timeout=PATIENCE_S).status_code == 200
-            answered += 1
-            time.sleep(0.05)
-        slow.join()
-    assert answered > 10
+@pytest.fixture
+def greedy_url(monkeypatch):
+    """An application in which workers answer /spin and /id, one at a time, for an hour if need be."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    greedy = importlib.import_module("greedy")
+    settings = settings_for("redis://127.0.0.1:1", work={"processes": 1, "max_time_s": 3600.0})
+    pool = WorkPool(greedy.make, settings)
+
+    @asynccontextmanager
+    async def lifespan(_):
+        async with pool:
+            yield {}
+
+    app = FastAPI(lifespan=lifespan)
+    app.add_api_route("/here", lambda: "here")
+    routes = [Route(path, lambda: None) for path in ("/spin", "/id")]
+    app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=routes)
+    with serving(app) as url:
+        yield url
 
 
-def put_slow(url):
-    body = {"model": "x", "traces": [["A"] * 100] * 10}
-    httpx.post(f"{url}/v1/workflows/none/conformance", json=body, timeout=PATIENCE_S)
-    tree = "tree:\n  sequence:\n" + "".join(f"  - Activity{number}\n" for number in range(9000))
-    httpx.put(f"{url}/v1/workflows/slow", content=tree, headers={"Content-Type": "application/yaml"}, timeout=60)
+def asked_for(url, path):
+    """A connection on which a request was sent."""
+    host, port = url.removeprefix("http://").split(":")
+    client = socket.create_connection((host, int(port)))
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    return client
 
 
-def test_work_stops_when_the_client_has_gone(server_url):
-    settings = settings_for(server_url, work={"processes": 1, "max_time_s": 3600.0})
-    with serving(create_app(settings, has_workers=True)) as url:
-        tree = orjson.dumps({"tree": {"sequence": [f"Activity{number}" for number in range(9000)]}})
-        host, port = url.removeprefix("http://").split(":")
-        head = f"PUT /v1/workflows/w HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: "
-        with socket.create_connection((host, int(port))) as client:
-            client.sendall(head.encode() + str(len(tree)).encode() + b"\r\n\r\n" + tree)
-            time.sleep(0.3)
-        # The only process is free again, or this would wait for an hour.
-        answer = httpx.get(f"{url}/v1/workflows/w/picture.svg", timeout=60)
-        assert answer.status_code == 404
+def test_the_others_are_answered_while_one_works_and_work_ends_when_its_client_goes(greedy_url):
+    with httpx.Client(base_url=greedy_url, timeout=PATIENCE_S) as client:
+        before = client.get("/id")
+        with asked_for(greedy_url, "/spin"):
+            assert client.get("/here").json() == "here"
+        after = client.get("/id")  # the only process is free again, or this would wait for an hour
+    assert (before.status_code, after.status_code) == (200, 200)
+    assert before.json() != after.json()
