@@ -1,0 +1,202 @@
+"""Hostile requests to the whole service: none fails, none takes it down, and others are answered meanwhile.
+
+20,000 cases of models, constraint sets, patterns, schemas and events, each of at most 100 KB, from seeds. Counted:
+answers 5xx, requests beyond 30 s, the longest that another client waited, the memory of each process of the API,
+tracebacks in the logs, processes that were started again. Patterns and events of the cases go through the pipeline.
+
+    scripts/bench hostile --cases=20000
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+
+import httpx
+
+from benchmarks.hostile.cases import Call, calls
+from benchmarks.pipeline_chaos import children_of
+from service.temporary import TemporaryService, running
+
+_CASES_OF_A_STREAM = 50
+_MOST_S = 30.0
+_MOST_BYTES = 1024**3
+_MOST_WAIT_S = 1.0
+_POLL_S = 0.2
+_PATIENCE_S = 120.0
+_DRAINED_S = 300.0
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        statuses: How often each was answered.
+        codes: How often each problem was.
+        failed: Answers 5xx and requests without an answer, with the seed of their case.
+        slow: Requests beyond the limit of time.
+        longest_s: The longest request.
+        waited_s: How long the other client waited, each time.
+        peaks: Most bytes that each process of the API had, beside what it had at first.
+        notes: What else is wrong.
+    """
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    longest_s: float = 0.0
+    waited_s: list[float] = field(default_factory=list)
+    peaks: dict[int, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """What must not be, in words."""
+        late = sum(wait > _MOST_WAIT_S for wait in self.waited_s)
+        large = sum(peak > _MOST_BYTES for peak in self.peaks.values())
+        counts = {
+            f"answers failed, as {self.failed[:3]}": len(self.failed),
+            f"requests took more than {_MOST_S:.0f} s, as {self.slow[:3]}": len(self.slow),
+            f"times another client waited for more than {_MOST_WAIT_S:.0f} s": late,
+            "processes took more than a GiB": large,
+        }
+        return [f"{count} {what}" for what, count in counts.items() if count] + self.notes
+
+
+def main() -> int:
+    """Run the cases; the exit status says whether all went well."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first case")
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder, running(Path(folder), print) as service:
+        found = _attacked(service, range(options.first, options.first + options.cases))
+        _look(service, Path(folder), found)
+    print(f"answers: {dict(sorted(found.statuses.items()))}")
+    print(f"problems: {dict(found.codes.most_common(40))}")
+    print(f"longest request: {found.longest_s:.1f} s; longest wait of another client: {max(found.waited_s):.2f} s")
+    print(f"most memory beyond the first: {max(found.peaks.values(), default=0) / 2**20:.0f} MiB")
+    for fault in found.faults:
+        print(f"FAULT: {fault}")
+    return bool(found.faults)
+
+
+def _attacked(service: TemporaryService, seeds: range) -> Found:
+    found, is_over = Found(), Event()
+    watchers = [Thread(target=watch, args=(service, found, is_over)) for watch in (_ask_meanwhile, _watch_memory)]
+    for watcher in watchers:
+        watcher.start()
+    headers = {"Authorization": f"Bearer {service.api_key}"}
+    begun, told = time.monotonic(), 0.0
+    try:
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=_PATIENCE_S) as client:
+            for seed in seeds:
+                stream = f"s{seed // _CASES_OF_A_STREAM}"
+                if seed % _CASES_OF_A_STREAM == 0 or seed == seeds.start:
+                    client.post("/streams", json={"name": stream, "key": "data.id"})
+                for call in calls(seed, stream):
+                    _send(client, call, seed, found)
+                if (passed := time.monotonic() - begun) > told + 20:
+                    told = passed
+                    print(f"{passed:6.0f} s  {seed - seeds.start + 1:,} cases, {len(found.failed)} failed")
+    finally:
+        is_over.set()
+        for watcher in watchers:
+            watcher.join()
+    return found
+
+
+def _send(client: httpx.Client, call: Call, seed: int, found: Found) -> None:
+    begun = time.monotonic()
+    shown = f"{call.method} {call.path} (seed {seed})"
+    try:
+        answer = client.request(
+            call.method, call.path, params=call.query, content=call.body, headers={"Content-Type": call.kind}
+        )
+    except httpx.HTTPError as error:
+        found.failed.append(f"{shown}: {error!r}")
+        return
+    took_s = time.monotonic() - begun
+    found.longest_s = max(found.longest_s, took_s)
+    found.statuses[answer.status_code] += 1
+    if answer.status_code >= 400:
+        found.codes[answer.json().get("code", "?")] += 1
+    if answer.status_code >= 500:
+        found.failed.append(f"{shown}: {answer.status_code} {answer.text[:200]}")
+    if took_s > _MOST_S:
+        found.slow.append(f"{shown}: {took_s:.0f} s")
+
+
+def _ask_meanwhile(service: TemporaryService, found: Found, is_over: Event) -> None:
+    """Be another client."""
+    headers = {"Authorization": f"Bearer {service.api_key}"}
+    with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=_PATIENCE_S) as client:
+        while not is_over.wait(_POLL_S):
+            begun = time.monotonic()
+            client.get("/streams/s0")
+            found.waited_s.append(time.monotonic() - begun)
+
+
+def _watch_memory(service: TemporaryService, found: Found, is_over: Event) -> None:
+    first: dict[int, int] = {}
+    while not is_over.wait(_POLL_S):
+        for pid in _api_processes(service):
+            if (size := _resident_bytes(pid)) is not None:
+                first.setdefault(pid, size)
+                found.peaks[pid] = max(found.peaks.get(pid, 0), size - first[pid])
+
+
+def _api_processes(service: TemporaryService) -> list[int]:
+    """The process of the API and all below it."""
+    found = [pid for pid in children_of(os.getpid()) if "api" in _command(pid)]
+    for pid in found:
+        found += children_of(pid)
+    return found
+
+
+def _command(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _resident_bytes(pid: int) -> int | None:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
+
+
+def _look(service: TemporaryService, folder: Path, found: Found) -> None:
+    """Whether the pipeline comes to an end, and what the logs say."""
+    deadline = time.monotonic() + _DRAINED_S
+    while waiting := service.client.get("/pipeline")["backlog"]["waiting"]["events"]:
+        if time.monotonic() > deadline:
+            found.notes.append(f"{waiting} events still wait to be matched")
+            break
+        time.sleep(_POLL_S)
+    if (missing := service.client.missing()) is not None:
+        found.notes.append(f"not ready at the end: {missing}")
+    for log_file in sorted(service.supervisor.log_folder.glob("*.log")):
+        text = log_file.read_text(errors="replace")
+        if count := text.count("Traceback"):
+            place = text.index("Traceback")
+            found.notes.append(f"{count} tracebacks in {log_file.name}: {text[place : place + 1500]}")
+    supervisor = service.supervisor
+    started = {name: supervisor.starts(name) for name in supervisor.children}
+    found.notes += [f"{name} was started {count} times" for name, count in started.items() if count > 1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
