@@ -8,6 +8,7 @@ shards run in this process over the events that the client wanted to post: the s
 The long form of ``tests/system/test_chaos.py``.
 
     scripts/bench pipeline_chaos --kills=50 --events=200000
+    scripts/bench pipeline_chaos --kills=30 --events=100000 --only=worker
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Plan:
         pause_s: Longest random pause before a kill.
         patience_s: How long the rest may take once all is posted and killed.
         seed: Of events, victims and moments.
+        kinds: Of processes that are killed.
     """
 
     events: int
@@ -67,12 +69,13 @@ class Plan:
     pause_s: float = 3.0
     patience_s: float = 240.0
     seed: int = 7
+    kinds: Sequence[str] = VICTIMS
 
     def victims(self) -> list[str]:
         """Whom each kill is for: all kinds in random order, as far as the kills go, then any."""
         chance = random.Random(self.seed)
-        kinds = chance.sample(VICTIMS, len(VICTIMS))[: self.kills]
-        return kinds + chance.choices(VICTIMS, k=self.kills - len(kinds))
+        first = chance.sample(self.kinds, len(self.kinds))[: self.kills]
+        return first + chance.choices(self.kinds, k=self.kills - len(first))
 
 
 @dataclass(slots=True)
@@ -109,9 +112,15 @@ class Outcome:
             **_differences("early endings", self.expected_endings, self.found_endings),
             "dead letters": len(self.dead_letters),
             "kills that found no process": len(self.spared),
+            "starts of the pipeline, though only workers were killed": self._needless_starts,
         }
         shown = [f"the first: {self.dead_letters[0]}"] if self.dead_letters else []
         return [f"{count:,} {what}" for what, count in counts.items() if count] + shown
+
+    @property
+    def _needless_starts(self) -> int:
+        """Spark begins a task again whose worker was killed; the pipeline goes on."""
+        return self.starts.get("pipeline", 1) - 1 if set(self.killed) == {"worker"} else 0
 
 
 def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> dict[str, int]:
@@ -311,6 +320,7 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=3.0, help="longest random pause before a kill, seconds")
     parser.add_argument("--patience", type=float, default=600.0, help="for the rest, seconds")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--only", choices=VICTIMS, action="append", help="kill these processes and no others")
     wanted = parser.parse_args()
     plan = Plan(
         events=wanted.events,
@@ -319,6 +329,7 @@ def main() -> None:
         pause_s=wanted.pause,
         patience_s=wanted.patience,
         seed=wanted.seed,
+        kinds=wanted.only or VICTIMS,
     )
     with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print, SETTINGS) as service:
         outcome = disturbed(service, plan, lambda text: print(text, flush=True))

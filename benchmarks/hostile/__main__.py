@@ -158,7 +158,7 @@ def _watch_memory(service: TemporaryService, found: Found, is_over: Event) -> No
 def _api_processes(service: TemporaryService) -> list[int]:
     """The process of the API and all below it."""
     found = [pid for pid in children_of(os.getpid()) if "api" in _command(pid)]
-    for pid in found:
+    for pid in found:  # it grows meanwhile
         found += children_of(pid)
     return found
 

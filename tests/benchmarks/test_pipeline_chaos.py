@@ -48,3 +48,12 @@ def test_what_is_lost_strange_or_told_twice_is_a_fault(what: str, found: list[st
 def test_dead_letters_and_missed_kills_are_faults() -> None:
     assert Outcome(dead_letters=["late", "odd"]).faults == ["2 dead letters", "the first: late"]
     assert Outcome(spared=["jvm"]).faults == ["1 kills that found no process"]
+
+
+def test_a_pipeline_that_is_started_again_as_workers_are_killed_is_a_fault() -> None:
+    killed = Counter(worker=5)
+    assert Outcome(killed=killed, starts={"pipeline": 1}).faults == []
+    assert Outcome(killed=killed, starts={"pipeline": 3}).faults == [
+        "2 starts of the pipeline, though only workers were killed"
+    ]
+    assert Outcome(killed=killed + Counter(jvm=1), starts={"pipeline": 2}).faults == []
