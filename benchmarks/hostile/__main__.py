@@ -32,6 +32,7 @@ _MOST_WAIT_S = 1.0
 _POLL_S = 0.2
 _PATIENCE_S = 120.0
 _DRAINED_S = 300.0
+_SHOWN = 12
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Found:
         codes: How often each problem was.
         failed: Answers 5xx and requests without an answer, with the seed of their case.
         slow: Requests beyond the limit of time.
-        longest_s: The longest request.
+        took_s: How long each request took.
         waited_s: How long the other client waited, each time.
         peaks: Most bytes that each process of the API had, beside what it had at first.
         notes: What else is wrong.
@@ -53,7 +54,7 @@ class Found:
     codes: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
     slow: list[str] = field(default_factory=list)
-    longest_s: float = 0.0
+    took_s: list[tuple[float, str]] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -83,7 +84,10 @@ def main() -> int:
         _look(service, Path(folder), found)
     print(f"answers: {dict(sorted(found.statuses.items()))}")
     print(f"problems: {dict(found.codes.most_common(40))}")
-    print(f"longest request: {found.longest_s:.1f} s; longest wait of another client: {max(found.waited_s):.2f} s")
+    print(f"requests: {len(found.took_s):,}, together {sum(took_s for took_s, _ in found.took_s):.0f} s; the longest:")
+    for took_s, shown in sorted(found.took_s, reverse=True)[:_SHOWN]:
+        print(f"{took_s:6.1f} s  {shown}")
+    print(f"longest wait of another client: {max(found.waited_s):.2f} s")
     print(f"most memory beyond the first: {max(found.peaks.values(), default=0) / 2**20:.0f} MiB")
     for fault in found.faults:
         print(f"FAULT: {fault}")
@@ -126,7 +130,7 @@ def _send(client: httpx.Client, call: Call, seed: int, found: Found) -> None:
         found.failed.append(f"{shown}: {error!r}")
         return
     took_s = time.monotonic() - begun
-    found.longest_s = max(found.longest_s, took_s)
+    found.took_s.append((took_s, shown))
     found.statuses[answer.status_code] += 1
     if answer.status_code >= 400:
         found.codes[answer.json().get("code", "?")] += 1
