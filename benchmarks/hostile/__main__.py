@@ -25,7 +25,7 @@ from benchmarks.hostile.cases import Call, calls
 from benchmarks.pipeline_chaos import children_of
 from service.temporary import TemporaryService, running
 
-_CASES_OF_A_STREAM = 50
+_CASES_OF_A_STREAM = 10
 _MOST_S = 30.0
 _MOST_BYTES = 1024**3
 _MOST_WAIT_S = 1.0
