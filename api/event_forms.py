@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 
 from api.bodies import has_long_integer, parse_json
 from api.errors import EventForm, MalformedBody, UnsupportedMediaType
-from service import EventShape, Unreadable
+from service import BatchTooLarge, EventShape, Unreadable
 
 ONE = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -24,6 +24,7 @@ _LINES = (LINES, "application/ndjson", "application/jsonl")
 _MARK = "ce-specversion"
 _PREFIX = "ce-"
 _ATTRIBUTE = re.compile(r"(?!data$)[a-z0-9]+")
+_WRITTEN = re.compile(rb"\S")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -42,13 +43,20 @@ class SentEvents:
     lines: Sequence[int] | None = None
 
 
-def read_events(headers: Headers, media_type: str, body: bytes) -> SentEvents:
+def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> SentEvents:
     """The events of a request.
 
     A body whose media type is one of CloudEvents is in structured mode; else ``ce-specversion`` says binary mode, where
     the attributes are header fields and the body is the data.
 
+    Args:
+        headers: Of the request.
+        media_type: Of its body.
+        body: The body.
+        most: So many lines are read at most; of an array the number is looked at later, as it is read at once.
+
     Raises:
+        BatchTooLarge: There are more lines.
         UnsupportedMediaType: The media type is not read here.
         MalformedBody: The body is not JSON; of lines, each is looked at for itself.
         EventForm: The body, or a header field, is not of the form that the media type promises.
@@ -58,7 +66,7 @@ def read_events(headers: Headers, media_type: str, body: bytes) -> SentEvents:
     if _MARK in headers:
         return SentEvents(objects=[_binary(headers, media_type, body)], shape="cloudevents")
     if media_type in _LINES:
-        return _lines(body)
+        return _lines(body, most)
     if media_type == PLAIN:
         return SentEvents(objects=_structured(body, media_type), shape="any")
     raise UnsupportedMediaType(
@@ -79,11 +87,25 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
     return value if is_list else [value]
 
 
-def _lines(body: bytes) -> SentEvents:
-    """The values of lines that are not empty."""
-    found = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-    texts = [line for _, line in found]
-    numbers = [number for number, _ in found]
+def _lines(body: bytes, most: int) -> SentEvents:
+    """The values of lines that are not empty.
+
+    Raises:
+        BatchTooLarge: There are more than ``most``.
+    """
+    texts: list[bytes] = []
+    numbers: list[int] = []
+    counted, end, number = 0, 0, 1
+    while (written := _WRITTEN.search(body, end)) is not None:
+        if len(texts) == most:
+            raise BatchTooLarge(f"the request holds more than {most} events; send at most {most} at a time", limit=most)
+        start = body.rfind(b"\n", end, written.start()) + 1 or end
+        end = body.find(b"\n", start)
+        end = len(body) if end < 0 else end
+        number += body.count(b"\n", counted, start)
+        counted = start
+        texts.append(body[start:end])
+        numbers.append(number)
     objects: list[Any] | None = None
     if not has_long_integer(body):
         try:

@@ -46,6 +46,6 @@ def send_events(
     While too much waits to be matched, the answer is 429 and nothing of the request is taken; send it again, with the
     same Idempotency-Key, after as many seconds as Retry-After says.
     """
-    sent = read_events(request.headers, media_type, body)
+    sent = read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
     return IntakeModel.from_domain(report, sent.lines)

@@ -1,6 +1,11 @@
+import tracemalloc
+
 import orjson
 import pytest
+from starlette.datastructures import Headers
 
+from api.event_forms import read_events
+from service import BatchTooLarge
 from streams import EventBatch
 
 pytestmark = pytest.mark.redis
@@ -250,6 +255,30 @@ def test_bad_lines_are_told_with_their_numbers_and_the_others_are_taken(orders, 
     again = send(orders, sent, "application/x-ndjson", **{"Idempotency-Key": "b1"})
     assert again.json() == {**first.json(), "duplicate": True}
     assert sorted(logged(stores)) == ["e1", "e2"]
+
+
+def test_lines_are_numbered_as_editors_do():
+    body = b"\n  \n {\"a\": 1}\r\n\n\t7 \n" + b"x"
+    sent = read_events(Headers(), "application/x-ndjson", body, most=3)
+    assert list(sent.lines) == [3, 5, 6]
+    assert sent.objects[:2] == [{"a": 1}, 7]
+
+
+def test_no_more_lines_are_read_than_there_may_be():
+    body = b"x\n" * 5_000_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(BatchTooLarge, match="more than 50 events"):
+            read_events(Headers(), "application/x-ndjson", body, most=50)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("body", [b"\n" * 10_000_000, b" " * 10_000_000, b"\n {}\n" + b" \n" * 5_000_000])
+def test_blank_lines_are_passed_over_in_one_step(body):
+    sent = read_events(Headers(), "application/x-ndjson", body, most=50)
+    assert len(sent.objects) == body.count(b"{}")
 
 
 def test_too_many_lines_are_refused_whole(orders, check_problem, stores):
