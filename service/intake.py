@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
-from service.event_schemas import EventSchema
+from service.event_schemas import EventSchema, SchemaBudget
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, FeedStep, Registry, SchemaUse, Submission
 from streams import (
@@ -108,10 +108,12 @@ class _Schemas:
     Attributes:
         version: Of all of them; they may be newer, as they were read later.
         types: By type.
+        max_steps: What checking the events of a request may cost.
     """
 
     version: int
     types: Mapping[str, tuple[EventSchema, int]]
+    max_steps: int
 
 
 class Intake:
@@ -208,7 +210,7 @@ class Intake:
         if known is None or known.version < use.version:
             found = self._registry.event_types.all(stream)
             types = {name: (EventSchema(one.schema), one.version) for name, one in found.items()}
-            known = self._schemas[stream] = _Schemas(use.version, types)
+            known = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
         return known
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
@@ -249,10 +251,13 @@ def _sorted_out(
         if batch is not None:
             return batch, ()
 
+    budget = SchemaBudget(0 if schemas is None else schemas.max_steps)
+
     def read(value: object) -> Event:
         event = _event(value, declaration, shape)
         found = None if schemas is None else schemas.types.get(event.type)
         if found is not None:
+            budget.take(found[0], event)
             found[0].require(event, found[1])
         return event
 

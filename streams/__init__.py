@@ -38,6 +38,7 @@ from streams.errors import (
     Fault,
     ForestallError,
     KeptFolderRefused,
+    SchemaTooCostly,
     StreamError,
 )
 from streams.event import Event
@@ -101,6 +102,7 @@ __all__ = [
     "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
+    "SchemaTooCostly",
     "Start",
     "StreamDeclaration",
     "StreamError",

@@ -258,9 +258,9 @@ def test_bad_lines_are_told_with_their_numbers_and_the_others_are_taken(orders, 
 
 
 def test_lines_are_numbered_as_editors_do():
-    body = b"\n  \n {\"a\": 1}\r\n\n\t7 \n" + b"x"
+    body = b'\n  \n {"a": 1}\r\n\n\t7 \n' + b"x"
     sent = read_events(Headers(), "application/x-ndjson", body, most=3)
-    assert list(sent.lines) == [3, 5, 6]
+    assert sent.lines == [3, 5, 6]
     assert sent.objects[:2] == [{"a": 1}, 7]
 
 
