@@ -12,6 +12,7 @@
     ├── MalformedBody            the body is not JSON
     ├── WrongShape               the body is JSON, but not an object of the form that is asked for
     ├── EventForm                the body is JSON, but neither an event nor a list of events
+    ├── NothingAccepted          of the events of a request none was taken
     ├── KeyOfAnother             an idempotency key came before with another request
     ├── KeyInUse                 a request with that idempotency key is on its way
     ├── TooMuchWork              the work of a request is beyond a limit
@@ -140,6 +141,12 @@ class EventForm(ApiError):
     code: ClassVar[str] = "event-form"
 
 
+class NothingAccepted(ApiError):
+    """Of the events of a request none was taken; the details say why of each, as the answer to some that were would."""
+
+    code: ClassVar[str] = "nothing-accepted"
+
+
 class KeyOfAnother(ApiError):
     """An idempotency key came before with another request."""
 
@@ -202,6 +209,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     MalformedBody: HTTPStatus.BAD_REQUEST,
     WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
+    NothingAccepted: HTTPStatus.UNPROCESSABLE_ENTITY,
     KeyOfAnother: HTTPStatus.UNPROCESSABLE_ENTITY,
     KeyInUse: HTTPStatus.CONFLICT,
     TooMuchWork: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from streams import EventRejected, parse_time
+from streams import EventRejected, did_you_mean, parse_time
+
+_LONGEST_NAME = 200
+_TOLD = "told"
 
 
 def _checked(text: str) -> str:
@@ -40,6 +53,27 @@ class WireModel(BaseModel):
     """A JSON object of the API: immutable, without fields that are not declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _names_what_there_is(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say of a member that is not declared which ones are."""
+        try:
+            return read(value)
+        except ValidationError as error:
+            names = [field.alias or name for name, field in cls.model_fields.items()]
+            faults = [_explained(fault, names) for fault in error.errors(include_url=False)]
+        raise ValidationError.from_exception_data(cls.__name__, faults)
+
+
+def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
+    message, place = fault["msg"], fault["loc"]
+    if fault["type"] == "extra_forbidden" and len(place) == 1:
+        name = str(place[0])[:_LONGEST_NAME]
+        known = f"there are {', '.join(sorted(names))}" if names else "there are none"
+        message = f"no such member{did_you_mean(name, names)}; {known}"
+    kind = PydanticCustomError(_TOLD, "{text}", {"text": message})
+    return InitErrorDetails(type=kind, loc=place, input=fault["input"])
 
 
 def secrets_of(model: object) -> frozenset[str]:

@@ -22,6 +22,7 @@ _LONGEST_PAUSE_S = 60
 _READY_POLL_S = 0.2
 _RECONNECT_S = 0.5
 _SOURCE = "forestall/replay"
+_NOTHING_ACCEPTED = "nothing-accepted"
 _IN_USE = "idempotency-key-in-use"
 _BATCH_FORM = "application/cloudevents-batch+json"
 
@@ -105,15 +106,20 @@ class ForestallClient:
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(self, stream: str, events: Sequence[Event], idempotency_key: str) -> dict[str, Any]:
-        """Append events to a stream, once, however often the call has to be repeated."""
-        answer = self._retrying(
-            self._call,
-            "POST",
-            "/events",
-            params={"stream": stream},
-            json=[render_cloudevent(event, _SOURCE) for event in events],
-            headers={"Content-Type": _BATCH_FORM, "Idempotency-Key": idempotency_key},
-        )
+        """Append events to a stream, once, however often the call is repeated; the answer says which were not taken."""
+        try:
+            answer = self._retrying(
+                self._call,
+                "POST",
+                "/events",
+                params={"stream": stream},
+                json=[render_cloudevent(event, _SOURCE) for event in events],
+                headers={"Content-Type": _BATCH_FORM, "Idempotency-Key": idempotency_key},
+            )
+        except CallRefused as error:
+            answer = cast("dict[str, Any]", error.details["problem"])
+            if answer.get("code") != _NOTHING_ACCEPTED:
+                raise
         return cast("dict[str, Any]", answer)
 
     def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
@@ -182,12 +188,13 @@ class ForestallClient:
             )
         if answer.status_code in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE):
             raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
-        if answer.status_code == httpx.codes.CONFLICT and _code(answer) == _IN_USE:
+        if answer.status_code == httpx.codes.CONFLICT and _problem(answer).get("code") == _IN_USE:
             raise ServiceUnreachable(f"{self._url} is still at it: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
                 f"{request.method} {request.url.path} was refused ({answer.status_code}): {_detail(answer)}",
                 status=answer.status_code,
+                problem=_problem(answer),
             )
         return answer
 
@@ -229,12 +236,12 @@ def _retry_after_s(answer: httpx.Response) -> int:
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else 1
 
 
-def _code(answer: httpx.Response) -> str | None:
+def _problem(answer: httpx.Response) -> dict[str, Any]:
     try:
         problem = answer.json()
     except ValueError:
-        return None
-    return problem.get("code") if isinstance(problem, dict) else None
+        return {}
+    return problem if isinstance(problem, dict) else {}
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -47,6 +47,7 @@ from streams.extent import check_extent
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
+from streams.nearest import did_you_mean, listed, nearest
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
@@ -120,6 +121,7 @@ __all__ = [
     "chosen_texts",
     "column_of",
     "decode_control",
+    "did_you_mean",
     "encode_control",
     "fixed_texts",
     "flag_texts",
@@ -132,8 +134,10 @@ __all__ = [
     "kernel_digest",
     "key_hash",
     "lines_of",
+    "listed",
     "log_key",
     "make_kept_folder",
+    "nearest",
     "note_use",
     "numbers_of",
     "parse_cloudevent",

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, status
 
 from api.bodies import MediaType, RawBody
+from api.errors import NothingAccepted
 from api.event_forms import read_events
 from api.problems import OVERLOAD_RESPONSES
 from api.schemas.events import BODY, HEADERS, IntakeModel
@@ -19,7 +20,7 @@ router = APIRouter(prefix="/events", tags=["events"])
     "",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send events",
-    response_description="Some, all or none of the events were accepted: look at `rejected`.",
+    response_description="Some or all of the events were accepted: look at `rejected`.",
     responses=OVERLOAD_RESPONSES,
     openapi_extra={"requestBody": BODY, "parameters": HEADERS},
     response_model_exclude_unset=True,
@@ -40,12 +41,24 @@ def send_events(
     `application/x-ndjson` each line is an event; those that are not taken, because they are no JSON or for another
     reason, are told with their `line`.
 
-    The answer 202 may accept only some of the events, or none: look at ``rejected``. Accepted events are safe in the
-    log. The others are listed with the reason, here and under ``/v1/dead-letters``.
+    The answer 202 may accept only some of the events: look at ``rejected``. Where none was taken it is 422,
+    `nothing-accepted`, with the same members. Accepted events are safe in the log. The others are listed with the
+    reason, here and under ``/v1/dead-letters``.
 
     While too much waits to be matched, the answer is 429 and nothing of the request is taken; send it again, with the
     same Idempotency-Key, after as many seconds as Retry-After says.
     """
     sent = read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
-    return IntakeModel.from_domain(report, sent.lines)
+    answer = IntakeModel.from_domain(report, sent.lines)
+    if report.rejected and not report.accepted:
+        raise _nothing_accepted(answer)
+    return answer
+
+
+def _nothing_accepted(answer: IntakeModel) -> NothingAccepted:
+    first = answer.rejected[0]
+    return NothingAccepted(
+        f"no event was taken; rejected says why of each, of the first: {first.detail}",
+        **answer.model_dump(exclude_unset=True),
+    )

@@ -31,7 +31,8 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
         "maybe_placeholders": False,
     }
 )
-_WORD = re.compile(r"\w+|<>|==|//|/\*|.", re.DOTALL)
+_WORD = re.compile(r"\w+|.", re.DOTALL)
+_PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
 
@@ -82,7 +83,8 @@ def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
         position, found = position_at(text, len(text)), "the text ends"
     else:
         place = error.pos_in_stream or 0
-        position, word = Position(error.line, error.column), _word_at(text, place)
+        word, back = _word_at(text, place)
+        position = Position(error.line, error.column - back)
         found = f"unexpected {word!r}"
         if hint := _hint(word):
             advice += f" ({hint})"
@@ -99,9 +101,13 @@ def _hint(word: str) -> str | None:
     return HINTS.get(word)
 
 
-def _word_at(text: str, place: int) -> str:
+def _word_at(text: str, place: int) -> tuple[str, int]:
+    """What stands at a place, and how far before the place it begins: of operators like ``==`` the half may be fine."""
+    for start in (place - 1, place):
+        if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
+            return pair, place - start
     match = _WORD.match(text, place)
-    return match.group() if match else ""
+    return match.group() if match else "", 0
 
 
 def _acceptable(text: str, start: str) -> set[str]:

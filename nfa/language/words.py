@@ -42,7 +42,13 @@ TERMINALS: Mapping[str, str] = {
 HINTS: Mapping[str, str] = {
     '"': "a text stands in single quotes, a name in back quotes",
     "&": "write AND",
+    "&&": "write AND",
+    "||": "write OR",
     "!": "write NOT; unequal is !=",
+    "->": "events one after the other are SEQ(A a, B b)",
+    "=>": "at least is >=",
+    "=<": "at most is <=",
+    "=~": "likeness of texts is LIKE, with % and _",
     "<>": "unequal is !=",
     ";": "patterns and clauses need no separator",
     "/*": "a comment begins with --",

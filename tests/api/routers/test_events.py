@@ -226,7 +226,18 @@ def test_what_is_no_binary_mode_is_refused(orders, check_problem, changes, body,
 @pytest.mark.parametrize(("missing", "body"), [("ce-id", {"id": "k"}), ("ce-time", {"id": "k"}), (None, b"")])
 def test_a_bad_event_in_binary_mode_is_told(orders, missing, body):
     answer = send(orders, body, **{name: value for name, value in BINARY.items() if name != missing})
-    assert (answer.status_code, answer.json()["accepted"], len(answer.json()["rejected"])) == (202, 0, 1)
+    assert (answer.status_code, answer.json()["accepted"], len(answer.json()["rejected"])) == (422, 0, 1)
+
+
+def test_nothing_taken_is_no_success(orders, check_problem):
+    bad = {**PLAIN, "time": "yesterday"}
+    first, again = [send(orders, [bad, bad], **{"Idempotency-Key": "k"}) for _ in range(2)]
+    shown = check_problem(first, 422, "nothing-accepted")
+    assert (shown["accepted"], [one["index"] for one in shown["rejected"]], shown["duplicate"]) == (0, [0, 1], False)
+    assert shown["rejected"][0]["detail"] in shown["detail"]
+    assert check_problem(again, 422, "nothing-accepted")["duplicate"]
+    assert send(orders, [bad, PLAIN]).status_code == 202
+    assert send(orders, []).status_code == 202
 
 
 def lines(*values):

@@ -34,7 +34,8 @@ def test_every_shard_is_told(orders, stores, body, record):
         ({"before": "soon"}, "is not RFC 3339"),
         ({"before": "2026-01-01T00:00:00"}, "has no zone"),
         ({"key": ""}, "at least 1 character"),
-        ({"after": "2026-01-01T00:00:00Z"}, "Extra inputs"),
+        ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, key"),
+        ({"befor": "2026-01-01T00:00:00Z"}, "body.befor: no such member (did you mean before?); there are before, key"),
     ],
 )
 def test_what_says_nothing_is_refused(orders, stores, check_problem, body, part):

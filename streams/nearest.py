@@ -1,0 +1,36 @@
+"""The name that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_LIKENESS = 0.6
+_LONGEST = 100
+_MOST = 2_000
+_LISTED = 12
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like another; None if none is like it.
+
+    Of very many or very long names only some are looked at.
+    """
+    if len(name) > _LONGEST:
+        return None
+    candidates = {one.casefold(): one for one in sorted(known)[:_MOST] if len(one) <= _LONGEST}
+    found = get_close_matches(name.casefold(), candidates, n=1, cutoff=_LIKENESS)
+    return candidates[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question for an unknown name, with a space before it; empty if nothing is like it."""
+    found = nearest(name, known)
+    return "" if found is None else f" (did you mean {found}?)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence, in order; of many the first ones, and how many more there are."""
+    ordered = sorted(names)
+    shown = ", ".join(ordered[:_LISTED])
+    return shown if len(ordered) <= _LISTED else f"{shown} and {len(ordered) - _LISTED} more"
