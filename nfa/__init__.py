@@ -31,6 +31,7 @@ from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
+from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
 from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
@@ -142,7 +143,9 @@ __all__ = [
     "Ties",
     "Timeout",
     "UnknownPattern",
+    "all_types_of",
     "atoms_of",
+    "attributes_by_types",
     "build_query",
     "check_stream",
     "describe_atom",
@@ -159,5 +162,6 @@ __all__ = [
     "pattern_from_json",
     "pattern_to_json",
     "play",
+    "unknown_types",
     "warnings_of",
 ]

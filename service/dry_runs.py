@@ -15,6 +15,7 @@ from service.registration import Registration
 from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
 from service.stores import LogTail
+from service.strangers import strangers
 from streams import Event, EventBatch, LogEntry, RecordKind, StreamDeclaration, position_order
 
 _SHOWN_MATCHES = 100
@@ -86,6 +87,10 @@ class DryRuns:
         events = self._events(declaration, route, most_events)
         rules = self._registration.constraint_set(
             declaration, route=route, is_guarded=is_guarded and has_whole_traces(pattern, declaration)
+        )
+        found_out = strangers([pattern], EventBatch.from_events(events))
+        warnings += tuple(
+            f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
         )
         begin_s = time.perf_counter()
         found = match_events([pattern], events, rules, _options(declaration, route, rules, is_guarded=is_guarded))

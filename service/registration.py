@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from constraints import ConstraintSet, QueryCheck, check_query, parse_constraints
-from nfa import Pattern, Query, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from constraints import ConstraintSet, check_query, parse_constraints
+from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
@@ -30,6 +30,7 @@ from service.stores import (
     Severity,
     tag_of,
 )
+from service.strangers import require_declared, unfollowed_types
 from streams import Clock, Start, StreamDeclaration
 
 _INSPECTIONS_KEPT = 16
@@ -248,18 +249,22 @@ class Registration:
         Raises:
             ForestallError: As ``register_pattern``.
         """
-        declaration = self._stores.registry.stream(stream)
-        return pattern_warnings(pattern, *self._checked(pattern, declaration, is_guarded=is_guarded), declaration)
+        return self._checked(pattern, self._stores.registry.stream(stream), is_guarded=is_guarded)
 
-    def _checked(
-        self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool
-    ) -> tuple[Query, QueryCheck]:
+    def _checked(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> tuple[str, ...]:
+        """Warnings, in words, about a pattern that can be matched."""
         route = route_of(pattern, declaration)
+        require_declared(pattern, declaration)
         check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
         query = reasoned_query(pattern, declaration)
-        check = check_query(query, self.constraint_set(declaration, route=route, is_guarded=is_guarded))
+        constraint_set = self.constraint_set(declaration, route=route, is_guarded=is_guarded)
+        check = check_query(query, constraint_set)
         check.require_satisfiable()
-        return query, check
+        with_schemas = self._stores.registry.event_types.all(declaration.name)
+        return (
+            *pattern_warnings(pattern, query, check, declaration),
+            *unfollowed_types(pattern, constraint_set, with_schemas),
+        )
 
     def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
@@ -274,10 +279,9 @@ class Registration:
             PreconditionFailed: What is there is not what the wish says.
         """
         declaration = self._stores.registry.stream(stream)
-        query, check = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
+        warnings = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
         draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
-        warnings = pattern_warnings(pattern, query, check, declaration)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:

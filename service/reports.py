@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
-from nfa import Pattern, Query, build_query, parse_pattern, warnings_of
+from nfa import Pattern, Query, build_query, parse_pattern, unknown_types, warnings_of
 from service.inspection import is_explained
 from service.routing import finer_keys, has_whole_traces, route_of
 from service.stores import RegisteredConstraints, RegisteredPattern
@@ -112,13 +112,13 @@ def pattern_warnings(
     finer = ", ".join(finer_keys(pattern, declaration))
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
-        *_undeclared_types(query, declaration),
+        *_undeclared_types(pattern, declaration),
         *(
             []
             if is_explained(query)
             else ["it has too many steps or alternatives for its failing conditions to be listed"]
         ),
-        *(f"line {one.position.line}, column {one.position.column}: {one.message}" for one in notices),
+        *(notice.placed for notice in notices),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
         *([_routed(route, declaration)] if route else []),
         *_mistaken_names(pattern, declaration),
@@ -142,10 +142,8 @@ def _mistaken_names(pattern: Pattern, declaration: StreamDeclaration) -> list[st
     ]
 
 
-def _undeclared_types(query: Query, declaration: StreamDeclaration) -> list[str]:
+def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """Such as patterns have that were registered by a release that only warned of them."""
     if not declaration.event_types:
         return []
-    return [
-        f"the event type {name} is not among those that the stream declares, so no such event can come"
-        for name in sorted(query.types - set(declaration.event_types))
-    ]
+    return [one.placed for one in unknown_types(pattern, declaration.event_types, "that the stream declares")]

@@ -17,7 +17,7 @@ class Notice:
     """A warning about a pattern that is accepted.
 
     Attributes:
-        code: ``unbounded-repetition``, ``no-within`` or ``where-of-one-step``.
+        code: ``unbounded-repetition``, ``no-within``, ``where-of-one-step``, ``unknown-type`` or ``unknown-attribute``.
         message: What may go wrong and what would be better.
         position: Where in the text.
     """
@@ -25,6 +25,11 @@ class Notice:
     code: str
     message: str
     position: Position
+
+    @property
+    def placed(self) -> str:
+        """The message with its place."""
+        return f"line {self.position.line}, column {self.position.column}: {self.message}"
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool) -> None:

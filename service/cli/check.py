@@ -23,12 +23,13 @@ from constraints import (
     choose,
     idle_parts,
 )
-from nfa import Atom, Pattern, Query, build_query, describe_atom, describe_node, parse_patterns
+from nfa import Atom, Pattern, Query, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
 from service.cli.past import PastViolations
 from service.cli.past_log import read_log
 from service.errors import FileUnreadable
 from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
+from service.strangers import unfollowed_types
 
 
 def check(
@@ -100,7 +101,10 @@ class _Found:
             "notices": list(self.parsed.notices),
             "warnings": [warning.text for warning in self.warnings],
             "clash": None,
-            "patterns": [_pattern_document(*one) for one in self.patterns],
+            "patterns": [
+                {**_pattern_document(*one), "warnings": unfollowed_types(one[0], self.parsed.constraint_set, ())}
+                for one in self.patterns
+            ],
             "monitor": choice_document(self.choice),
             "unused": idle_document(self.idle),
             "past": None if self.past is None else self.past.to_document(),
@@ -128,6 +132,7 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
         "pattern": pattern.name,
         "event": describe_node(pattern.event),
         "listens_to": sorted(query.types),
+        "forbids": _forbidden(pattern, query),
         "is_satisfiable": found.check.is_satisfiable,
         "asks_for_violation": found.check.asks_for_violation,
         **found.to_document(),
@@ -151,12 +156,18 @@ def _print(found: _Found) -> None:
     for pattern, query, inspection in found.patterns:
         console.print(f"{pattern.name}: {describe_node(pattern.event)}")
         console.print(f"listens to {', '.join(sorted(query.types))}")
+        if forbidden := _forbidden(pattern, query):
+            console.print(f"forbids {', '.join(forbidden)}")
+        for mistake in unfollowed_types(pattern, found.parsed.constraint_set, ()):
+            console.print(f"warning: {mistake}")
         _print_pattern(console, query, inspection)
     if found.parsed.constraint_set.parts:
         console.print(f"\nmonitor: {found.choice.text}")
         if found.idle.parts:
             scope = "" if found.idle.is_complete else f" (as far as {found.idle.visited} monitor states show)"
-            console.print(f"no pattern profits from {', '.join(map(str, found.idle.parts))}{scope}")
+            console.print(f"no pattern profits from{scope}:")
+            for part in found.idle.parts:
+                console.print(f"  {part}")
     if found.past is not None:
         console.print("\n" + "\n".join(found.past.lines))
 
@@ -182,6 +193,11 @@ def _print_pattern(console: Console, query: Query, found: PatternInspection) -> 
             unless = ", where it is not taken" if condition.is_takable else ""
             why = condition.explanation
             console.print(f"  {why.event_name}{why.circumstances}{unless}: {why.because}")
+
+
+def _forbidden(pattern: Pattern, query: Query) -> list[str]:
+    """Event types of NOT and UNTIL that no step takes."""
+    return sorted(all_types_of(pattern) - query.types)
 
 
 def _which(term: int, terms: int) -> str:

@@ -35,6 +35,7 @@ from service.matching import (
     match_events,
     shown_time,
 )
+from service.strangers import strangers
 from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
@@ -143,6 +144,8 @@ def match(
     )
     reading = reading_of(key, times, timing, lifecycle=lifecycle)
     read = _read(events, reading, exercise_of(patterns, constraint_set, options))
+    for stranger, notice in strangers(patterns, read):
+        told.notice(f"{stranger.name}: {notice.placed}")
     report = _matched(patterns, read, constraint_set, options, use)
     _print_json(report) if is_json else _print(report, sections)
 
@@ -216,8 +219,7 @@ def check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
             refusal.message = f"{pattern.name}: {refusal.message}"
             raise
         for notice in warnings_of(pattern, has_trace_end=has_trace_end):
-            place = f"line {notice.position.line}, column {notice.position.column}"
-            told.notice(f"{pattern.name}: {place}: {notice.message}")
+            told.notice(f"{pattern.name}: {notice.placed}")
 
 
 def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:

@@ -162,10 +162,41 @@ def test_an_impossible_alternative_is_warned_of(registration):
     assert "exclusive(A, B)" in report.warnings[0]
 
 
-def test_event_types_that_cannot_come_are_warned_of(registration):
-    registration.declare_stream(StreamDeclaration(name="few", event_types=("A", "Z"), end_events=("Z",)))
-    (warning,) = registration.register_pattern("few", PATTERN).warnings
-    assert "B" in warning
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ("SEQ(opened o, answerd a)", "column 31: answerd (did you mean answered?) is none of the event types that the"),
+        ("SEQ(opened o, NOT answerd, closed c)", "so this forbids nothing"),
+        ("SEQ(opened|opend o, answered a)", "opend (did you mean opened?)"),
+        ("SEQ(opened o, answered+ a UNTIL clozed)", "clozed (did you mean closed?)"),
+        ("SEQ(opened o, zzz z)", "zzz is none of the event types that the stream declares, so this can never match"),
+    ],
+)
+def test_types_that_a_stream_does_not_declare_are_refused(registration, event, message):
+    types = ("opened", "answered", "closed")
+    registration.declare_stream(StreamDeclaration(name="tickets", event_types=types, end_events=("closed",)))
+    with pytest.raises(PatternRefused) as caught:
+        registration.register_pattern("tickets", f"PATTERN p EVENT {event}")
+    assert message in str(caught.value)
+    assert caught.value.reason == "unknown-type"
+    assert not registration.register_pattern("tickets", "PATTERN p EVENT SEQ(opened o, _ a)").warnings
+
+
+def test_types_like_those_that_are_known_are_warned_of(registration, stores):
+    registration.upload_constraints("orders", ["exclusive(answered, cancelled)"])
+    stores.registry.event_types.put("orders", "opened", {}, 0)
+    warnings = registration.register_pattern("orders", "PATTERN p EVENT SEQ(opend o, NOT answerd, other c)").warnings
+    assert [warning for warning in warnings if "did you mean" in warning] == [
+        (
+            "line 1, column 21: opend (did you mean opened?) is none of the event types of the stream's constraints, "
+            "workflow and schemas, so this can never match"
+        ),
+        (
+            "line 1, column 34: answerd (did you mean answered?) is none of the event types of the stream's constraints, "
+            "workflow and schemas, so this forbids nothing"
+        ),
+    ]
+    assert not any("other" in warning for warning in warnings)
 
 
 def test_failing_conditions_are_told_in_words(registration):

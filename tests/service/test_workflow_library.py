@@ -324,3 +324,15 @@ def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(lib
     assert old.written == record.document
     stores.registry.put_constraints("payments", record.document, (), clock.now_us())
     assert stores.registry.constraints("payments").own is None
+
+
+def test_types_that_a_followed_workflow_does_not_have_are_warned_of(library, registration):
+    library.upload(upload_of(stream="orders"))
+    report = registration.register_pattern("orders", "PATTERN p EVENT SEQ(Receive r, NOT Chek, Unheard u, Close c)")
+    assert [warning for warning in report.warnings if "workflow" in warning] == [
+        (
+            "line 1, column 36: Chek (did you mean Check?) is none of the event types of the stream's workflow, so this "
+            "forbids nothing"
+        ),
+        "line 1, column 42: Unheard is none of the event types of the stream's workflow, so this can never match",
+    ]

@@ -215,7 +215,7 @@ def test_check_says_what_looks_for_a_violation(call, files: Path) -> None:
 def test_check_says_what_nobody_needs(call, files: Path) -> None:
     (files / "more.yaml").write_text("- prior: [Cancel, Ship]\n- exclusive: [X, Y]\n- require: [Cancel, Quote]\n")
     _, out, _ = call("check", "any.pattern", "--constraints", "more.yaml")
-    assert "no pattern profits from exclusive(X, Y)" in out
+    assert "no pattern profits from:\n  exclusive(X, Y)\n" in out
     assert "monitor: all names are told apart" in out
     assert "with Quote q bound, a partial match is ended (expected in " in out
 
@@ -244,3 +244,14 @@ def test_generated_orders_are_events_that_match_reads(call, tmp_path: Path) -> N
 def test_without_a_command_the_help_is_shown(call) -> None:
     _, out, err = call()
     assert all(name in out + err for name in ("serve", "demo", "match", "check", "replay", "generate"))
+
+
+def test_check_shows_what_a_pattern_forbids_and_names_like_it(call, files) -> None:
+    (files / "some.yaml").write_text("- prior(Check, Close)\n")
+    arguments = ["check", "PATTERN p EVENT SEQ(Receive r, NOT Chek, Close c)", "--constraints", "some.yaml"]
+    _, out, _ = call(*arguments)
+    assert "\nforbids Chek\n" in out
+    assert "warning: line 1, column 36: Chek (did you mean Check?)" in out
+    _, out, _ = call(*arguments, "--json")
+    (found,) = orjson.loads(out)["patterns"]
+    assert (found["listens_to"], found["forbids"], len(found["warnings"])) == (["Close", "Receive"], ["Chek"], 1)

@@ -175,6 +175,24 @@ def test_what_is_probably_not_meant_is_noticed(call, files: Path) -> None:
     assert "q.price > 1 is about the step q alone" in err
 
 
+def test_what_no_event_has_is_noticed(call, files: Path) -> None:
+    (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q [pryce > 1], NOT Cancl, _ x [x.v = q.price])")
+    status, out, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
+    assert status == 0
+    assert "no matches" in out
+    assert [line for line in err.splitlines() if "notice: p: line" in line and "no" in line] == [
+        (
+            "notice: p: line 1, column 46: Cancl (did you mean Cancel?) is none of the event types in these events, so "
+            "this forbids nothing"
+        ),
+        (
+            "notice: p: line 1, column 30: no event of the type Quote has pryce (did you mean price?), so it is null "
+            "everywhere"
+        ),
+        "notice: p: line 1, column 58: no event here has v, so it is null everywhere",
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

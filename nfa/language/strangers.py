@@ -1,0 +1,55 @@
+"""Names in a pattern that nobody knows: probably slips, which else would silently never match, or never forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from nfa.language.references import attributes_of
+from nfa.language.scope import all_atoms_of
+from nfa.language.stream_checks import Notice
+from nfa.syntax import Atom, Attribute, Pattern
+from streams import did_you_mean
+
+
+def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
+    """Steps, negated ones too, that name event types which are not known, in the order of the text.
+
+    Args:
+        pattern: A checked pattern.
+        known: All event types that can come.
+        where: Whence they are known, as in ``of the events here``.
+    """
+    return [
+        Notice(
+            "unknown-type",
+            f"{name}{did_you_mean(name, known)} is none of the event types {where}, so this "
+            + ("can never match" if is_positive else "forbids nothing"),
+            atom.position,
+        )
+        for atom, is_positive in all_atoms_of(pattern.event)
+        if not atom.is_any_type
+        for name in atom.types
+        if name not in known
+    ]
+
+
+def all_types_of(pattern: Pattern) -> frozenset[str]:
+    """The event types that a pattern names, those of NOT and UNTIL too."""
+    atoms = [atom for atom, _ in all_atoms_of(pattern.event) if not atom.is_any_type]
+    return frozenset(name for atom in atoms for name in atom.types)
+
+
+def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
+    """Each attribute that a pattern reads, with the types of the step that it is of; no types: of any event."""
+    steps: dict[str, Atom] = {}
+    read: list[tuple[Attribute, Atom | None]] = []
+    for atom, _ in all_atoms_of(pattern.event):
+        steps.setdefault(atom.alias, atom)
+        if atom.condition is not None:
+            read += [(one, atom) for one in attributes_of(atom.condition)]
+    for expression in (pattern.where, *(column.expression for column in pattern.returns)):
+        read += [(one, None) for one in ([] if expression is None else attributes_of(expression))]
+    for attribute, own in read:
+        step = own if attribute.of is None else steps.get(attribute.of)
+        if attribute.path:
+            yield attribute, () if step is None or step.is_any_type else step.types

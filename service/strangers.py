@@ -1,0 +1,106 @@
+"""What a pattern names and nobody has: the events at hand, the stream, the workflow that it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nfa import Notice, Pattern, PatternRefused, attributes_by_types, unknown_types
+from streams import EventBatch, StreamDeclaration, did_you_mean, listed
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet  # takes long to import, and a command without constraints needs none
+
+_LOOKED_AT = 1_000
+
+
+def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
+    """Event types and attributes that patterns name and no event has, each once per pattern.
+
+    An attribute counts as had where any event of the types of its step has a member of that name, at any depth.
+    """
+    if not len(events):
+        return
+    types = pc.unique(events.columns.column("type")).to_pylist()
+    seen = _Attributes(events)
+    for pattern in patterns:
+        for notice in unknown_types(pattern, types, "in these events"):
+            yield pattern, notice
+        told: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+        for attribute, of in attributes_by_types(pattern):
+            if (attribute.path, of) in told or seen.have(attribute.path, of):
+                continue
+            told.add((attribute.path, of))
+            name, names = ".".join(attribute.path), seen.names(of)
+            whose = f"of the type {listed(of)}" if of else "here"
+            yield (
+                pattern,
+                Notice(
+                    "unknown-attribute",
+                    f"no event {whose} has {name}{did_you_mean(name, names)}, so it is null everywhere",
+                    attribute.position,
+                ),
+            )
+
+
+def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
+    """Refuse a pattern that names types which its stream does not take, where that declares all that it does.
+
+    Raises:
+        PatternRefused: ``unknown-type``; a NOT or UNTIL of such a type is refused too, as it forbids nothing.
+    """
+    if not declaration.event_types:
+        return
+    for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
+        raise PatternRefused(notice.code, notice.message, notice.position)
+
+
+def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Collection[str]) -> list[str]:
+    """Types of a pattern that are probably slips, in words: the workflow has no such type, or one is known like it.
+
+    Args:
+        pattern: The pattern.
+        constraint_set: What the stream keeps, and the workflow that it follows.
+        others: Types that are known beside those of the constraints, such as those with schemas.
+    """
+    process = constraint_set.process
+    automaton = None if process is None else process.automaton
+    letters = () if automaton is None else automaton.letters
+    known = constraint_set.types | constraint_set.settings.types | constraint_set.end_events | {*letters, *others}
+    where = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
+    return [
+        notice.placed
+        for notice in unknown_types(pattern, known, where)
+        if known and (letters or "did you mean" in notice.message)
+    ]
+
+
+class _Attributes:
+    """The attributes of events, by the types that have them; looked at when they are asked for."""
+
+    def __init__(self, events: EventBatch) -> None:
+        self._events = events
+        self._data: dict[tuple[str, ...], pa.Array] = {}
+
+    def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
+        """Whether any event of some types has all members of a path; also where there is no such event."""
+        data = self._of(types)
+        if not len(data):
+            return True
+        return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in path)
+
+    def names(self, types: tuple[str, ...]) -> set[str]:
+        """The attributes of the first events of some types."""
+        return {name for text in self._of(types)[:_LOOKED_AT].to_pylist() for name in orjson.loads(text)}
+
+    def _of(self, types: tuple[str, ...]) -> pa.Array:
+        if types not in self._data:
+            columns = self._events.columns
+            if types:
+                columns = columns.filter(pc.is_in(columns.column("type").cast(pa.string()), pa.array(types)))
+            self._data[types] = columns.column("data")
+        return self._data[types]
