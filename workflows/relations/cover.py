@@ -40,6 +40,7 @@ class _Occurrence:
         ends = frozenset(extraction.end)
         always = self.bits(part.names[0] for part in self._parts if isinstance(part, Clause) and not part.body)
         self.always = always
+        self._base = 0  # what always occurs with all that follows from it, once that is settled
         self.requires = [0] * len(self.places)
         self.excludes = [0] * len(self.places)
         self._kept: dict[Constraint, None] = {}
@@ -50,6 +51,7 @@ class _Occurrence:
         self._reduce_rings()
         self._reduce_exclusives(extraction, ends)
         self._reduce_bans()
+        self._base = self.closure(0)
 
     def kept(self) -> Iterator[Constraint]:
         """What cannot be left out."""
@@ -61,7 +63,8 @@ class _Occurrence:
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
         """All types that occur where some do."""
-        closed, waiting = self.always | types, self.always | types
+        closed = self._base | self.always | types
+        waiting = closed & ~self._base
         while waiting:
             while waiting:
                 lowest = waiting & -waiting
