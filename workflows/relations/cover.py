@@ -60,8 +60,8 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """All types that occur where some do."""
-        closed, waiting = self.always | types, self.always | types
+        """All types that occur where some do; those that always occur are closed by themselves."""
+        closed, waiting = self.always | types, types & ~self.always
         while waiting:
             while waiting:
                 lowest = waiting & -waiting
