@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TypeAlias
 
 from constraints.explanation import Explanation, explain_clash
 from constraints.model import ConstraintSet
 from constraints.outlook import Outlook
-from constraints.reasoner import Goal
+from constraints.reasoner import Goal, Reasoner
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rule_endings import WALK_LIMIT, rule_endings
 from constraints.wording import listed_atoms
@@ -87,7 +87,7 @@ def failing_conditions(
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)
-    groups = _groups(constraint_set, pair_limit // max(1, len(query.states)))
+    groups = _groups(constraint_set, search.reasoner, pair_limit // max(1, len(query.states)))
     found = {
         state: search.conditions(
             state, search.conceivable(state, groups) if known is None else search.observed(state, known)
@@ -129,23 +129,23 @@ class _Search:
         self._query = query
         self._set = constraint_set
         self._outlook = Outlook(constraint_set)
-        self._reasoner = self._outlook.reasoner
-        self._nothing = self._reasoner.goal(NOTHING)
+        self.reasoner = self._outlook.reasoner
+        self._nothing = self.reasoner.goal(NOTHING)
         self._events: dict[int, EventClass] = {}
         self._known: dict[int, list[_Known]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
         """What ends partial matches at ``state``, among events that may come; no event does so twice."""
         remainder = remainder_of(self._query, state)
-        goal = self._reasoner.goal(remainder)
+        goal = self.reasoner.goal(remainder)
         found: dict[int, FailingCondition] = {}
         for seen, event in candidates:
             after = seen | event
             is_known = any(events & ~after == 0 for events in found)
-            if is_known or not self._reasoner.is_alive(seen, goal) or self._reasoner.is_alive(after, goal):
+            if is_known or not self.reasoner.is_alive(seen, goal) or self.reasoner.is_alive(after, goal):
                 continue
             explanation = self._explain(remainder, after, event)
-            found[event | self._reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
+            found[event | self.reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
         return list(found.values())
 
     def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
@@ -162,7 +162,7 @@ class _Search:
         )
 
     def _explain(self, remainder: Remainder, after: int, event: int) -> Explanation:
-        names = self._reasoner.names(after)
+        names = self.reasoner.names(after)
         known = self._known.setdefault(event, [])
         for one in known:
             if one.explains(names, remainder):
@@ -176,7 +176,7 @@ class _Search:
     def _event(self, name: str) -> int:
         """What an event shows that shows a name."""
         shown = self._set.shown_with({name})
-        event = self._reasoner.mask(shown)
+        event = self.reasoner.mask(shown)
         self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
         return event
 
@@ -184,7 +184,7 @@ class _Search:
         """Those of the known steps that can find ``state`` occupied, with the least seen first."""
         bound = self._held(state).types
         return [
-            (self._reasoner.mask(seen), self._event(event))
+            (self.reasoner.mask(seen), self._event(event))
             for seen, event in sorted(steps, key=lambda step: (len(step[0]), sorted(step[0]), step[1]))
             if bound <= seen and event not in seen
         ]
@@ -192,7 +192,7 @@ class _Search:
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
         """For each group of events, one of them last: the least consistent prefix with the others and what is bound."""
         held, remainder = self._held(state), remainder_of(self._query, state)
-        holding, needed = self._reasoner.goal(held), self._reasoner.goal(remainder).needed
+        holding, needed = self.reasoner.goal(held), self.reasoner.goal(remainder).needed
         for names in groups:
             for last in names:
                 event, others = self._event(last), 0
@@ -212,17 +212,17 @@ class _Search:
         That is whatever they, or the event, require and block, and whatever the needed names require and the seen
         ones block.
         """
-        closure, blocked = self._reasoner.closure, self._reasoner.blocked
+        closure, blocked = self.reasoner.closure, self.reasoner.blocked
         missed = -1
         while missed:
             after, wanted = seen | event, seen | needed
             missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
-            seen |= self._reasoner.shown_with(missed)
+            seen |= self.reasoner.shown_with(missed)
         return seen
 
     def _may_come(self, seen: int, event: int, held: Goal) -> bool:
         """Whether some consistent prefix shows exactly ``seen``, holds what is bound and goes on with ``event``."""
-        reasoner = self._reasoner
+        reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)
             and reasoner.is_alive(seen | event, self._nothing)
@@ -231,7 +231,7 @@ class _Search:
         )
 
 
-def _groups(constraint_set: ConstraintSet, most_pairs: int) -> list[tuple[str, ...]]:
+def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
     """Single events, then pairs that may do together what neither does alone, unless there are too many.
 
     In such a pair one event leads into the body of a long clause, or both have obligations. Those that show least come
@@ -239,11 +239,12 @@ def _groups(constraint_set: ConstraintSet, most_pairs: int) -> list[tuple[str, .
     """
     shown = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(shown, key=lambda name: (len(shown[name]), name))
-    closures = {name: constraint_set.horn_closure({name}) for name in names}
-    in_bodies = frozenset[str]().union(*(clause.body for clause in constraint_set.clauses if clause.is_long))
+    closures = {name: reasoner.closure(reasoner.mask((name,))) for name in names}
+    in_bodies = reasoner.mask({name for clause in constraint_set.clauses if clause.is_long for name in clause.body})
     leading = {name for name in names if closures[name] & in_bodies}
-    obliging = {name for name in names if closures[name] > shown[name]}
-    pairs = [pair for pair in combinations(names, 2) if leading.intersection(pair) or obliging.issuperset(pair)]
+    obliging = {name for name in names if closures[name] & ~reasoner.mask(shown[name])}
+    joined = (pair for pair in combinations(names, 2) if leading.intersection(pair) or obliging.issuperset(pair))
+    pairs = list(islice(joined, most_pairs + 1))
     singles: list[tuple[str, ...]] = [(name,) for name in names]
     return [*singles, *pairs] if len(pairs) <= most_pairs else singles
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias
 
+from constraints.heads import Heads
 from constraints.implication import Condition, implies
 from constraints.process.automaton import ProcessAutomaton
 from nfa import Atom, OnViolation, Prune, Symbol
@@ -271,6 +272,7 @@ class ConstraintSet:
         settings: How it is to be used.
         process: The workflow that some of it comes from, if there is one.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are taken to complete.
+        heads: What names require, by the clauses with a head.
         earlier: ``earlier[F]`` holds every E with ``prior(E, F)``; end events, which come after everything, are not
             in it.
         implied: For each symbol what an event that shows it shows too: its type, and other symbols as far as that
@@ -285,6 +287,7 @@ class ConstraintSet:
     settings: Settings = Settings()
     process: Process | None = None
     clauses: tuple[Clause, ...] = field(init=False, repr=False, compare=False)
+    heads: Heads = field(init=False, repr=False, compare=False)
     earlier: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     implied: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     conditions: Mapping[str, Mapping[str, Condition]] = field(init=False, repr=False, compare=False)
@@ -300,6 +303,7 @@ class ConstraintSet:
         object.__setattr__(self, "constraints", constraints)
         object.__setattr__(self, "rules", tuple(dict.fromkeys(self.rules)))
         object.__setattr__(self, "clauses", clauses)
+        object.__setattr__(self, "heads", Heads((one.body, one.head) for one in clauses if one.head is not None))
         object.__setattr__(self, "earlier", {later: frozenset(names) for later, names in earlier.items()})
         named = self.names
         symbols = {name: symbol for name, symbol in self.symbols.items() if name in named}
@@ -405,12 +409,9 @@ class ConstraintSet:
 
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:
         """The least superset of ``names`` that satisfies every clause with a head, and holds what its symbols imply."""
-        closed = self.shown_with(frozenset(names))
-        is_growing = True
-        while is_growing:
-            heads = {clause.head for clause in self.clauses if clause.head is not None and clause.body <= closed}
-            is_growing = not heads <= closed
-            closed = self.shown_with(closed | heads)
+        closed = self.shown_with(frozenset(names) | self.heads.certain)
+        while (after := self.shown_with(self.heads.closure(closed))) != closed:
+            closed = after
         return closed
 
     def is_ruled_out(self, names: frozenset[str]) -> bool:

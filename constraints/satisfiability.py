@@ -15,6 +15,7 @@ from constraints.exact.outlook import ExactOutlook
 from constraints.exact.reasons import find_workflow_clash
 from constraints.model import ConstraintSet, Part, Prior, quoted
 from constraints.outlook import Outlook
+from constraints.reasoner import Reasoner
 from constraints.reference import Verdict
 from constraints.remainder import NOTHING, Remainder, remainder_of, single
 from constraints.rule_clash import find_rule_clash
@@ -136,6 +137,16 @@ class _Search:
         self._exact = exact
         self._known: list[_Reason] = []
 
+    @property
+    def reasoner(self) -> Reasoner:
+        """Of all constraints."""
+        return self._outlook.reasoner
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether what has no reason against it was shown to be possible, and not merely given up."""
+        return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
+
     def reason(self, remainder: Remainder) -> _Reason | None:
         outlook, exact = self._outlook, self._exact
         is_possible = outlook.can_complete(outlook.start, remainder)
@@ -238,20 +249,28 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
 
 def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[SetWarning]:
     found = []
-    for name in sorted(constraint_set.names):
+    reasoner, possible = search.reasoner, 0
+    closures = {name: reasoner.closure(reasoner.mask((name,))) for name in constraint_set.names}
+    for name in sorted(closures, key=lambda one: (-closures[one].bit_count(), one)):
+        if reasoner.mask((name,)) & possible:
+            continue
         reason = search.reason(single(name, constraint_set.symbols))
         if reason is not None:
-            causes = [listed_parts(reason.constraints)] if reason.constraints else []
-            causes += [] if reason.workflow is None else [f"the workflow {reason.workflow}"]
-            found.append(
-                SetWarning(
-                    kind="impossible-type",
-                    types=(name,),
-                    constraints=reason.constraints,
-                    text=f"{quoted(name)} can never occur, because of {listed(causes)}",
-                )
-            )
-    return found
+            found.append(_impossible_type(name, reason))
+        elif search.is_certain:  # a trace that has the type has all that it requires
+            possible |= closures[name]
+    return sorted(found, key=lambda warning: warning.types)
+
+
+def _impossible_type(name: str, reason: _Reason) -> SetWarning:
+    causes = [listed_parts(reason.constraints)] if reason.constraints else []
+    causes += [] if reason.workflow is None else [f"the workflow {reason.workflow}"]
+    return SetWarning(
+        kind="impossible-type",
+        types=(name,),
+        constraints=reason.constraints,
+        text=f"{quoted(name)} can never occur, because of {listed(causes)}",
+    )
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:

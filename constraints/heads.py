@@ -1,0 +1,54 @@
+"""What names require by clauses with a head; sets of names are masks, so that many requirements cost little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Heads:
+    """The clauses with a head of one set.
+
+    Attributes:
+        certain: What every trace has, by clauses with an empty body.
+    """
+
+    __slots__ = ("_bits", "_direct", "_long", "certain")
+
+    def __init__(self, clauses: Iterable[tuple[frozenset[str], str]]) -> None:
+        """Reads the bodies and heads of the clauses."""
+        self._bits: dict[str, int] = {}
+        self._direct: dict[int, int] = {}
+        self._long: list[tuple[int, int]] = []
+        certain = []
+        for names, name in clauses:
+            body, head = self._mask(names), self._mask((name,))
+            if not names:
+                certain.append(name)
+            elif len(names) == 1:
+                self._direct[body] = self._direct.get(body, 0) | head
+            else:
+                self._long.append((body, head))
+        self.certain = frozenset(certain)
+
+    def closure(self, names: frozenset[str]) -> frozenset[str]:
+        """The least superset of some names that has what its members require, what every trace has aside."""
+        closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
+        before = closed
+        while waiting:
+            while waiting:
+                lowest = waiting & -waiting
+                new = self._direct.get(lowest, 0) & ~closed
+                closed |= new
+                waiting = (waiting ^ lowest) | new
+            for body, head in self._long:
+                if not body & ~closed:
+                    waiting |= head & ~closed
+                    closed |= head
+        added = closed & ~before
+        return names if not added else names.union(name for name, one in self._bits.items() if one & added)
+
+    def _mask(self, names: Iterable[str]) -> int:
+        mask = 0
+        for name in names:
+            mask |= self._bits.setdefault(name, 1 << len(self._bits))
+        return mask
