@@ -13,6 +13,7 @@ import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
 from service.event_schemas import EventSchema, SchemaBudget
+from service.identities import without_repetitions
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, FeedStep, Registry, SchemaUse, Submission
 from streams import (
@@ -85,11 +86,13 @@ class IntakeReport:
         accepted: How many events the log has taken.
         rejected: The others, by index.
         is_duplicate: Whether the batch had been taken before; the other fields are those of then.
+        duplicates: How many events were dropped, as the stream had taken them before.
     """
 
     accepted: int
     rejected: tuple[RejectedEvent, ...]
     is_duplicate: bool
+    duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,12 @@ class Intake:
         """
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
-        batch, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
+        found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
+        gone = {one.index for one in rejected}
+        rows = [row for row in range(len(objects)) if row not in gone]
+        origins = None if part is None else [part.origins[row] for row in rows]
+        batch, ids = without_repetitions(found, [objects[row] for row in rows], declaration, origins)
+        repeated = len(found) - len(batch)
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         what = _Letters(stream, token := uuid.uuid4().hex, shape)
         receipt = self._log.append_events(
@@ -178,20 +186,24 @@ class Intake:
                 stream=stream,
                 batch=batch,
                 dead_letters=self._dead_letters(what, rejected, objects, part),
-                answer=_answer(len(batch), rejected),
+                answer=_answer(len(batch), rejected, repeated),
                 fingerprint=fingerprint,
                 token=token,
                 idempotency_key=idempotency_key,
                 keys={name: declaration.attribute_of(name) for name in declaration.keys},
                 step=None if part is None else part.step,
                 context=self._context(),
+                ids=ids,
+                dropped=repeated,
             )
         )
         if receipt.fingerprint != fingerprint:
             raise _reused(idempotency_key)
         if receipt.earlier is not None:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
-        return IntakeReport(accepted=len(batch), rejected=rejected, is_duplicate=False)
+        return IntakeReport(
+            accepted=len(found) - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
+        )
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """What of a batch would not be taken; nothing is.
@@ -328,16 +340,22 @@ def _is_written_whole(value: object) -> bool:
     return True
 
 
-def _answer(accepted: int, rejected: Sequence[RejectedEvent]) -> dict[str, Any]:
+def _answer(accepted: int, rejected: Sequence[RejectedEvent], duplicates: int) -> dict[str, Any]:
     return {
         "accepted": accepted,
+        "duplicates": duplicates,
         "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
     }
 
 
 def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
     rejected = tuple(RejectedEvent(**one) for one in answer["rejected"])
-    return IntakeReport(accepted=answer["accepted"], rejected=rejected, is_duplicate=is_duplicate)
+    return IntakeReport(
+        accepted=answer["accepted"],
+        rejected=rejected,
+        is_duplicate=is_duplicate,
+        duplicates=answer.get("duplicates", 0),  # older releases dropped none
+    )
 
 
 def check_idempotency_key(key: str | None) -> None:

@@ -94,6 +94,8 @@ def _batches(seen: PipelineOverview) -> Metric:
 def _of_stores(stores: Stores) -> Iterator[Metric]:
     alerts = stores.alerts.counts().items()
     yield _counter("alerts", "Alerts.", ("stream", "pattern"), alerts)
+    repeated = [((stream,), count) for stream, count in stores.duplicates.counts().items()]
+    yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
     trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
     yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
     yield _counted(stores.endings.counts(), "early_endings", "Runs that ended early.", ("stream", "pattern", "form"))

@@ -26,10 +26,12 @@ from service.stores import (
     DeliveryLog,
     DeliveryStore,
     DeviationStore,
+    DuplicateStore,
     EndingStore,
     EventLog,
     FeedStore,
     Heartbeat,
+    IdLimits,
     KeyStore,
     LogLimits,
     PipelineStatus,
@@ -75,6 +77,7 @@ class Stores:
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
     request_contexts: RequestContextStore
+    duplicates: DuplicateStore
     keys: KeyStore
     audit: AuditLog
 
@@ -90,6 +93,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         max_backlog_events=settings.limits.max_backlog_events,
         max_log_bytes=settings.limits.max_log_bytes,
         contexts=contexts,
+        ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
     )
     log = EventLog(client, settings.shards, bounds)
     return Stores(
@@ -116,6 +120,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         pipeline_status=PipelineStatus(client),
         stream_times=StreamTimesStore(client),
         request_contexts=RequestContextStore(client, contexts),
+        duplicates=DuplicateStore(client),
         keys=KeyStore(client),
         audit=AuditLog(client, kept=kept),
     )

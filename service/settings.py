@@ -115,6 +115,8 @@ class Limits(BaseModel):
         trace_entries: So many of a shard's newest log entries are read to tell about a transaction.
         live_listeners: So many may follow the alerts of one process of the API at the same time.
         idempotency_life_s: How long an idempotency key is remembered.
+        event_ids_kept: So many of a stream's newest events are known by their ids, so that none is taken again.
+        event_id_life_s: Older ones are forgotten; an id that came last is known for at least so long.
         max_backlog_events: Events that are in the log and not matched yet; beyond, no more are taken for now.
         max_log_bytes: Bytes of such events as they are in the log; beyond, no more are taken for now.
     """
@@ -137,6 +139,8 @@ class Limits(BaseModel):
     trace_entries: Count = 20_000
     live_listeners: Count = 100
     idempotency_life_s: Count = 86_400
+    event_ids_kept: Count = 1_000_000
+    event_id_life_s: Count = 86_400
     max_backlog_events: Count = 5_000_000
     max_log_bytes: Count = 4 * 1024**3
 

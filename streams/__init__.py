@@ -26,7 +26,7 @@ from streams.control import (
     decode_control,
     encode_control,
 )
-from streams.declaration import FieldMapping, StreamDeclaration, Ties
+from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -84,6 +84,7 @@ __all__ = [
     "ControlRecordError",
     "DeclarationError",
     "Detail",
+    "Duplicates",
     "Event",
     "EventBatch",
     "EventBreaksSchema",

@@ -12,6 +12,7 @@ from streams.event_time import Late, check_event_time, event_time_json, event_ti
 from streams.showing import shown
 
 Ties: TypeAlias = Literal["log", "simultaneous"]
+Duplicates: TypeAlias = Literal["drop", "keep"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -50,6 +51,8 @@ class StreamDeclaration:
         quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
             it passes with events only.
         mapping: How plain JSON objects are read.
+        duplicates: What becomes of an event whose id the stream has taken: it is dropped and counted, or an event like
+            any other.
     """
 
     name: str
@@ -63,6 +66,7 @@ class StreamDeclaration:
     idle_timeout: float | None = None
     quiet_after: float | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
+    duplicates: Duplicates = "drop"
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -156,6 +160,7 @@ class StreamDeclaration:
             "end_events": list(self.end_events),
             "mapping": asdict(self.mapping),
             **({} if self.ties == "log" else {"ties": self.ties}),
+            **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
             **event_time_json(self),
         }
 
@@ -174,7 +179,8 @@ class StreamDeclaration:
             keys=_keys(value.get("keys", {})),
             event_types=_texts(value, "event_types"),
             end_events=_texts(value, "end_events"),
-            ties=_ties(value.get("ties", "log")),
+            ties=cast("Ties", _choice(value, "ties", get_args(Ties))),
+            duplicates=cast("Duplicates", _choice(value, "duplicates", get_args(Duplicates))),
             **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
         )
@@ -194,12 +200,13 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
         )
 
 
-def _ties(value: object) -> Ties:
-    for known in get_args(Ties):
-        if value == known:
-            return cast("Ties", known)
+def _choice(value: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    """A member that is one of some words, the first where it is missing."""
+    found = value.get(name, known[0])
+    if found in known:
+        return str(found)
     raise DeclarationError(
-        f"'ties' of a stream declaration is {shown(value)}; write {' or '.join(get_args(Ties))}", field="ties"
+        f"{name!r} of a stream declaration is {shown(found)}; write {' or '.join(known)}", field=name
     )
 
 

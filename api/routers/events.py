@@ -51,7 +51,7 @@ def send_events(
     sent = read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
     answer = IntakeModel.from_domain(report, sent.lines)
-    if report.rejected and not report.accepted:
+    if report.rejected and not report.accepted and not report.duplicates:
         raise _nothing_accepted(answer)
     return answer
 

@@ -74,6 +74,10 @@ class IntakeModel(WireModel):
     rejected: list[RejectedModel] = Field(
         description="Events that were not taken, perhaps all; also under /v1/dead-letters."
     )
+    duplicates: int = Field(
+        description="Events that were dropped, as the stream had taken them before: same `id`, and of CloudEvents "
+        "same `source`."
+    )
     duplicate: bool = Field(description="The batch had been taken before under this Idempotency-Key.")
 
     @classmethod
@@ -88,4 +92,9 @@ class IntakeModel(WireModel):
             )
             for one in report.rejected
         ]
-        return cls(accepted=report.accepted, rejected=rejected, duplicate=report.is_duplicate)
+        return cls(
+            accepted=report.accepted,
+            rejected=rejected,
+            duplicates=report.duplicates,
+            duplicate=report.is_duplicate,
+        )

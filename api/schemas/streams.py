@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from streams import FieldMapping, Late, StreamDeclaration, Ties
+from streams import Duplicates, FieldMapping, Late, StreamDeclaration, Ties
 
 
 class MappingModel(WireModel):
@@ -61,6 +61,11 @@ class StreamModel(WireModel):
         "clock, so that what waits for time to pass is told. Null: event time passes with events only.",
     )
     mapping: MappingModel = MappingModel()
+    duplicates: Duplicates = Field(
+        "drop",
+        description="What becomes of an event whose id (of CloudEvents: source and id) the stream has taken before: it "
+        "is dropped and counted, or taken again ('keep').",
+    )
 
     def to_domain(self) -> StreamDeclaration:
         """The declaration that is meant."""
@@ -76,6 +81,7 @@ class StreamModel(WireModel):
             idle_timeout=self.idle_timeout,
             quiet_after=self.quiet_after,
             mapping=FieldMapping(**self.mapping.model_dump()),
+            duplicates=self.duplicates,
         )
 
     @classmethod
@@ -94,6 +100,7 @@ class StreamModel(WireModel):
             idle_timeout=declaration.idle_timeout,
             quiet_after=declaration.quiet_after,
             mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
+            duplicates=declaration.duplicates,
         )
 
 

@@ -16,6 +16,7 @@ from .delivery_log import Attempt, AttemptPage, DeliveryLog
 from .delivery_queue import Circuit, DeliveryStore, QueueRules
 from .deviations import DeviationStore
 from .endings import EndingStore
+from .event_ids import DuplicateStore, IdLimits, event_digest
 from .event_log import EventLog, LogLimits, Receipt, Submission
 from .event_types import EventType, EventTypeStore, SchemaUse
 from .feeds import FeedMark, FeedStep, FeedStore
@@ -91,6 +92,7 @@ __all__ = [
     "DeliveryStats",
     "DeliveryStore",
     "DeviationStore",
+    "DuplicateStore",
     "EndingStore",
     "EventLog",
     "EventType",
@@ -101,6 +103,7 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "IdLimits",
     "KeyPart",
     "KeyStore",
     "Keyspace",
@@ -145,6 +148,7 @@ __all__ = [
     "WorkflowStore",
     "WorkflowSummary",
     "connect",
+    "event_digest",
     "is_answering",
     "server_facts",
     "server_folder",

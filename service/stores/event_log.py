@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
+
+import numpy as np
 
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
 from service.stores.backlog import APPENDED_KEY, COUNTING, MATCHED_KEY, BacklogStore
 from service.stores.connection import PREFIX, Client, register
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY, KNOWING, IdLimits, known_rows, packed
 from service.stores.feeds import FeedStep
 from service.stores.layout import FITTING, LayoutStore
 from service.stores.records import decode, encode
@@ -24,18 +27,21 @@ _ATTEMPTS = 10
 
 # KEYS: the key of the answer (for a feed, of its mark), dead letters, their counters, counters of what was appended and
 # of what is matched, the routes in use, the times of streams, the layout, where contexts of requests are remembered,
-# then the shard of each part.
+# the ids of the stream's events, counters of those that came again, then the shard of each part.
 # ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, where a feed's mark must be or '',
 # most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', the
-# number of shards that the parts are for, what is to be remembered of the request's context or '', two arguments per
-# dead letter (record, counter), then of each part the body, the number of its events and its route.
-# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used;
+# number of shards that the parts are for, what is to be remembered of the request's context or '', digests of the
+# events' ids, how many are to be known and for how long in ms, how many events were left out, two arguments per dead
+# letter (record, counter), then of each part the body, the number of its events and its route.
+# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used
+# or which events were taken before;
 # or what ``misfit`` says.
 _APPEND_EVENTS = (
     COUNTING
     + TIMING
     + FITTING
     + REMEMBERING
+    + KNOWING
     + """
 local earlier = redis.call('GET', KEYS[1])
 if ARGV[6] ~= '' then
@@ -47,28 +53,33 @@ local unfit = misfit(KEYS[8], ARGV[11])
 if unfit then return unfit end
 local routes = redis.call('HGET', KEYS[6], ARGV[3]) or ''
 if routes ~= ARGV[9] then return {false, {}, {'routes', routes}} end
-local first = 13 + 2 * tonumber(ARGV[4])
+local ids = ids_of(ARGV[13])
+local known = known_ids(KEYS[10], ids)
+if #known > 0 then return {false, {}, {'known', known}} end
+local first = 17 + 2 * tonumber(ARGV[4])
 local events, bytes = 0, 0
-for i = 10, #KEYS do
-  local at = first + 3 * (i - 10)
+for i = 12, #KEYS do
+  local at = first + 3 * (i - 12)
   events, bytes = events + tonumber(ARGV[at + 1]), bytes + #ARGV[at]
 end
 local full = events > 0 and limited(KEYS[4], KEYS[5], events, bytes, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if full then return {false, {}, full} end
-local at = 13
+local at = 17
 for _ = 1, tonumber(ARGV[4]) do
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'record', ARGV[at])
   redis.call('HINCRBY', KEYS[3], ARGV[at + 1], 1)
   at = at + 2
 end
 local positions = {}
-for i = 10, #KEYS do
+for i = 12, #KEYS do
   local upto = counted(KEYS[4], string.match(KEYS[i], '%d+$'), tonumber(ARGV[at + 1]), #ARGV[at])
   local entry = {'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at], 'upto', upto}
   if ARGV[at + 2] ~= '' then entry[9], entry[10] = 'route', ARGV[at + 2] end
-  positions[i - 9] = redis.call('XADD', KEYS[i], '*', unpack(entry))
+  positions[i - 11] = redis.call('XADD', KEYS[i], '*', unpack(entry))
   at = at + 3
 end
+know_ids(KEYS[10], ids, tonumber(ARGV[14]), ARGV[15])
+if ARGV[16] ~= '0' then redis.call('HINCRBY', KEYS[11], ARGV[3], ARGV[16]) end
 if ARGV[10] ~= '' then timed(KEYS[7], ARGV[3], ARGV[10]) end
 if ARGV[12] ~= '' then remember(KEYS[9], cjson.decode(ARGV[12]), positions) end
 if ARGV[6] ~= '' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
@@ -87,6 +98,7 @@ class LogLimits:
         max_backlog_events: So many events may wait to be matched.
         max_log_bytes: So many bytes of them may.
         contexts: How contexts of requests are remembered.
+        ids: How long ids of events are known.
     """
 
     answer_life_s: int = 86_400
@@ -94,6 +106,7 @@ class LogLimits:
     max_backlog_events: int = 5_000_000
     max_log_bytes: int = 4 * 1024**3
     contexts: ContextLimits = field(default_factory=ContextLimits)
+    ids: IdLimits = field(default_factory=IdLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +124,9 @@ class Submission:
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
         step: The step of a feed that this batch is; takes the place of the key and the token.
         context: The ``traceparent`` of the request, if it is traced.
+        ids: For each event of the batch the digest of its identity, no two alike, or None where it has none; empty: the
+            stream takes events as often as they come.
+        dropped: Events that were left out, as they are in the batch or in the log already.
     """
 
     stream: str
@@ -123,6 +139,21 @@ class Submission:
     step: FeedStep | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     context: str | None = None
+    ids: Sequence[bytes | None] = ()
+    dropped: int = 0
+
+    def without(self, numbers: Sequence[int]) -> Submission:
+        """The submission without the events of some digests, by their numbers among those that are there."""
+        gone = set(known_rows(self.ids, numbers))
+        rest = [row for row in range(len(self.batch)) if row not in gone]
+        dropped = self.dropped + len(gone)
+        return replace(
+            self,
+            batch=self.batch.take(np.array(rest, np.int64)),
+            ids=[self.ids[row] for row in rest],
+            dropped=dropped,
+            answer={**self.answer, "accepted": len(rest), "duplicates": dropped},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +164,13 @@ class Receipt:
         positions: Shard to position of its last part, for the parts that were appended now.
         earlier: The stored answer when the batch had been taken before, else None.
         fingerprint: That of the batch that was taken under the key.
+        dropped: Events that were left out of those that were appended now.
     """
 
     positions: Mapping[int, str]
     earlier: Mapping[str, Any] | None
     fingerprint: str
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +227,9 @@ class EventLog:
         Events go to the shard of their correlation key, and once more for each route that patterns use to the shard of
         the route's key.
 
+        Events whose ids the stream has taken are left out. That is decided in the step that appends the others, so of
+        two requests with the same event one has it.
+
         Raises:
             FeedMisplaced: The feed is not where the step begins.
             LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
@@ -201,23 +237,39 @@ class EventLog:
             RegistryContended: The routes in use keep changing.
         """
         for _ in range(_ATTEMPTS):
-            routes = self._routes.get(submission.stream, ())
-            parts: list[_Part] = []
-
-            def append(shards: int, parts: list[_Part] = parts, routes: tuple[str, ...] = routes) -> Any:
-                parts[:] = _parts(submission, routes, shards)
-                return self._append(submission, parts, routes, shards)
-
-            reply = self.layout.fitted(append)
+            parts, reply = self._sent(submission)
             if reply[0] is not None:
                 return _taken_before(submission, reply[0])
             if len(reply) == 2:
                 positions = {part.shard: position.decode() for part, position in zip(parts, reply[1], strict=True)}
-                return Receipt(positions=positions, earlier=None, fingerprint=submission.fingerprint)
-            if reply[2][0] != b"routes":
+                return Receipt(
+                    positions=positions,
+                    earlier=None,
+                    fingerprint=submission.fingerprint,
+                    dropped=submission.dropped,
+                )
+            what, *found = reply[2]
+            if what == b"known":
+                submission = submission.without(found[0])
+            elif what == b"routes":
+                self._routes[submission.stream] = from_text(found[0])
+            else:
                 raise self._refusal(*reply[2])
-            self._routes[submission.stream] = from_text(reply[2][1])
-        raise RegistryContended(f"the routes of the stream {submission.stream!r} keep being changed; try again")
+        raise RegistryContended(
+            f"the routes of the stream {submission.stream!r}, or the ids that it knows, keep being changed; try again"
+        )
+
+    def _sent(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
+        """The parts of a submission, and what the script says to them."""
+        routes = self._routes.get(submission.stream, ())
+        parts: list[_Part] = []
+
+        def append(shards: int) -> Any:
+            parts[:] = _parts(submission, routes, shards)
+            return self._append(submission, parts, routes, shards)
+
+        reply = self.layout.fitted(append)
+        return parts, reply
 
     def _append(self, submission: Submission, parts: Sequence[_Part], routes: tuple[str, ...], shards: int) -> Any:
         key, life_ms = self._answer_key(submission)
@@ -238,6 +290,8 @@ class EventLog:
                 STREAM_TIMES_KEY,
                 LAYOUT_KEY,
                 CONTEXTS_KEY + submission.stream,
+                EVENT_IDS_KEY + submission.stream,
+                DUPLICATES_KEY,
                 *(log_key(part.shard) for part in parts),
             ],
             [
@@ -253,6 +307,10 @@ class EventLog:
                 int(submission.batch.time_us.max()) if len(submission.batch) else b"",
                 shards,
                 self._remembered(submission, parts),
+                packed(submission.ids),
+                self._limits.ids.kept,
+                self._limits.ids.life_s * 1_000,
+                submission.dropped,
                 *dead_letters,
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
             ],

@@ -3,7 +3,9 @@ import pytest
 
 from service import Intake
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, UnknownStream
+from service.intake import FeedPart
 from service.settings import Limits
+from service.stores import FeedMark, FeedStep
 from streams import EventBatch, FieldMapping, StreamDeclaration
 
 pytestmark = pytest.mark.redis
@@ -99,10 +101,49 @@ def test_a_batch_with_a_key_is_taken_once(intake, stores):
     assert len(stores.dead_letters.recent(10)) == 1
 
 
-def test_a_batch_without_a_key_is_taken_each_time(intake, stores):
+def test_an_event_that_is_sent_again_is_dropped_and_counted(intake, stores):
+    for number in range(3):
+        report = intake.ingest("orders", [plain(1)])
+        assert (report.accepted, report.duplicates, report.is_duplicate) == (not number, number > 0, False)
+    assert len(logged(stores)) == 1
+
+
+def test_a_batch_that_was_taken_in_part_is_completed(intake, stores):
+    intake.ingest("orders", [plain(1), plain(2)])
+    report = intake.ingest("orders", [plain(0), plain(1), 3, plain(2), plain(3), plain(3)])
+    assert (report.accepted, report.duplicates, [one.index for one in report.rejected]) == (2, 3, [2])
+    assert [event.id for event in logged(stores)] == ["e1", "e2", "e0", "e3"]
+
+
+def test_the_identity_of_a_cloudevent_is_its_source_and_id(intake):
+    report = intake.ingest("orders", [cloud(1), cloud(1, source="/other"), plain(1), cloud(1)])
+    assert (report.accepted, report.duplicates) == (3, 1)
+
+
+def test_a_rejected_event_may_come_again(intake):
+    assert intake.ingest("orders", [plain(1, time=None)]).accepted == 0
+    assert intake.ingest("orders", [plain(1)]).accepted == 1
+
+
+def test_a_stream_may_take_events_as_often_as_they_come(intake, stores):
+    stores.registry.declare_stream(StreamDeclaration(name="all", key="data.id", duplicates="keep"))
     for _ in range(2):
-        assert not intake.ingest("orders", [plain(1)]).is_duplicate
-    assert len(logged(stores)) == 2
+        report = intake.ingest("all", [plain(1), plain(1)])
+        assert (report.accepted, report.duplicates) == (2, 0)
+
+
+def test_ids_that_a_feed_made_of_places_are_no_identities(intake, stores):
+    before = FeedMark(checkpoint="c")
+    for batch in range(2):
+        after = FeedMark(checkpoint="c", batch=batch + 1)
+        stores.feeds.begin("f", before)
+        part = FeedPart(
+            step=FeedStep(feed="f", before=before, after=after),
+            origins=[{"file": "o.csv", "row": 2}, {"file": "o.csv"}],
+        )
+        report = intake.ingest("orders", [plain(1, id="o.csv:2"), plain(1)], part=part)
+        assert (report.accepted, report.duplicates) == ((2, 0) if batch == 0 else (1, 1))
+        before = after
 
 
 def test_a_key_with_another_batch_is_refused(intake, stores):

@@ -42,7 +42,10 @@ def logged(stores):
 )
 def test_events_are_taken_in_every_form(orders, stores, kind, value):
     answer = send(orders, value, kind)
-    assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "rejected": [], "duplicate": False})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"accepted": 1, "rejected": [], "duplicates": 0, "duplicate": False},
+    )
     assert logged(stores) == ["e1"]
 
 
@@ -69,6 +72,15 @@ def test_a_bad_event_is_told_and_kept_as_a_dead_letter(orders, stores, changes, 
     assert [(letter["index"], letter["reason"]) for letter in letters["items"]] == [(1, rejected["detail"])]
     assert letters["counts"] == [{"stream": "orders", "code": "event-rejected", "count": 1}]
     assert logged(stores) == ["e1"]
+
+
+def test_an_event_that_is_sent_again_is_a_success_and_counted(orders, stores):
+    for number in range(3):
+        answer = send(orders, [PLAIN])
+        assert answer.status_code == 202
+        assert (answer.json()["accepted"], answer.json()["duplicates"]) == (not number, number > 0)
+    assert logged(stores) == ["e1"]
+    assert 'forestall_duplicate_events_total{stream="orders"} 2.0' in orders.get("/metrics").text
 
 
 def nested(depth):
@@ -196,7 +208,10 @@ BINARY = {f"ce-{name}": str(value) for name, value in CLOUD.items() if name != "
 def test_a_cloudevent_may_come_in_binary_mode(orders, stores):
     headers = BINARY | {"ce-type": "caf%C3%A9%20%22A%22", "ce-source": '"/shop"', "ce-traceparent": "00-1-2-01"}
     answer = send(orders, {"id": "k", "n": 1}, "application/json; charset=utf-8", **headers)
-    assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "rejected": [], "duplicate": False})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"accepted": 1, "rejected": [], "duplicates": 0, "duplicate": False},
+    )
     (entry,) = [entry for shard in range(3) for entry in stores.log.read_range(shard) if entry.kind == "events"]
     (event,) = EventBatch.from_bytes(entry.body).to_events()
     assert (event.id, event.type, event.key, event.data) == ("e1", 'café "A"', "k", {"id": "k", "n": 1})
@@ -247,7 +262,10 @@ def lines(*values):
 @pytest.mark.parametrize("kind", ["application/x-ndjson", "application/ndjson", "application/jsonl"])
 def test_events_may_come_as_lines(orders, stores, kind):
     answer = send(orders, lines(PLAIN, b"\r", {**CLOUD, "id": "e2"}, b""), kind)
-    assert (answer.status_code, answer.json()) == (202, {"accepted": 2, "rejected": [], "duplicate": False})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"accepted": 2, "rejected": [], "duplicates": 0, "duplicate": False},
+    )
     assert sorted(logged(stores)) == ["e1", "e2"]
 
 

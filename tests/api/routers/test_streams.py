@@ -14,6 +14,7 @@ ORDERS = {
     "idle_timeout": None,
     "quiet_after": None,
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
+    "duplicates": "keep",
 }
 
 

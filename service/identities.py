@@ -1,0 +1,64 @@
+"""The identities of events that were sent: which of them are the same event, sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from service.stores import event_digest
+from streams import EventBatch, StreamDeclaration
+
+
+def without_repetitions(
+    batch: EventBatch,
+    objects: Sequence[object],
+    declaration: StreamDeclaration,
+    origins: Sequence[Mapping[str, Any]] | None,
+) -> tuple[EventBatch, Sequence[bytes | None]]:
+    """The events of a batch, each once, and the digests of their identities.
+
+    The identity of a CloudEvent is its source and id, that of a plain object its id. An event whose id a feed has made
+    from its place in a file has none: the feed takes each place once.
+
+    Args:
+        batch: The events, in their order.
+        objects: What each of them was made of.
+        declaration: Of their stream.
+        origins: Where a feed has each of them from.
+
+    Returns:
+        The batch without what it holds already, and for each event its digest, or None where it has no identity; no
+        digests where the stream takes events as often as they come.
+    """
+    if declaration.duplicates == "keep":
+        return batch, ()
+    ids = batch.columns.column("id").to_pylist()
+    digests: list[bytes | None] = [
+        event_digest(_source(value), event_id) for value, event_id in zip(objects, ids, strict=True)
+    ]
+    if origins is not None:
+        digests = [
+            None if _is_made_up(event_id, origin) else digest
+            for event_id, origin, digest in zip(ids, origins, digests, strict=True)
+        ]
+    seen: set[bytes] = set()
+    first: list[int] = []
+    for row, digest in enumerate(digests):
+        if digest is None or digest not in seen:
+            first.append(row)
+        if digest is not None:
+            seen.add(digest)
+    if len(first) == len(digests):
+        return batch, digests
+    return batch.take(np.array(first, np.int64)), [digests[row] for row in first]
+
+
+def _source(value: object) -> str:
+    """The source of a CloudEvent; that of a plain object is empty, which no CloudEvent's is."""
+    return str(value["source"]) if isinstance(value, Mapping) and "specversion" in value else ""
+
+
+def _is_made_up(event_id: str, origin: Mapping[str, Any]) -> bool:
+    return "file" in origin and event_id.startswith(f"{origin['file']}:")
