@@ -120,6 +120,9 @@ def match(
     lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
+    end: Annotated[
+        list[str] | None, typer.Option(help="Event type that ends a trace, as a stream declares it; repeatable.")
+    ] = None,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing = event_time(lateness, late, idle_timeout)
@@ -128,6 +131,8 @@ def match(
     is_json = is_json or output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     constraint_set, use = followed(constraints, choice, is_json=is_json)
+    if end:
+        constraint_set = _ending(constraint_set, end)
     ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
     check_patterns(patterns, has_trace_end=ends)
     if constraint_set is not None:
@@ -201,6 +206,14 @@ def followed(
 
     with refusal_as_json(is_on_output=is_json):
         return follow_model(own, choice)
+
+
+def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet:
+    """A set, or none, with the end events that a stream would declare."""
+    from constraints import ConstraintSet  # noqa: PLC0415
+
+    known = ConstraintSet() if constraint_set is None else constraint_set
+    return replace(known, end_events=known.end_events | frozenset(end))
 
 
 def _sections(outputs: str) -> tuple[Section, ...]:

@@ -175,6 +175,17 @@ def test_what_is_probably_not_meant_is_noticed(call, files: Path) -> None:
     assert "q.price > 1 is about the step q alone" in err
 
 
+@pytest.mark.parametrize("more", [[], ["--constraints", "rules.yaml"]])
+def test_end_events_end_traces_as_a_stream_would_have_them(call, files: Path, more: list[str]) -> None:
+    (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q, NOT Ship)")
+    arguments = ["match", "--pattern", "p.pattern", "--events", "events.jsonl", "--open", "--json", *more]
+    status, _, err = call(*arguments)
+    assert (status, "holds until the trace ends" in err) == (2, True)
+    status, out, _ = call(*arguments, "--end", "Cancel", "--end", "Nothing")
+    assert status == 0
+    assert [found["bindings"] for found in orjson.loads(out)["matches"]] == [{"q": ["e1"]}]
+
+
 def test_what_no_event_has_is_noticed(call, files: Path) -> None:
     (files / "p.pattern").write_text("PATTERN p EVENT SEQ(Quote q [pryce > 1], NOT Cancl, _ x [x.v = q.price])")
     status, out, err = call("match", "--pattern", "p.pattern", "--events", "events.jsonl")
