@@ -174,36 +174,30 @@ class Intake:
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
         found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
-        gone = {one.index for one in rejected}
-        rows = [row for row in range(len(objects)) if row not in gone]
-        origins = None if part is None else [part.origins[row] for row in rows]
-        batch, ids = without_repetitions(found, [objects[row] for row in rows], declaration, origins)
+        batch, ids = _once(found, rejected, objects, declaration, part)
         repeated = len(found) - len(batch)
         fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
         what = _Letters(stream, token := uuid.uuid4().hex, shape)
-        receipt = self._log.append_events(
-            Submission(
-                stream=stream,
-                batch=batch,
-                dead_letters=self._dead_letters(what, rejected, objects, part),
-                answer=_answer(len(batch), rejected, repeated),
-                fingerprint=fingerprint,
-                token=token,
-                idempotency_key=idempotency_key,
-                keys={name: declaration.attribute_of(name) for name in declaration.keys},
-                step=None if part is None else part.step,
-                context=self._context(),
-                ids=ids,
-                dropped=repeated,
-            )
+        submission = Submission(
+            stream=stream,
+            batch=batch,
+            dead_letters=self._dead_letters(what, rejected, objects, part),
+            answer=_answer(len(batch), rejected, repeated),
+            fingerprint=fingerprint,
+            token=token,
+            idempotency_key=idempotency_key,
+            keys={name: declaration.attribute_of(name) for name in declaration.keys},
+            step=None if part is None else part.step,
+            context=self._context(),
+            ids=ids,
+            dropped=repeated,
         )
+        receipt = self._log.append_events(submission)
         if receipt.fingerprint != fingerprint:
             raise _reused(idempotency_key)
         if receipt.earlier is not None:
             return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
-        return IntakeReport(
-            accepted=len(found) - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
-        )
+        return _report(_answer(len(found) - receipt.dropped, rejected, receipt.dropped), is_duplicate=False)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """What of a batch would not be taken; nothing is.
@@ -277,6 +271,20 @@ def _sorted_out(
     return EventBatch.from_events([event for _, event in parsed.events]), tuple(
         RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
     )
+
+
+def _once(
+    found: EventBatch,
+    rejected: Sequence[RejectedEvent],
+    objects: Sequence[object],
+    declaration: StreamDeclaration,
+    part: FeedPart | None,
+) -> tuple[EventBatch, Sequence[bytes | None]]:
+    """The events of a request, each once, and their digests."""
+    gone = {one.index for one in rejected}
+    rows = [row for row in range(len(objects)) if row not in gone]
+    origins = None if part is None else [part.origins[row] for row in rows]
+    return without_repetitions(found, [objects[row] for row in rows], declaration, origins)
 
 
 def _are_cloudevents(objects: Sequence[object]) -> bool:

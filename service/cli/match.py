@@ -95,6 +95,7 @@ Lateness = Annotated[
     typer.Option(help="Seconds that an event may be late; the file is read in its order, and put in that of time."),
 ]
 LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
+Ends = Annotated[list[str] | None, typer.Option(help="Event type that ends a trace, as in a stream; repeatable.")]
 IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
 
 
@@ -120,19 +121,15 @@ def match(
     lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
-    end: Annotated[
-        list[str] | None, typer.Option(help="Event type that ends a trace, as a stream declares it; repeatable.")
-    ] = None,
+    end: Ends = None,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
-    timing = event_time(lateness, late, idle_timeout)
-    sections = _sections(outputs)
+    timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
     require_key(patterns := read_pattern_files(pattern), key)
-    is_json = is_json or output is Output.JSON
+    is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice, is_json=is_json)
-    if end:
-        constraint_set = _ending(constraint_set, end)
+    own, use = followed(constraints, choice, is_json=is_json)
+    constraint_set = _ending(own, end or [])
     ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
     check_patterns(patterns, has_trace_end=ends)
     if constraint_set is not None:
@@ -149,8 +146,7 @@ def match(
     )
     reading = reading_of(key, times, timing, lifecycle=lifecycle)
     read = _read(events, reading, exercise_of(patterns, constraint_set, options))
-    for stranger, notice in strangers(patterns, read):
-        told.notice(f"{stranger.name}: {notice.placed}")
+    tell_strangers(patterns, read)
     report = _matched(patterns, read, constraint_set, options, use)
     _print_json(report) if is_json else _print(report, sections)
 
@@ -160,6 +156,12 @@ def _read(events: Path, reading: ReaderOptions, exercise: str) -> EventBatch:
     with waiting_on() as waiting:
         compile_kernels([exercise] + [JSON_LINES] * reads_by_columns(events), waiting.compiling)
     return read_event_batch(events, reading)
+
+
+def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
+    """Say which types and attributes patterns name that no event has."""
+    for pattern, notice in strangers(patterns, events):
+        told.notice(f"{pattern.name}: {notice.placed}")
 
 
 def _matched(
@@ -208,8 +210,10 @@ def followed(
         return follow_model(own, choice)
 
 
-def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet:
+def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet | None:
     """A set, or none, with the end events that a stream would declare."""
+    if not end:
+        return constraint_set
     from constraints import ConstraintSet  # noqa: PLC0415
 
     known = ConstraintSet() if constraint_set is None else constraint_set
