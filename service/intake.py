@@ -15,7 +15,7 @@ from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempoten
 from service.event_schemas import EventSchema, SchemaBudget
 from service.identities import without_repetitions
 from service.settings import Limits
-from service.stores import DeadLetter, EventLog, FeedStep, Registry, SchemaUse, Submission
+from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, SchemaUse, Submission
 from streams import (
     Clock,
     Event,
@@ -192,12 +192,7 @@ class Intake:
             ids=ids,
             dropped=repeated,
         )
-        receipt = self._log.append_events(submission)
-        if receipt.fingerprint != fingerprint:
-            raise _reused(idempotency_key)
-        if receipt.earlier is not None:
-            return _report(receipt.earlier, is_duplicate=idempotency_key is not None or part is not None)
-        return _report(_answer(len(found) - receipt.dropped, rejected, receipt.dropped), is_duplicate=False)
+        return _outcome(submission, self._log.append_events(submission), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """What of a batch would not be taken; nothing is.
@@ -354,6 +349,21 @@ def _answer(accepted: int, rejected: Sequence[RejectedEvent], duplicates: int) -
         "duplicates": duplicates,
         "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
     }
+
+
+def _outcome(submission: Submission, receipt: Receipt, rejected: Sequence[RejectedEvent]) -> IntakeReport:
+    """What became of a request, by what the log says of it.
+
+    Raises:
+        IdempotencyKeyReused: Another batch came before under its key.
+    """
+    if receipt.fingerprint != submission.fingerprint:
+        raise _reused(submission.idempotency_key)
+    if receipt.earlier is not None:
+        is_duplicate = submission.idempotency_key is not None or submission.step is not None
+        return _report(receipt.earlier, is_duplicate=is_duplicate)
+    accepted = len(submission.batch) + submission.dropped - receipt.dropped
+    return _report(_answer(accepted, rejected, receipt.dropped), is_duplicate=False)
 
 
 def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
