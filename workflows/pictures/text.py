@@ -13,7 +13,6 @@ _ESCAPES: Mapping[int, str] = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&g
 _NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # parts of the font size
 _NARROW_LETTERS = frozenset("ijltfrI.,:;'|!()[] ")
 _WIDE_LETTERS = frozenset("mwMWQ@%&")
-_LONGEST = 1_000
 
 LINE_STEP = 1.25
 """From line to line, in font sizes."""
@@ -33,7 +32,7 @@ def width_of(text: str, size: float) -> float:
 def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
     """Lines of a text that are about ``width`` wide at most; where there are too many, the last one ends in dots."""
     lines: list[str] = []
-    for piece in filter(None, _pieces(text)):
+    for piece in filter(None, _BREAKS.split(" ".join(text.split()))):
         if lines and width_of((lines[-1] + piece).rstrip(), size) <= width:
             lines[-1] += piece
         else:
@@ -45,16 +44,10 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
     """Whether a text has room without a cut, in it or in one of its words."""
-    pieces = _pieces(text)
+    pieces = _BREAKS.split(" ".join(text.split()))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False
     return len(wrapped(text, width, size, len(pieces))) * size * LINE_STEP <= height
-
-
-def _pieces(text: str) -> list[str]:
-    """What stays together where a text breaks; of a text longer than any shape can show only the beginning."""
-    shown = text if len(text) <= _LONGEST else text[:_LONGEST] + ELLIPSIS
-    return _BREAKS.split(" ".join(shown.split()))
 
 
 def _chopped(piece: str, width: float, size: float) -> list[str]:

@@ -27,7 +27,6 @@ from workflows.diagram import Diagram, Edge, Shape
 from workflows.model import ModelFormat, Source, WorkflowModel
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.pictures import text as texts
 from workflows.pictures.drawing import MAX_ELEMENTS, MAX_PIXELS, draw
 from workflows.pictures.labels import outside_labels
 from workflows.pictures.palette import DARK, LIGHT
@@ -337,16 +336,3 @@ def luminance(colour: str) -> float:
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.parametrize("name", ["a" * 100_000, "ab " * 33_333, "\u0301" * 100_000], ids=["word", "words", "marks"])
-def test_the_work_for_a_name_does_not_grow_with_what_no_shape_can_show(name: str, monkeypatch) -> None:
-    measured = Counter[str]()
-    monkeypatch.setattr(texts, "_part", lambda letter: measured.update("1") or 0.6)
-    model = WorkflowModel(name="", format=ModelFormat.TREE, source=Sequence((Activity(name), Activity("B"))))
-    picture = draw(model)
-    assert picture.count(name.strip()[:100]) >= 1
-    short = measured.total()
-    measured.clear()
-    draw(replace(model, source=Sequence((Activity(name * 3), Activity("B")))))
-    assert measured.total() == short
