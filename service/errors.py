@@ -52,7 +52,7 @@ ServiceError                     service.errors
 │   ├── TraceTooLong             a transaction has more events than are matched again
 │   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
-│   └── ModelTooLarge            the workflow model has too many bytes or event types
+│   └── ModelTooLarge            the workflow model has too many bytes
 ├── RequestRefused
 │   ├── KeyMismatch              a pattern names another key than the stream's
 │   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
@@ -409,7 +409,7 @@ class PatternTooLong(LimitExceeded):
 
 
 class ModelTooLarge(LimitExceeded):
-    """The workflow model has too many bytes or event types."""
+    """The workflow model has too many bytes."""
 
     code: ClassVar[str] = "model-too-large"
 

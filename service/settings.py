@@ -104,7 +104,6 @@ class Limits(BaseModel):
         max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
         max_constraints: Constraints of a set.
         max_model_bytes: Bytes of a workflow model.
-        max_event_types: Event types of a workflow; what holds between them grows with their square.
         max_automaton_states: States of a workflow's automaton; beyond, streams follow its constraints only. The
             automaton is in the log and in the saved state of every shard.
         max_markings: Markings of a workflow's net that are looked at, which bounds time and memory of an upload.
@@ -129,7 +128,6 @@ class Limits(BaseModel):
     max_pattern_chars: Annotated[int, Field(ge=1, le=_MOST_PATTERN_CHARS)] = _MOST_PATTERN_CHARS
     max_constraints: Count = 10_000
     max_model_bytes: Count = 5 * 1024 * 1024
-    max_event_types: Count = 500
     max_automaton_states: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     max_markings: Count = 500_000
     recent_kept: Count = 10_000

@@ -42,7 +42,6 @@ from workflows import (
     check_trace,
     compile_workflow,
     draw,
-    event_types_of,
     read_model,
 )
 
@@ -167,7 +166,7 @@ class WorkflowLibrary:
 
         Raises:
             InvalidWorkflowName: The name cannot be one.
-            ModelTooLarge: The model has too many bytes or event types.
+            ModelTooLarge: The model has too many bytes.
             UnknownStream: The stream is not declared.
             ModelRefused: The model cannot be read; every problem is named with its element.
             UnsoundWorkflow: It can be read, but no trace of it completes.
@@ -176,7 +175,6 @@ class WorkflowLibrary:
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
-        self._require_few_types(model)
         limits = CompileLimits(max_states=self._limits.max_automaton_states, max_markings=self._limits.max_markings)
         compiled = compile_workflow(model, limits)
         derived = Derived.of(compiled, upload.name)
@@ -358,21 +356,6 @@ class WorkflowLibrary:
             )
         if upload.stream is not None:
             self._stores.registry.stream(upload.stream)
-
-    def _require_few_types(self, model: WorkflowModel) -> None:
-        """Refuse a model of so many event types that what holds between each two of them cannot be kept.
-
-        Raises:
-            ModelTooLarge: It has more than the limit.
-        """
-        limit, count = self._limits.max_event_types, len(event_types_of(model))
-        if count > limit:
-            raise ModelTooLarge(
-                f"the model has {count} event types; at most {limit} are taken, as what holds between them grows with "
-                "their square: divide the process, or raise FORESTALL_LIMITS__MAX_EVENT_TYPES",
-                limit=limit,
-                setting="FORESTALL_LIMITS__MAX_EVENT_TYPES",
-            )
 
     def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
         """The streams that will follow, and how; that they can is checked."""

@@ -41,7 +41,6 @@ from workflows.errors import (
     UnsoundWorkflow,
     WorkflowError,
 )
-from workflows.extent import event_types_of
 from workflows.formats import read_mapping, read_model
 from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
@@ -135,7 +134,6 @@ __all__ = [
     "count_violations",
     "derive_constraints",
     "draw",
-    "event_types_of",
     "generate_events",
     "iterate_activities",
     "kind_of",
