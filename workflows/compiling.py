@@ -24,6 +24,7 @@ from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure
+from workflows.sizes import check_model_size
 from workflows.tree import ProcessTree
 
 Progress: TypeAlias = Callable[[int], None]
@@ -44,10 +45,12 @@ def compile_workflow(
         progress: Called now and then with a number that grows: states, or markings, so far.
 
     Raises:
+        WorkflowTooLarge: It has more event types or elements than the limits allow.
         UnsoundWorkflow: No trace of the model completes, or a place of it can hold any number of tokens.
         ModelRefused: It says something for which there is no net; every problem is named with its element.
     """
     chosen = limits if limits is not None else CompileLimits()
+    check_model_size(model.source, chosen)
     tree = _blocks(model.source)
     loosened: tuple[Notice, ...] = ()
     if tree is not None:
