@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from constraints import ProcessAutomaton
 from workflows.compiled import CompiledWorkflow
-from workflows.errors import AutomatonTooLarge
+from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
@@ -28,6 +28,8 @@ from workflows.sizes import check_model_size
 from workflows.tree import ProcessTree
 
 Progress: TypeAlias = Callable[[int], None]
+
+_MOST_TRAPPED = 8
 
 
 def compile_workflow(
@@ -104,8 +106,11 @@ def _from_blocks(
 def _from_net(
     model: WorkflowModel, net: WorkflowNet, limits: CompileLimits, progress: Progress | None
 ) -> CompiledWorkflow:
-    automaton, without, warnings = _automaton(net, limits, progress)
-    extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
+    try:
+        automaton, without, warnings = _automaton(net, limits, progress)
+        extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
+    except UnsoundWorkflow as error:
+        raise _with_trap(error, model.source) from error
     return CompiledWorkflow(
         model=model,
         tree=None,
@@ -114,6 +119,17 @@ def _from_net(
         without_automaton=without,
         extraction=_with_origins(replace(extraction, warnings=(*warnings, *extraction.warnings)), model.source),
     )
+
+
+def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
+    """The same with the elements of a drawing that no way leads out of; silent ones are no part of the net any more."""
+    trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
+    if not trapped:
+        return error
+    more = f" and {len(trapped) - _MOST_TRAPPED} more" if len(trapped) > _MOST_TRAPPED else ""
+    named = f"{', '.join(trapped[:_MOST_TRAPPED])}{more}"
+    message = f"{error.message}; no way leads to an end from {named}: connect one of them to an end event"
+    return UnsoundWorkflow(message, **error.details)
 
 
 def _automaton(
