@@ -57,7 +57,7 @@ from service import (
     TooManyListeners,
 )
 from streams import DeclarationError, EventRejected, Fault, ForestallError
-from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow
+from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -235,6 +235,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     ModelRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidWorkflow: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnsoundWorkflow: HTTPStatus.UNPROCESSABLE_ENTITY,
+    WorkflowTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     AutomatonTooLarge: HTTPStatus.UNPROCESSABLE_ENTITY,
     DeclarationError: HTTPStatus.BAD_REQUEST,
     EventRejected: HTTPStatus.BAD_REQUEST,

@@ -14,12 +14,12 @@ from constraints import (
     within_cap,
 )
 from nfa import Query, build_query, parse_pattern
-from service.errors import NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
+from service.errors import NotFollowing, StreamMissing, ConstraintsTooLarge, UnknownConstraints, WorkflowInDocument
 from service.joining import Derived, effective_set, workflow_mismatches
 from service.reports import ConstraintReport, constraint_warnings, mismatches
 from service.routing import has_whole_traces
 from service.runtime import Stores
-from service.settings import Settings
+from service.settings import PREFIX, Settings
 from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
 from streams import Clock, StreamDeclaration
 
@@ -69,6 +69,7 @@ class ConstraintSets:
             WorkflowInDocument: It brings a workflow of its own.
             StreamMissing: Nobody names the stream, or the document names another one.
             UnknownStream: The stream is not declared.
+            ConstraintsTooLarge: It names too many event types.
             ContradictoryConstraints: No trace at all keeps the set.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
@@ -179,8 +180,10 @@ class ConstraintSets:
         Raises:
             ContradictoryConstraints: No trace at all keeps the set.
             AutomatonTooLarge: It is to be followed exactly, and there is no automaton.
+            ConstraintsTooLarge: It names too many event types.
         """
         constraint_set = effective_set(wish.own, declaration, wish.derived, wish.mode)
+        self._check_types(constraint_set)
         check_set(constraint_set)
         constraint_set, left_out = within_cap(constraint_set, self.guarded_queries(declaration))
         derived = wish.derived
@@ -194,6 +197,22 @@ class ConstraintSets:
             own=to_document(wish.own),
             following=None if derived is None else derived.followed_as(wish.mode),
         )
+
+    def _check_types(self, constraint_set: ConstraintSet) -> None:
+        """Refuse a set that names too many types; symbols, types with a condition, count as well.
+
+        Raises:
+            ConstraintsTooLarge: It does; the message names limit and setting.
+        """
+        count, most = len(constraint_set.names), self._settings.limits.max_event_types
+        if count > most:
+            setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"
+            raise ConstraintsTooLarge(
+                f"the constraints of the stream, those of its workflow included, name {count} event types; "
+                f"at most {most} are taken: name fewer, or set {setting}",
+                setting=setting,
+                most=most,
+            )
 
     def _report(
         self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool

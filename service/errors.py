@@ -52,7 +52,8 @@ ServiceError                     service.errors
 │   ├── TraceTooLong             a transaction has more events than are matched again
 │   ├── TooManyNotes             an alert has as many notes as it may have
 │   ├── PatternTooLong           the pattern text is too long
-│   └── ModelTooLarge            the workflow model has too many bytes
+│   ├── ConstraintsTooLarge      the constraint set of a stream names too many event types
+│   └── ModelTooLarge            the workflow model has too many bytes, event types or elements
 ├── RequestRefused
 │   ├── KeyMismatch              a pattern names another key than the stream's
 │   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
@@ -409,9 +410,15 @@ class PatternTooLong(LimitExceeded):
 
 
 class ModelTooLarge(LimitExceeded):
-    """The workflow model has too many bytes."""
+    """The workflow model has too many bytes, event types or elements."""
 
     code: ClassVar[str] = "model-too-large"
+
+
+class ConstraintsTooLarge(LimitExceeded):
+    """The constraint set of a stream names too many event types."""
+
+    code: ClassVar[str] = "constraints-too-large"
 
 
 class RequestRefused(ServiceError):

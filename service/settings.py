@@ -103,6 +103,9 @@ class Limits(BaseModel):
             the schema times its bytes. One event may take a fortieth.
         max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
         max_constraints: Constraints of a set.
+        max_event_types: Event types of a workflow model, and of a stream's whole constraint set. Time and memory grow
+            with the square of their number: at 300 a model takes a few seconds and about half a gigabyte.
+        max_model_elements: Activities, gateways and other elements of a workflow model.
         max_model_bytes: Bytes of a workflow model.
         max_automaton_states: States of a workflow's automaton; beyond, streams follow its constraints only. The
             automaton is in the log and in the saved state of every shard.
@@ -127,6 +130,8 @@ class Limits(BaseModel):
     max_schema_steps: Count = 4_000_000_000
     max_pattern_chars: Annotated[int, Field(ge=1, le=_MOST_PATTERN_CHARS)] = _MOST_PATTERN_CHARS
     max_constraints: Count = 10_000
+    max_event_types: Annotated[int, Field(ge=1, le=400)] = 300
+    max_model_elements: Annotated[int, Field(ge=1, le=20_000)] = 5_000
     max_model_bytes: Count = 5 * 1024 * 1024
     max_automaton_states: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     max_markings: Count = 500_000

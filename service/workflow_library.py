@@ -21,7 +21,7 @@ from service.errors import (
 from service.joining import Derived
 from service.reports import ConstraintReport
 from service.runtime import Stores
-from service.settings import Settings
+from service.settings import PREFIX, Settings
 from service.stores import (
     ANY,
     Condition,
@@ -39,12 +39,17 @@ from workflows import (
     ModelFormat,
     ReadOptions,
     WorkflowModel,
+    WorkflowTooLarge,
     check_trace,
     compile_workflow,
     draw,
     read_model,
 )
 
+_SETTINGS = {
+    "max_event_types": f"{PREFIX}LIMITS__MAX_EVENT_TYPES",
+    "max_elements": f"{PREFIX}LIMITS__MAX_MODEL_ELEMENTS",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -166,7 +171,7 @@ class WorkflowLibrary:
 
         Raises:
             InvalidWorkflowName: The name cannot be one.
-            ModelTooLarge: The model has too many bytes.
+            ModelTooLarge: The model has too many bytes, event types or elements.
             UnknownStream: The stream is not declared.
             ModelRefused: The model cannot be read; every problem is named with its element.
             UnsoundWorkflow: It can be read, but no trace of it completes.
@@ -175,8 +180,7 @@ class WorkflowLibrary:
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
-        limits = CompileLimits(max_states=self._limits.max_automaton_states, max_markings=self._limits.max_markings)
-        compiled = compile_workflow(model, limits)
+        compiled = self._compile(model)
         derived = Derived.of(compiled, upload.name)
         wanted = self._wanted(upload, derived)
         record, is_new = self._stores.workflows.put(
@@ -356,6 +360,26 @@ class WorkflowLibrary:
             )
         if upload.stream is not None:
             self._stores.registry.stream(upload.stream)
+
+    def _compile(self, model: WorkflowModel) -> CompiledWorkflow:
+        """What follows from a model.
+
+        Raises:
+            ModelTooLarge: It has more event types or elements than the settings allow; both are named.
+        """
+        limits = CompileLimits(
+            max_states=self._limits.max_automaton_states,
+            max_markings=self._limits.max_markings,
+            max_event_types=self._limits.max_event_types,
+            max_elements=self._limits.max_model_elements,
+        )
+        try:
+            return compile_workflow(model, limits)
+        except WorkflowTooLarge as error:
+            setting = _SETTINGS[error.limit]
+            raise ModelTooLarge(
+                f"{error.message}, or set {setting}", setting=setting, most=error.details["most"]
+            ) from error
 
     def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
         """The streams that will follow, and how; that they can is checked."""

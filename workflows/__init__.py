@@ -40,6 +40,7 @@ from workflows.errors import (
     UnderivableWorkflow,
     UnsoundWorkflow,
     WorkflowError,
+    WorkflowTooLarge,
 )
 from workflows.formats import read_mapping, read_model
 from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
@@ -127,6 +128,7 @@ __all__ = [
     "UnsoundWorkflow",
     "WorkflowError",
     "WorkflowModel",
+    "WorkflowTooLarge",
     "activity_names",
     "check_log",
     "check_trace",

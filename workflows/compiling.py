@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from constraints import ProcessAutomaton
 from workflows.compiled import CompiledWorkflow
-from workflows.errors import AutomatonTooLarge
+from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
@@ -24,9 +24,12 @@ from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure
+from workflows.sizes import check_model_size
 from workflows.tree import ProcessTree
 
 Progress: TypeAlias = Callable[[int], None]
+
+_MOST_TRAPPED = 8
 
 
 def compile_workflow(
@@ -44,10 +47,12 @@ def compile_workflow(
         progress: Called now and then with a number that grows: states, or markings, so far.
 
     Raises:
+        WorkflowTooLarge: It has more event types or elements than the limits allow.
         UnsoundWorkflow: No trace of the model completes, or a place of it can hold any number of tokens.
         ModelRefused: It says something for which there is no net; every problem is named with its element.
     """
     chosen = limits if limits is not None else CompileLimits()
+    check_model_size(model.source, chosen)
     tree = _blocks(model.source)
     loosened: tuple[Notice, ...] = ()
     if tree is not None:
@@ -101,8 +106,11 @@ def _from_blocks(
 def _from_net(
     model: WorkflowModel, net: WorkflowNet, limits: CompileLimits, progress: Progress | None
 ) -> CompiledWorkflow:
-    automaton, without, warnings = _automaton(net, limits, progress)
-    extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
+    try:
+        automaton, without, warnings = _automaton(net, limits, progress)
+        extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
+    except UnsoundWorkflow as error:
+        raise _with_trap(error, model.source) from error
     return CompiledWorkflow(
         model=model,
         tree=None,
@@ -111,6 +119,17 @@ def _from_net(
         without_automaton=without,
         extraction=_with_origins(replace(extraction, warnings=(*warnings, *extraction.warnings)), model.source),
     )
+
+
+def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
+    """The same with the elements of a drawing that no way leads out of; silent ones are no part of the net any more."""
+    trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
+    if not trapped:
+        return error
+    more = f" and {len(trapped) - _MOST_TRAPPED} more" if len(trapped) > _MOST_TRAPPED else ""
+    named = f"{', '.join(trapped[:_MOST_TRAPPED])}{more}"
+    message = f"{error.message}; no way leads to an end from {named}: connect one of them to an end event"
+    return UnsoundWorkflow(message, **error.details)
 
 
 def _automaton(

@@ -4,6 +4,7 @@ WorkflowError              workflows.errors
 ├── InvalidWorkflow        a tree, an attribute or a setting that contradicts itself
 ├── UnderivableWorkflow    a sound tree of which no net with bounded places says the same
 ├── ModelRefused           a model that cannot be read, or whose meaning would be lost
+├── WorkflowTooLarge       a model with more event types or elements than the limit
 ├── UnsoundWorkflow        a model that was read, but of which no trace completes, or that never comes to rest
 └── AutomatonTooLarge      a language with more states than the limit, or that no finite automaton has
 """
@@ -49,6 +50,25 @@ class ModelRefused(WorkflowError):
         listed = "; ".join(f"{element}: {message}" if element else message for element, message in self.problems)
         elements: list[Detail] = [{"element": element, "message": message} for element, message in self.problems]
         super().__init__(listed, problems=elements, **details)
+
+
+class WorkflowTooLarge(WorkflowError):
+    """A model has more event types or elements than the limit; ``details`` have ``limit``, its name, and ``most``.
+
+    Attributes:
+        limit: The name of the limit, a field of ``CompileLimits``.
+    """
+
+    code: ClassVar[str] = "workflow-too-large"
+
+    def __init__(self, message: str, *, limit: str, most: int) -> None:
+        super().__init__(message, limit=limit, most=most)
+        self.limit = limit
+
+    @classmethod
+    def beyond(cls, limit: str, most: int, things: str) -> WorkflowTooLarge:
+        """The error for more than ``most`` things."""
+        return cls(f"the model has more than {most} {things}; split it into smaller ones", limit=limit, most=most)
 
 
 class UnsoundWorkflow(WorkflowError):

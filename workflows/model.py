@@ -47,7 +47,8 @@ class ReadOptions:
     Attributes:
         process: Id of the process that is meant, where a file has several; None: the only one.
         mapping: From names or ids of tasks, white space normalised, to event types; None makes a task silent. Names
-            that are not in it stand for themselves.
+            that are not in it stand for themselves. The key ``:instances`` is no task: ``zero-or-more`` or
+            ``one-or-more`` says how often multi-instance activities of BPMN happen where the model does not say.
     """
 
     process: str | None = None

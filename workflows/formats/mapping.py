@@ -1,6 +1,7 @@
 """Mapping files: which event types the tasks of a model stand for.
 
-A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without event.
+A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without event. The
+key ``:instances`` says whether multi-instance activities of BPMN happen ``zero-or-more`` times or ``one-or-more``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from workflows.errors import ModelRefused
 from workflows.formats.entries import Entry, Mapped, Scalar, at_line, read_entries
 from workflows.model import Notice
 from workflows.naming import normalised
+
+INSTANCES = ":instances"
+"""A key that is no task: how often multi-instance activities happen where the model does not say."""
+ONE_OR_MORE, ZERO_OR_MORE = "one-or-more", "zero-or-more"
 
 
 def read_mapping(text: str) -> dict[str, str | None]:
@@ -51,8 +56,16 @@ def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tupl
     """One notice for each key that is neither name nor id of a task."""
     return tuple(
         Notice(element="", message=f"the mapping names {key!r}, which is no task of this model")
-        for key in sorted(set(mapping).difference(names))
+        for key in sorted(set(mapping).difference(names, (INSTANCES,)))
     )
+
+
+def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
+    """What is wrong with what a mapping says of instances."""
+    said = mapping.get(INSTANCES, ZERO_OR_MORE)
+    if said in (ZERO_OR_MORE, ONE_OR_MORE):
+        return None
+    return f"the mapping says {INSTANCES}: {said}; write {ZERO_OR_MORE} (as BPMN has it, the default) or {ONE_OR_MORE}"
 
 
 def _problem_of(value: Entry) -> str | None:

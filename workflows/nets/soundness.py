@@ -6,10 +6,12 @@ After W. M. P. van der Aalst, Workflow verification: finding control-flow errors
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workflows.errors import UnsoundWorkflow
 from workflows.nets.markings import Markings
 from workflows.nets.net import Places, Transition, WorkflowNet
+from workflows.relations.spreading import components
 
 _MOST_NAMED = 5
 _MOST_EVENTS = 12
@@ -69,9 +71,7 @@ def _stuck(markings: Markings) -> list[str]:
     has_steps = np.diff(markings.offsets) > 0
     dead_ends = np.flatnonzero(is_lost & ~has_steps)
     if not len(dead_ends):
-        first = int(np.flatnonzero(is_lost)[0])
-        where = _listed(_places(markings, first))
-        return [f"no end can be reached any more: steps go on for ever, tokens in {where} ({_after(markings, first)})"]
+        return [_livelock(markings, is_lost)]
     found: dict[str, str] = {}
     for marking in dead_ends[:1000].tolist():
         where = _dead_end(markings, marking)
@@ -79,6 +79,25 @@ def _stuck(markings: Markings) -> list[str]:
         if len(found) == _MOST_STUCK:
             break
     return list(found.values())
+
+
+def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
+    """Where tokens circle: the markings that are never left for others, the first of them as the way there."""
+    component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
+    leaves = component[markings.sources] != component[markings.targets]
+    is_left = np.zeros(int(component.max()) + 1, np.bool_)
+    is_left[component[markings.sources[leaves]]] = True
+    first = int(np.flatnonzero(is_lost & ~is_left[component])[0])
+    around = component[markings.sources] == component[first]
+    steps = np.unique(markings.transitions[around]).tolist()
+    names = [markings.net.transitions[step].element for step in steps]
+    circling = list(dict.fromkeys(name for name in names if name))
+    through = f" through {_listed(circling)}" if circling else ""
+    where = _listed(_places(markings, first))
+    return (
+        f"no end can be reached any more: steps go on for ever{through}, "
+        f"tokens in {where} ({_after(markings, first)})"
+    )
 
 
 def _dead_end(markings: Markings, marking: int) -> str:

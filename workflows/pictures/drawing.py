@@ -12,9 +12,10 @@ from workflows.pictures.labels import AREAS, Label, Rectangle, extent, outside_l
 from workflows.pictures.layout import laid_out
 from workflows.pictures.lines import line, line_label
 from workflows.pictures.palette import dark_style
+from workflows.pictures.rows import in_rows
 from workflows.pictures.svg import element, number, rectangle, text_lines
 from workflows.pictures.symbols import Mark, symbol
-from workflows.pictures.text import escaped
+from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 MAX_ELEMENTS = 3_000
 """Most shapes and lines of a picture."""
@@ -35,7 +36,8 @@ def draw(
 ) -> str:
     """A picture of a model, SVG.
 
-    The model's own drawing is used if it has one of a usual size; else it is laid out. What has too many elements for
+    The model's own drawing is used if it has one of a usual size; else it is laid out, a long one in
+    rows. What has too many elements for
     a picture becomes one that says so.
 
     Args:
@@ -49,7 +51,7 @@ def draw(
         size = size_of(model.source)
         if size > MAX_ELEMENTS:
             return _picture(model, [_notice(f"{size} elements are too many for a picture")], _NOTICE, marks)
-        diagram = laid_out(draft_of(model.source))
+        diagram = in_rows(laid_out(draft_of(model.source)))
     labels = outside_labels(diagram)
     return _picture(model, _content(diagram, labels, marks), extent(diagram, labels.values()), marks)
 
@@ -112,7 +114,7 @@ def _picture(
     x, y = held.left - _MARGIN, held.top - _MARGIN
     width, height = held.right - held.left + 2 * _MARGIN, held.bottom - held.top + 2 * _MARGIN
     scale = min(1.0, MAX_PIXELS / max(width, height))
-    name = model.name or "workflow"
+    name = shortened(model.name, MOST_IN_TITLE) or "workflow"
     return element(
         "svg",
         {

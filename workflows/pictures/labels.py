@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from workflows.diagram import Diagram, Point, Shape
-from workflows.pictures.text import LINE_STEP, is_whole, width_of, wrapped
+from workflows.pictures.text import LINE_STEP, MOST_LETTERS, is_whole, width_of, wrapped
 
 LABEL_SIZE = 11.0
 SMALLEST_TEXT = 8.0
@@ -129,7 +129,7 @@ def _covered(shape: Shape) -> Rectangle:
 
 def _heading(shape: Shape) -> Rectangle:
     """Where the name of an area stands."""
-    middle, half = shape.x + shape.width / 2, min(shape.width, width_of(shape.label, LABEL_SIZE + 1.0)) / 2
+    middle, half = shape.x + shape.width / 2, min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2
     return Rectangle(left=middle - half, top=shape.y + 6.0, right=middle + half, bottom=shape.y + 26.0)
 
 

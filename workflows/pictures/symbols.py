@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from workflows.diagram import Point, Shape
 from workflows.pictures.labels import AREAS, EVENTS, GATEWAYS, LABEL_SIZE, PLACES, SMALLEST_TEXT, Label
 from workflows.pictures.svg import circle, element, number, path, rectangle, styled, text_lines
-from workflows.pictures.text import LINE_STEP, escaped, width_of, wrapped
+from workflows.pictures.text import LINE_STEP, MOST_IN_TITLE, escaped, shortened, width_of, wrapped
 
 _TEXT = 12.0
 _WIDE = 80.0
@@ -51,7 +51,7 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     attributes: dict[str, str | float] = {"data-element": shape.element}
     if shape.event is not None:
         attributes["data-event"] = shape.event
-    parts = [element("title", {}, escaped(f"{shape.label or shape.event or shape.kind}{mark.words}"))]
+    parts = [element("title", {}, escaped(f"{_title(shape)}{mark.words}"))]
     if mark.is_expected:
         parts.append(_outline(shape))
     parts.extend(_OUTLINES.get(shape.kind, _task)(shape, role))
@@ -64,6 +64,11 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     if mark.times:
         parts.append(_badge(shape, mark.times))
     return element("g", attributes, *parts)
+
+
+def _title(shape: Shape) -> str:
+    name = shape.label or shape.event or shape.kind
+    return name if len(name) <= MOST_IN_TITLE else shortened(name, MOST_IN_TITLE)
 
 
 def _middle(shape: Shape) -> Point:

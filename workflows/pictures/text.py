@@ -16,6 +16,10 @@ _WIDE_LETTERS = frozenset("mwMWQ@%&")
 
 LINE_STEP = 1.25
 """From line to line, in font sizes."""
+MOST_LETTERS = 400
+"""Of a text that is drawn; of a longer one the beginning is."""
+MOST_IN_TITLE = 2_000
+"""Letters of the title of a shape, which is what readers see who point at it."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -29,10 +33,16 @@ def width_of(text: str, size: float) -> float:
     return size * sum(map(_part, text))
 
 
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text that is longer than ``most`` letters, with dots; white space is made single."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 1].rstrip() + ELLIPSIS
+
+
 def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
     """Lines of a text that are about ``width`` wide at most; where there are too many, the last one ends in dots."""
     lines: list[str] = []
-    for piece in filter(None, _BREAKS.split(" ".join(text.split()))):
+    for piece in filter(None, _BREAKS.split(shortened(text, MOST_LETTERS))):
         if lines and width_of((lines[-1] + piece).rstrip(), size) <= width:
             lines[-1] += piece
         else:
@@ -44,7 +54,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
     """Whether a text has room without a cut, in it or in one of its words."""
-    pieces = _BREAKS.split(" ".join(text.split()))
+    pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False
     return len(wrapped(text, width, size, len(pieces))) * size * LINE_STEP <= height
@@ -52,12 +62,14 @@ def is_whole(text: str, width: float, height: float, size: float) -> bool:
 
 def _chopped(piece: str, width: float, size: float) -> list[str]:
     """A piece that has no place to break, cut where the line is full."""
-    lines = [""]
-    for letter in piece:
-        if lines[-1] and letter != " " and width_of(lines[-1] + letter, size) > width:
-            lines.append("")
-        lines[-1] += letter
-    return lines
+    lines, begin, parts = list[str](), 0, 0.0
+    for place, letter in enumerate(piece):
+        own = _part(letter)
+        if place > begin and letter != " " and size * (parts + own) > width:
+            lines.append(piece[begin:place])
+            begin, parts = place, 0.0
+        parts += own
+    return [*lines, piece[begin:]]
 
 
 def _shortened(line: str, width: float, size: float) -> str:

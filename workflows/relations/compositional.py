@@ -31,8 +31,7 @@ def extraction_of_tree(tree: ProcessTree) -> Extraction:
     if len(table.events) > MAX_TYPES:
         warnings: tuple[str, ...] = (too_many_triples(len(table.events), MAX_TYPES),)
     else:
-        warnings = ()
-        table = table.with_long_clauses(_long_clauses(outline, table.events))
+        table, warnings = table.with_long_clauses(_long_clauses(outline, table.events))
     return table.to_extraction(Method.COMPOSITIONAL, warnings, tree_origins(outline, table))
 
 

@@ -64,6 +64,13 @@ class Drawing:
         self._after[one].append(other)
         self._before[other].append(one)
 
+    def without_way_out(self) -> list[str]:
+        """The elements that tokens can come to, and from which no way leads to an end."""
+        ends = [node for node, after in enumerate(self._after) if not after]
+        saved = self._distances(ends, self._before)
+        reached = self._distances(self._begins, self._after)
+        return list(dict.fromkeys(self._words[node] for node in reached if node not in saved and self._words[node]))
+
     def explain(self, constraint: Constraint) -> str:
         """Why a constraint holds, as far as ways show it; else empty."""
         if not all(name in self._labels for name in constraint.names):

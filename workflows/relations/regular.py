@@ -63,7 +63,8 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
     backward = _backward(automaton, edges, bits)
     table = _pair_relations(edges, forward, backward, bits)
     if has_room:
-        return table.with_long_clauses(_long_clauses(edges, table, forward, backward)).to_extraction(Method.AUTOMATON)
+        table, warnings = table.with_long_clauses(_long_clauses(edges, table, forward, backward))
+        return table.to_extraction(Method.AUTOMATON, warnings)
     warning = (
         f"{len(automaton)} states and {len(edges.events)} event types: what holds of three types together was left "
         "out, as it would take too much memory; orders, exclusions, requirements and ends are complete"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from constraints import Clause, Constraint
 from workflows.relations.extraction import Extraction, Method, Pair
 
 Relation = NDArray[np.bool_]
+
+MOST_LONG = 5_000  # clauses over three types that are kept; what compares them grows with the square
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +85,16 @@ class RelationTable:
             origins={} if origins is None else origins,
         )
 
-    def with_long_clauses(self, clauses: Iterable[Clause]) -> RelationTable:
-        """The same with more to say."""
-        return replace(self, long_clauses=tuple(clauses))
+    def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
+        """The same with more to say; where that is more than ``MOST_LONG``, without it, and with a warning."""
+        found = tuple(islice(clauses, MOST_LONG + 1))
+        if len(found) <= MOST_LONG:
+            return replace(self, long_clauses=found), ()
+        warning = (
+            f"more than {MOST_LONG} constraints of three event types together hold, and were left out; "
+            "orders, exclusions, requirements and ends are complete"
+        )
+        return self, (warning,)
 
 
 def clause_order(clause: Clause) -> tuple[list[str], bool, str]:

@@ -66,16 +66,31 @@ def test_tasks_of_one_name_emit_one_type() -> None:
         ('<standardLoopCharacteristics testBefore="true"/>', {"", "A", "A A", "A A A"}),
         ('<standardLoopCharacteristics loopMaximum="2"/>', {"A", "A A"}),
         ('<standardLoopCharacteristics testBefore="1" loopMaximum="2"/>', {"", "A", "A A"}),
-        (instances("", 'isSequential="true"'), {"A", "A A", "A A A"}),
-        (instances(""), {"A", "A A", "A A A"}),
+        (instances("", 'isSequential="true"'), {"", "A", "A A", "A A A"}),
+        (instances(""), {"", "A", "A A", "A A A"}),
         (instances("<loopCardinality> 2 </loopCardinality>"), {"A A"}),
         (instances("<loopCardinality>=3</loopCardinality><completionCondition/>"), {"A", "A A", "A A A"}),
-        (instances("<loopCardinality>${n}</loopCardinality>"), {"A", "A A", "A A A"}),
+        (instances("<loopCardinality>${n}</loopCardinality>"), {"", "A", "A A", "A A A"}),
         (instances("<loopCardinality>0</loopCardinality>"), {""}),
     ],
 )
 def test_markers_say_how_often_a_task_happens(marker: str, found: set[str]) -> None:
     assert words(START + f'<task id="A">{marker}</task>', "s>A", length=3) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "found"), [("one-or-more", {"A", "A A"}), ("zero-or-more", {"", "A", "A A"}), (None, {"", "A", "A A"})]
+)
+def test_a_mapping_says_whether_there_may_be_no_instance(said: str | None, found: set[str]) -> None:
+    body = process(START + f'<task id="A">{instances("")}</task>', "s>A")
+    model = read(body, mapping={} if said is None else {":instances": said})
+    assert words_of(model, length=2) == found
+    assert not model.notices
+
+
+def test_other_words_for_instances_are_refused() -> None:
+    with pytest.raises(ModelRefused, match="write zero-or-more .* or one-or-more"):
+        read(process(START + '<task id="A"/>', "s>A"), mapping={":instances": "some"})
 
 
 def test_instances_of_a_sub_process_run_at_once_unless_they_are_sequential() -> None:

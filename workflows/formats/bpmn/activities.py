@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.elements import children, describe, flag, id_of, name_of, text_of
 from workflows.formats.bpmn.findings import Findings
-from workflows.formats.mapping import event_type
+from workflows.formats.mapping import INSTANCES, ONE_OR_MORE, event_type
 from workflows.nets.graph import Repeat
 
 MOST_REPETITIONS = 1_000
@@ -24,6 +24,11 @@ class Labels:
 
     mapping: Mapping[str, str | None]
 
+    @property
+    def least_instances(self) -> int:
+        """Fewest instances where the model does not say how many: BPMN allows none, a mapping can say one."""
+        return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
+
     def is_mapped(self, element: Element) -> bool:
         """Whether the mapping knows the element."""
         return id_of(element) in self.mapping or (name_of(element) or None) in self.mapping
@@ -34,19 +39,21 @@ class Labels:
         return event_type(self.mapping, id_of(element), name, name or id_of(element))
 
 
-def repeat_of(element: Element, is_single: bool, findings: Findings) -> Repeat | None:
+def repeat_of(element: Element, is_single: bool, least: int, findings: Findings) -> Repeat | None:
     """How often an activity happens, by its loop or multi-instance marker; None: once.
 
     Args:
         element: An activity.
         is_single: Whether it is at most one event, of which several at once are like several in a row.
+        least: Fewest instances of a multi-instance activity whose number the model does not say, 0 or 1.
         findings: Told of what cannot be read.
     """
     for loop in children(element, "standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)
         return Repeat(least=0 if flag(loop, "testBefore", default=False) else 1, most=most)
     for loop in children(element, "multiInstanceLoopCharacteristics"):
-        return _instances(loop, element, is_single, findings)
+        repeat = _instances(loop, element, is_single, findings)
+        return Repeat(least=least, is_parallel=repeat.is_parallel) if repeat.most is None else repeat
     return None
 
 

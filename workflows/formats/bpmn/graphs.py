@@ -234,7 +234,7 @@ class GraphReader:
             self.events[own] = content.label
         exits = tuple(exit_of(event, scope.prefix, self._document, self._events.thrown) for event in boundary)
         self._note_once(exits, element)
-        repeat = repeat_of(element, content.graph is None, self._findings)
+        repeat = repeat_of(element, content.graph is None, self._labels.least_instances, self._findings)
         node = draft.add(_activity_node(scope.prefix, element, content, exits, repeat))
         lead_on(draft, Port(node=node), scope.flows.leaving(own), element.get("default", ""), scope.prefix)
         for event in boundary:

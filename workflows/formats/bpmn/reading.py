@@ -10,7 +10,7 @@ from workflows.formats.bpmn.endings import end_at_once
 from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.graphs import GraphReader
 from workflows.formats.bpmn.processes import choose_process, note_collaboration
-from workflows.formats.mapping import unused_keys
+from workflows.formats.mapping import instances_problem, unused_keys
 from workflows.formats.safe_xml import parse_xml
 from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 
@@ -31,6 +31,8 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     process = choose_process(document, options.process, findings)
     note_collaboration(document, findings)
     labels = Labels(mapping=options.mapping)
+    if (problem := instances_problem(options.mapping)) is not None:
+        findings.refuse("", problem)
     reader = GraphReader(document, labels, findings)
     graph = reader.read_process(process)
     findings.finish()

@@ -1,0 +1,136 @@
+"""Long drawings in rows, one below the other, as text is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from workflows.diagram import Diagram, Edge, Point, Shape
+from workflows.pictures.labels import Rectangle, extent, label_below
+
+MOST_WIDTH = 3_000.0
+"""Of a drawing in one row."""
+
+_ROW = 1_600.0
+"""Width of a row where there is a place to break before it."""
+_BETWEEN = 70.0
+_AROUND = 16.0
+"""How far an arrow runs beyond its row, to both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Break:
+    """Where one row ends and the next begins: between shapes, where only one arrow runs, and runs level."""
+
+    x: float
+    edge: int
+    piece: int  # the point of the arrow before the break
+
+
+def in_rows(diagram: Diagram) -> Diagram:
+    """The same drawing, in several rows if it is very wide and has places to break; arrows lead from row to row."""
+    held = extent(diagram)
+    if held.right - held.left <= MOST_WIDTH:
+        return diagram
+    breaks = _chosen(_breaks(diagram), held)
+    if not breaks:
+        return diagram
+    return _Rows(diagram, breaks, held).folded()
+
+
+def _breaks(diagram: Diagram) -> list[_Break]:
+    """All places to break, from left to right."""
+    crossing = _pieces(diagram.edges)
+    found: list[_Break] = []
+    for left, right in _gaps(diagram.shapes):
+        x = (left + right) / 2
+        met = [one for one in crossing if one[0] < x < one[1]]
+        if len(met) == 1 and met[0][4]:
+            found.append(_Break(x, met[0][2], met[0][3]))
+    return found
+
+
+def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
+    """Of each piece of an arrow that leads sideways: its ends, arrow and place, and whether it is level, to the right."""
+    return [
+        (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
+        for number, edge in enumerate(edges)
+        for place, ((x1, y1), (x2, y2)) in enumerate(pairwise(edge.points))
+        if x1 != x2
+    ]
+
+
+def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
+    """Where no shape is, nor a text below one, between the first and the last."""
+    covered = []
+    for shape in shapes:
+        label = label_below(shape)
+        left, right = shape.x, shape.x + shape.width
+        if label is not None:
+            left, right = min(left, label.rectangle.left), max(right, label.rectangle.right)
+        covered.append((left, right))
+    gaps, reached = [], min(left for left, _ in covered)
+    for left, right in sorted(covered):
+        if left > reached:
+            gaps.append((reached, left))
+        reached = max(reached, right)
+    return gaps
+
+
+def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
+    """The last place in each row that is not too far to the right; else the next one. No row is very short."""
+    usable = [one for one in breaks if one.x < held.right - _ROW / 2]
+    chosen: list[_Break] = []
+    places = [one.x for one in usable]
+    begin, used = held.left, 0
+    while (first := max(used, bisect_right(places, begin + _ROW / 2))) < len(usable):
+        number = max(bisect_right(places, begin + _ROW) - 1, first)
+        chosen.append(usable[number])
+        begin, used = places[number], number + 1
+    return chosen
+
+
+class _Rows:
+    """One drawing with the places where it is broken."""
+
+    def __init__(self, diagram: Diagram, breaks: Sequence[_Break], held: Rectangle) -> None:
+        self._diagram, self._breaks, self._left = diagram, breaks, held.left
+        self._at = [one.x for one in breaks]
+        self._height = held.bottom - held.top + _BETWEEN
+        self._bottom = held.bottom
+
+    def folded(self) -> Diagram:
+        """All rows."""
+        shapes = []
+        for shape in self._diagram.shapes:
+            x, y = self._moved((shape.x, shape.y), self._row(shape.x + shape.width / 2))
+            shapes.append(replace(shape, x=x, y=y))
+        edges = [replace(edge, points=self._led(number, edge)) for number, edge in enumerate(self._diagram.edges)]
+        return Diagram(shapes=tuple(shapes), edges=tuple(edges))
+
+    def _row(self, x: float) -> int:
+        return bisect_right(self._at, x)
+
+    def _moved(self, point: Point, row: int) -> Point:
+        begin = self._at[row - 1] if row else self._left
+        return point[0] - begin + self._left, point[1] + row * self._height
+
+    def _led(self, number: int, edge: Edge) -> tuple[Point, ...]:
+        """The points of an arrow, with a way around where it leads from row to row."""
+        own = {one.piece: row for row, one in enumerate(self._breaks) if one.edge == number}
+        points: list[Point] = []
+        for place, point in enumerate(edge.points):
+            points.append(self._moved(point, self._row(point[0])))
+            if place in own:
+                points.extend(self._around(own[place], point[1]))
+        return tuple(points)
+
+    def _around(self, row: int, height: float) -> list[Point]:
+        """From the end of a row, where an arrow runs at some height, to the beginning of the next."""
+        right, y = self._moved((self._at[row], height), row)
+        right, left = right + _AROUND, self._left - _AROUND
+        between = self._bottom + row * self._height + _BETWEEN / 2
+        below = y + self._height
+        return [(right, y), (right, between), (left, between), (left, below)]
