@@ -21,8 +21,8 @@ from streams.compiling import COMPILING
 _LONGEST_PAUSE_S = 60
 _READY_POLL_S = 0.2
 _RECONNECT_S = 0.5
-_SOURCE = "forestall/replay"
 _NOTHING_ACCEPTED = "nothing-accepted"
+REPLAY_SOURCE = "forestall/replay"
 _IN_USE = "idempotency-key-in-use"
 _BATCH_FORM = "application/cloudevents-batch+json"
 
@@ -105,15 +105,25 @@ class ForestallClient:
             return f"waiting for the API: {self._url} does not answer yet ({str(error) or type(error).__name__})"
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
-    def send_events(self, stream: str, events: Sequence[Event], idempotency_key: str) -> dict[str, Any]:
-        """Append events to a stream, once, however often the call is repeated; the answer says which were not taken."""
+    def send_events(
+        self, stream: str, events: Sequence[Event], idempotency_key: str, sources: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Append events to a stream, once, however often the call is repeated; the answer says which were not taken.
+
+        Args:
+            stream: A declared stream.
+            events: What is sent.
+            idempotency_key: The name of these events.
+            sources: The source of each event, which makes its identity with its id; a common one where there are none.
+        """
+        places = sources or [REPLAY_SOURCE] * len(events)
         try:
             answer = self._retrying(
                 self._call,
                 "POST",
                 "/events",
                 params={"stream": stream},
-                json=[render_cloudevent(event, _SOURCE) for event in events],
+                json=[render_cloudevent(event, source) for event, source in zip(events, places, strict=True)],
                 headers={"Content-Type": _BATCH_FORM, "Idempotency-Key": idempotency_key},
             )
         except CallRefused as error:

@@ -133,6 +133,7 @@ class MatchReport:
         with_returns: Names of the patterns that have RETURN.
         workflow: How a workflow was used, if one was given.
         late: Number of late events; None where no event is ever late.
+        duplicates: Number of events that were dropped, as their ids came before in the file.
     """
 
     outputs: tuple[MatchOutput, ...] = field(repr=False)
@@ -145,6 +146,7 @@ class MatchReport:
     with_returns: frozenset[str]
     workflow: WorkflowUse | None = None
     late: int | None = None
+    duplicates: int = 0
 
     @cached_property
     def matches(self) -> tuple[Match, ...]:
@@ -194,6 +196,7 @@ class MatchReport:
             "stats": asdict(self.stats),
             **({} if self.workflow is None else {"workflow": self.workflow.to_document()}),
             **({} if self.late is None else {"late": self.late}),
+            **({"duplicates": self.duplicates} if self.duplicates else {}),
         }
 
 

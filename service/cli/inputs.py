@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -164,13 +165,26 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
 def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
     """The events of a file, with a bar."""
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_events(path, options, lambda share: progress.update(task, completed=share))
+        return read_events(path, _telling(options), lambda share: progress.update(task, completed=share))
 
 
 def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
     """The events of a file as columns, with a bar."""
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_batch(path, options, lambda share: progress.update(task, completed=share))
+        return read_batch(path, _telling(options), lambda share: progress.update(task, completed=share))
+
+
+def _telling(options: ReaderOptions) -> ReaderOptions:
+    """The options, with a notice of events that are dropped."""
+    told_too = options.on_dropped
+
+    def tell(count: int) -> None:
+        what = "an event was" if count == 1 else f"{count} events were"
+        told.notice(f"{what} dropped, as the id came before in the file; --duplicates keep takes them")
+        if told_too is not None:
+            told_too(count)
+
+    return replace(options, on_dropped=tell)
 
 
 def key_paths(key: str | None) -> tuple[tuple[str, ...], ...]:

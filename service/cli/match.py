@@ -12,6 +12,20 @@ import orjson
 import typer
 
 from nfa import Match, Overflow, Pattern, PatternRefused, Prune, build_query, check_stream, warnings_of
+from service.cli.columns import (
+    AttributeColumns,
+    DuplicateIds,
+    IdColumn,
+    NumbersCount,
+    Reading,
+    Repeated,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
 from service.cli.inputs import (
     Times,
     key_paths,
@@ -122,6 +136,13 @@ def match(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
+    duplicates: DuplicateIds = Repeated.DROP,
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
@@ -130,32 +151,60 @@ def match(
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own, use = followed(constraints, choice, is_json=is_json)
     constraint_set = _ending(own, end or [])
-    ends = not is_open or idle_timeout is not None or bool(constraint_set and constraint_set.end_events)
-    check_patterns(patterns, has_trace_end=ends)
+    _check(patterns, constraint_set, is_endless=is_open and idle_timeout is None)
+    pruned = Prune.OFF if no_prune else prune
+    options = _options(sections, key, ties, timing, is_open=is_open, prune=pruned)
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
+    chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
+    read, dropped = _read(events, chosen, exercise_of(patterns, constraint_set, options))
+    tell_strangers(patterns, read)
+    report = replace(_matched(patterns, read, constraint_set, options, use), duplicates=dropped)
+    _print_json(report) if is_json else _print(report, sections)
+
+
+def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, *, is_endless: bool) -> None:
+    """Refuse what cannot be, and say what is probably not meant."""
+    has_end_events = constraint_set is not None and bool(constraint_set.end_events)
+    check_patterns(patterns, has_trace_end=has_end_events or not is_endless)
     if constraint_set is not None:
         check_constraints(patterns, constraint_set)
-    options = MatchOptions(
+
+
+def _options(
+    sections: tuple[Section, ...],
+    key: str | None,
+    ties: TieOrder,
+    timing: StreamDeclaration,
+    *,
+    is_open: bool,
+    prune: Prune | None,
+) -> MatchOptions:
+    return MatchOptions(
         sections=sections,
         key_paths=key_paths(key),
         ties=ties.ties,
         is_open=is_open,
-        prune=Prune.OFF if no_prune else prune,
+        prune=prune,
         lateness_us=timing.lateness_us,
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
     )
-    reading = reading_of(key, times, timing, lifecycle=lifecycle)
-    read = _read(events, reading, exercise_of(patterns, constraint_set, options))
-    tell_strangers(patterns, read)
-    report = _matched(patterns, read, constraint_set, options, use)
-    _print_json(report) if is_json else _print(report, sections)
 
 
-def _read(events: Path, reading: ReaderOptions, exercise: str) -> EventBatch:
-    """The events of a file; first the kernels are compiled that reading and matching need, and are not kept yet."""
+def _as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+    return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
+
+
+def _read(events: Path, options: ReaderOptions, exercise: str) -> tuple[EventBatch, int]:
+    """The events of a file, and how many were dropped.
+
+    First the kernels are compiled that reading and matching need, and are not kept yet.
+    """
     with waiting_on() as waiting:
         compile_kernels([exercise] + [JSON_LINES] * reads_by_columns(events), waiting.compiling)
-    return read_event_batch(events, reading)
+    dropped: list[int] = []
+    batch = read_event_batch(events, replace(options, on_dropped=dropped.append))
+    return batch, sum(dropped)
 
 
 def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:

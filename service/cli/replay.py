@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -11,10 +13,23 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.columns import (
+    AttributeColumns,
+    DuplicateIds,
+    IdColumn,
+    NumbersCount,
+    Repeated,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
 from service.cli.inputs import Times, progress_bar, read_event_file, told
-from service.client import ForestallClient
+from service.client import REPLAY_SOURCE, ForestallClient
 from streams import Event
-from streams.readers import ReaderOptions
+from streams.readers import ReaderOptions, kind_of
 
 _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 
@@ -30,31 +45,93 @@ def replay(
         Times.EVENT
     ),
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
+    duplicates: DuplicateIds = Repeated.DROP,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Events per request.")] = 500,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Send the events of a file, in the order of their times, to the running service. Exit status 1: one is refused."""
-    events = read_event_file(file, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
+    """Send the events of a file, in the order of their times, to the running service. Exit status 1: one is refused.
+
+    An event that the stream has taken is dropped by it and counted; --duplicates keep sends it as another event.
+    """
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
+    options = ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, columns=asked.columns)
+    events = read_event_file(file, replace(options, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates))
     with calling(url, api_key, _PATIENCE_S) as client:
         if declare:
             client.post("/streams", {"name": stream, "end_events": end or []})
-        rejected = send_file(client, stream, events, batch_size)
-    told.print(f"{len(events) - rejected} of {len(events)} events sent to {escape(stream)}")
+        sources = _sources(file, events, keeps=asked.duplicates == "keep")
+        sent = send_file(client, stream, events, sources, batch_size)
+    told.print(f"{sent.accepted} of {len(events)} events sent to {escape(stream)}")
+    if sent.duplicates:
+        told.notice(f"{sent.duplicates} were dropped, as the stream has them; --duplicates keep sends them again")
     if is_json:
-        typer.echo(orjson.dumps({"stream": stream, "accepted": len(events) - rejected, "rejected": rejected}).decode())
-    raise typer.Exit(1 if rejected else 0)
+        typer.echo(
+            orjson.dumps(
+                {
+                    "stream": stream,
+                    "accepted": sent.accepted,
+                    "rejected": sent.rejected,
+                    "duplicates": sent.duplicates,
+                }
+            ).decode()
+        )
+    raise typer.Exit(1 if sent.rejected else 0)
 
 
-def send_file(client: ForestallClient, stream: str, events: list[Event], batch_size: int) -> int:
-    """Send events in batches, each once; returns how many were rejected."""
+@dataclass(slots=True)
+class Sent:
+    """What became of the events of a file."""
+
+    accepted: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+
+
+def send_file(client: ForestallClient, stream: str, events: list[Event], sources: list[str], batch_size: int) -> Sent:
+    """Send events in batches, each once.
+
+    Args:
+        client: Of the service.
+        stream: Where they go.
+        events: In the order in which they are sent.
+        sources: The source of each.
+        batch_size: Events of a request.
+    """
     run = uuid4().hex
-    rejected = 0
+    sent = Sent()
     with progress_bar(f"sending to {stream}") as (progress, task):
         for start in range(0, len(events), batch_size):
-            answer = client.send_events(stream, events[start : start + batch_size], f"{run}-{start}")
-            rejected += len(answer["rejected"])
+            part = slice(start, start + batch_size)
+            answer = client.send_events(stream, events[part], f"{run}-{start}", sources[part])
+            sent.accepted += answer["accepted"]
+            sent.rejected += len(answer["rejected"])
+            sent.duplicates += answer.get("duplicates", 0)
             for fault in answer["rejected"][:3]:
                 told.print(f"[yellow]rejected[/yellow] event {start + fault['index']}: {escape(fault['detail'])}")
             progress.update(task, completed=min(1.0, (start + batch_size) / len(events)))
-    return rejected
+    return sent
+
+
+def _sources(file: Path, events: list[Event], *, keeps: bool) -> list[str]:
+    """The source of each event: one for all files; where its id is made up from its place in a file, that of the file."""
+    if keeps:
+        run = uuid4().hex
+        return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]
+    kind = kind_of(file)
+    if kind not in ("csv", "xes"):
+        return [REPLAY_SOURCE] * len(events)
+    with file.open("rb") as stream:
+        own = f"{REPLAY_SOURCE}/{file_digest(stream, 'sha256').hexdigest()[:16]}"
+    return [own if kind == "xes" or _is_made_up(event) else REPLAY_SOURCE for event in events]
+
+
+def _is_made_up(event: Event) -> bool:
+    key, _, number = event.id.rpartition(":")
+    return key == event.key and number.isdigit()

@@ -1,21 +1,25 @@
 """Event files: JSON lines, CSV and XES, each also gzipped; row by row also Parquet.
 
 Purpose: turn a file into events in the order of time. Promises: events with equal times keep the order of the file,
-ids are unique, a damaged file is refused with its name and the place, and nothing is read beyond a stated size.
+an id that comes again is dropped, a damaged file is refused with its name and the place, and nothing is read beyond a
+stated size.
 """
 
 from streams.readers.files import read_batch, read_events, reads_by_columns
 from streams.readers.one_by_one import iterate_batches, iterate_events
-from streams.readers.options import Progress, ReaderOptions
+from streams.readers.options import Columns, Progress, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RawRow, RowLayout, kind_of, raw_rows
 from streams.readers.spans import line_spans
+from streams.readers.times import TimeUnit, zone_of
 
 __all__ = [
     "FILE_KINDS",
+    "Columns",
     "Progress",
     "RawRow",
     "ReaderOptions",
     "RowLayout",
+    "TimeUnit",
     "iterate_batches",
     "iterate_events",
     "kind_of",
@@ -24,4 +28,5 @@ __all__ = [
     "read_batch",
     "read_events",
     "reads_by_columns",
+    "zone_of",
 ]

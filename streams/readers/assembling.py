@@ -1,6 +1,7 @@
 """From what a file says to a checked list of events: shared by all formats.
 
-The assembly counts positions, keeps ids unique, collects what is wrong with its place, and finally orders by time.
+The assembly counts positions, drops events whose id came before, collects what is wrong with its place, and finally
+orders by time.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from typing import Any, TypeAlias
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.readers.options import ReaderOptions
-from streams.showing import shown
-from streams.timestamps import parse_time
+from streams.readers.times import read_time
 
 Place: TypeAlias = int | str
 """Where in a file: a line number, or words."""
@@ -32,7 +32,8 @@ class Assembly:
         self._path = path
         self._options = options
         self._events: list[Event] = []
-        self._place_by_id: dict[str, Place] = {}
+        self._ids: set[str] = set()
+        self._dropped = 0
         self._count_by_key: dict[str, int] = {}
         self._problems: list[str] = []
         self._problem_count = 0
@@ -55,15 +56,15 @@ class Assembly:
             return self._position
         if value is None:
             raise EventRejected(f"no time; {advice}, or ask for the order of the file (times: file)", field="time")
-        return parse_time(value)
+        return read_time(value, self._options.zone, self._options.unit)
 
-    def take(self, place: Place, event: Event) -> None:
-        """Accept an event whose id the file chose, unless it was there before."""
-        if event.id in self._place_by_id:
-            first = _describe(self._place_by_id[event.id])
-            self.refuse(place, f"id {shown(event.id)} was already given at {first}; ids must be unique")
-            return
-        self._place_by_id[event.id] = place
+    def take(self, event: Event) -> None:
+        """Accept an event whose id the file chose; one that was there before is dropped, if that is not to be kept."""
+        if self._options.duplicates == "drop":
+            if event.id in self._ids:
+                self._dropped += 1
+                return
+            self._ids.add(event.id)
         self._events.append(event)
 
     def take_numbered(self, event: Event) -> None:
@@ -83,6 +84,8 @@ class Assembly:
             EventFileError: Something was refused.
         """
         if self._problem_count == 0:
+            if self._dropped and self._options.on_dropped is not None:
+                self._options.on_dropped(self._dropped)
             if not self._options.keeps_order:
                 self._events.sort(key=lambda event: event.time_us)
             return self._events

@@ -1,7 +1,7 @@
 """CSV: a header, then one event per row.
 
-Columns ``type``, ``time`` and ``key`` are required (``key`` not when the key option names another column, ``time`` not
-when file order counts); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
+Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when file
+order counts); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
 other column is an attribute whose values are read one by one: empty is null, ``true`` and ``false`` are booleans, whole
 and decimal numbers are numbers, and anything else, numbers with leading zeros or beyond 64 bits included, is text. A
 column that the key option names is an attribute too.
@@ -21,7 +21,7 @@ from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.readers.assembling import Assembly, attribute_name
 from streams.readers.options import ReaderOptions
-from streams.showing import shown
+from streams.showing import listed
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -32,7 +32,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
     """The events of a CSV file by time, ties in file order.
 
     Raises:
-        EventFileError: A header without the columns that are needed, rows that are no events, or ids that come twice.
+        EventFileError: A header without the columns that are needed, or rows that are no events.
     """
     assembly = Assembly(path, options)
     columns: _Columns | None = None
@@ -48,7 +48,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
         if columns.id is None:
             assembly.take_numbered(event)
         else:
-            assembly.take(line, event)
+            assembly.take(event)
     if columns is None:
         raise EventFileError(f"{path}: no header; the first line names the columns id, type, time, key", file=str(path))
     return assembly.finish()
@@ -64,6 +64,7 @@ class _Columns:
     id: int | None
     time: int | None
     attributes: tuple[tuple[int, str], ...]
+    time_name: str
 
 
 def _read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -84,24 +85,53 @@ def _read_header(names: list[str], path: Path, options: ReaderOptions) -> _Colum
     if len(index) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
-    key = "key" if options.key is None else attribute_name(options.key, index)
-    needed = ["type", key] + (["time"] if options.times == "event" else [])
-    missing = [name for name in needed if name not in index]
+    at = _places(options, index)
+    wanted = {"--type": at.type, "--key": at.key} | ({"--time": at.time} if options.times == "event" else {})
+    wanted |= {"--id": at.id} if at.id is not None else {}
+    wanted |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
+    missing = {option: name for option, name in wanted.items() if name not in index}
     if missing:
-        advice = "" if "time" not in missing else "; without times, ask for the order of the file (times: file)"
+        advice = "" if "--time" not in missing else "; without times, ask for the order of the file (times: file)"
         raise EventFileError(
-            f"{path}: header: no column {', '.join(missing)} among {shown(names)}, separated by commas{advice}",
+            f"{path}: header: no column {', '.join(missing.values())} among {listed(names)}, separated by commas; "
+            f"say which column it is with {', '.join(missing)}{advice}",
             file=str(path),
-            missing=list(missing),
+            missing=list(missing.values()),
         )
-    own = {"id", "type", "time"} | ({"key"} if key == "key" else set())
+    own = {at.id, at.type, at.time} | ({"key"} if at.key == "key" else set())
+    attributes = options.columns.attributes
     return _Columns(
         width=len(names),
-        type=index["type"],
-        key=index[key],
-        id=index.get("id"),
-        time=index.get("time"),
-        attributes=tuple((place, name) for name, place in index.items() if name not in own),
+        type=index[at.type],
+        key=index[at.key],
+        id=None if at.id is None else index[at.id],
+        time=index.get(at.time),
+        time_name=at.time,
+        attributes=tuple(
+            (place, name)
+            for name, place in index.items()
+            if (name not in own if attributes is None else name in attributes)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """Names of columns."""
+
+    id: str | None
+    type: str
+    time: str
+    key: str
+
+
+def _places(options: ReaderOptions, index: Mapping[str, int]) -> _Places:
+    columns = options.columns
+    return _Places(
+        id=columns.id or ("id" if "id" in index else None),
+        type=columns.type or "type",
+        time=columns.time or "time",
+        key="key" if options.key is None else attribute_name(options.key, index),
     )
 
 
@@ -109,8 +139,7 @@ def _read_row(row: list[str], columns: _Columns, assembly: Assembly) -> Event:
     if len(row) != columns.width:
         raise EventRejected(f"{len(row)} values for {columns.width} columns; quote values that hold commas")
     written = "" if columns.time is None else row[columns.time]
-    moment = int(written) if _INTEGER.fullmatch(written) else written or None
-    time_us = assembly.next_time_us(moment, "fill the column time")
+    time_us = assembly.next_time_us(written or None, f"fill the column {columns.time_name}")
     key = row[columns.key]
     if not key:
         raise EventRejected("the correlation key is empty; fill the key's column", field="key")

@@ -8,17 +8,20 @@ one. Empty lines are skipped.
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from streams.declaration import StreamDeclaration
+from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
-from streams.parsing import require_object
+from streams.parsing import MISSING, read_path, require_object
 from streams.plain import parse_plain
 from streams.readers.assembling import Assembly
-from streams.readers.options import ReaderOptions
+from streams.readers.options import Columns, ReaderOptions
 
 _FORM = '{"id":...,"type":...,"time":...,"key":...,"data":{...}}'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -28,16 +31,16 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
     """The events of a JSON lines file by time, ties in file order.
 
     Raises:
-        EventFileError: Lines that are no events, or ids that come twice.
+        EventFileError: Lines that are no events.
     """
-    declaration = StreamDeclaration(name="file", key=options.key or "key")
+    declaration = declaration_of(options)
     assembly = Assembly(path, options)
     for number, line in enumerate(stream, start=1):
         text = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()
         if not text:
             continue
         try:
-            assembly.take(number, read_line(text, declaration, assembly))
+            assembly.take(read_line(text, declaration, assembly))
         except EventRejected as error:
             assembly.refuse(number, error)
     return assembly.finish()
@@ -54,5 +57,39 @@ def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -
     except orjson.JSONDecodeError as error:
         raise EventRejected(f"not JSON: {error.msg} at column {error.colno}; a line is {_FORM}") from error
     line = require_object(value)
-    time_us = assembly.next_time_us(line.get("time"), 'give the line a "time"')
-    return parse_plain({**line, "time": time_us}, declaration)
+    path = declaration.mapping.time
+    found = read_path(line, path)
+    time_us = assembly.next_time_us(None if found is MISSING else found, f'give the line a "{path}"')
+    event = parse_plain(with_value(line, path, time_us), declaration)
+    return event if declaration.mapping.data is not None else replace(event, data=_attributes(line, declaration))
+
+
+def declaration_of(options: ReaderOptions) -> StreamDeclaration:
+    """A stream that has its events as the options say. Where they map anything, what is not mapped is an attribute.
+
+    Raises:
+        DeclarationError: A path has an empty part.
+    """
+    columns, usual = options.columns, FieldMapping()
+    if columns == Columns():
+        return StreamDeclaration(name="file", key=options.key or "key")
+    mapping = FieldMapping(
+        id=columns.id or usual.id, type=columns.type or usual.type, time=columns.time or usual.time, data=None
+    )
+    return StreamDeclaration(name="file", key=options.key or "key", mapping=mapping)
+
+
+def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The object with another value at a dotted path."""
+    name, _, rest = path.partition(".")
+    inner = line.get(name)
+    return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+
+
+def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
+    """What of a line is not its id, type or time; members of ``data`` are attributes themselves."""
+    mapping = declaration.mapping
+    own = {mapping.id, mapping.type, mapping.time} | ({"key"} & {declaration.key})
+    rest = {name: value for name, value in line.items() if name not in own}
+    data = rest.pop("data", {})
+    return {**rest, **data} if isinstance(data, Mapping) else {**rest, "data": data}

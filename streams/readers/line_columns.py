@@ -25,7 +25,7 @@ from streams.hashing import key_hash
 from streams.kernels import json_lines as kernel
 from streams.readers.assembling import Assembly
 from streams.readers.jsonl import BYTE_ORDER_MARK, read_line
-from streams.readers.options import ReaderOptions
+from streams.readers.options import Columns, ReaderOptions
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 _CHUNK_BYTES = 4 * 1024**2  # small enough that the memory for one is used again for the next
@@ -47,7 +47,7 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     if len(found) < len(parts):
         return None
     batch = EventBatch.joined(found) if found else EventBatch.from_events([])
-    if len(pc.unique(batch.columns.column("id"))) < len(batch):
+    if options.duplicates == "drop" and len(pc.unique(batch.columns.column("id"))) < len(batch):
         return None
     times_us = batch.time_us
     if options.keeps_order or np.all(times_us[1:] >= times_us[:-1]):
@@ -140,7 +140,9 @@ class _ChunkReader:
 
 
 def _wanted(options: ReaderOptions) -> kernel.Wanted | None:
-    """What the kernel looks for; None where the key is at a place that it does not know."""
+    """What the kernel looks for; None where something is at a place that it does not know."""
+    if options.columns != Columns() or options.unit != "us":
+        return None
     first, *inside = (options.key or "key").split(".")
     is_inside = first == "data" and len(inside) == 1
     key = (inside[0] if is_inside else first).encode()

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from streams.declaration import Duplicates
+from streams.readers.times import TimeUnit
 
 Progress: TypeAlias = Callable[[float], None]
 """Told the share of the file that has been read, 0.0 to 1.0, never falling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Where a file has what an event needs, if not at the usual places: columns of CSV, paths in JSON lines.
+
+    Attributes:
+        id: Of the event; None: ``id``, and where there is none the events are numbered.
+        type: Of the event type; None: ``type``.
+        time: Of the time; None: ``time``.
+        attributes: The columns that are attributes; None: all that are not used for id, type, time or as ``key``.
+    """
+
+    id: str | None = None
+    type: str | None = None
+    time: str | None = None
+    attributes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +39,11 @@ class ReaderOptions:
             ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``.
         times: ``event``: every event says when it occurred. ``file``: the order of the file counts, times in it are
             ignored, and the n-th event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
+        columns: Where id, type, time and attributes are.
+        zone: The zone of times without one, such as ``Europe/Berlin``; None: they are refused.
+        unit: What numbers count that say a time.
+        duplicates: What becomes of an event whose id came before in the file: it is dropped, or an event like others.
+        on_dropped: Told how many were dropped, if some were.
         keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
         lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
         max_bytes: Most bytes that the file may hold, after decompression.
@@ -27,6 +52,11 @@ class ReaderOptions:
 
     key: str | None = None
     times: Literal["event", "file"] = "event"
+    columns: Columns = field(default_factory=Columns)
+    zone: str | None = None
+    unit: TimeUnit = "us"
+    duplicates: Duplicates = "drop"
+    on_dropped: Callable[[int], None] | None = None
     keeps_order: bool = False
     lifecycle: bool = False
     max_bytes: int = 4 * 1024**3

@@ -67,7 +67,6 @@ def test_an_empty_file_has_no_events(tmp_path: Path) -> None:
         ),
         (b'{"id":"e3","type":"A","time":"2026-01-01T00:00:00","key":"k"}', "line 3: time .* has no zone"),
         (b'{"id":"e3","type":"A","time":1,"key":"k","data":[]}', "line 3: 'data' must be a JSON object"),
-        (b'{"id":"e1","type":"A","time":1,"key":"k"}', "line 3: id 'e1' was already given at line 1"),
     ],
 )
 def test_a_bad_line_is_named_with_its_file(tmp_path: Path, line: bytes, reason: str) -> None:
