@@ -53,6 +53,7 @@ from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
+from streams.showing import shown
 from streams.text_columns import (
     Texts,
     borders_of,
@@ -154,6 +155,7 @@ __all__ = [
     "require_trusted",
     "run_texts",
     "shard_of",
+    "shown",
     "texts_of",
     "time_column",
     "time_texts",

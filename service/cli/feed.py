@@ -25,6 +25,17 @@ from pipeline.feeds import (
     cluster_of,
     start_feed,
 )
+from service.cli.columns import (
+    AttributeColumns,
+    IdColumn,
+    NumbersCount,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
 from service.cli.inputs import read_text
 from service.cli.telling import EventsAsJson, Tell, telling
 from service.cluster import session_options
@@ -35,7 +46,7 @@ from service.process import signals_held
 from service.runtime import open_stores
 from service.settings import Settings, load_settings
 from streams import FieldMapping, StreamDeclaration, SystemClock
-from streams.readers import RowLayout
+from streams.readers import ReaderOptions, RowLayout
 
 feed = typer.Typer(
     help="Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help.",
@@ -90,6 +101,13 @@ def folder(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-folder-DIR else.")] = None,
+    key: Annotated[str | None, typer.Option(help="Column of the correlation key.")] = None,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of a micro-batch, at most.")] = 10_000,
     is_json: EventsAsJson = False,
 ) -> None:
@@ -97,13 +115,19 @@ def folder(
     if not directory.is_dir():
         raise FeedFolderMissing(f"{directory} is no folder; make it, or name another one", folder=str(directory))
     where = directory.resolve()
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
+    mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
 
     def make_source(declaration: StreamDeclaration, settings: Settings, state: Path) -> FolderOptions:
         return FolderOptions(
             folder=where,
             state=state,
             kind=file_format.value if file_format else None,
-            layout=layout_for(declaration, settings.limits.max_body_bytes),
+            layout=replace(
+                layout_for(declaration, settings.limits.max_body_bytes),
+                mapping=None if mapping == ReaderOptions() else mapping,
+                key=declaration.key,
+            ),
             max_rows=max_rows,
         )
 
@@ -172,8 +196,10 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
         assert usual.top is not None
         own = set() if key.partition(".")[0] == "data" else {key}
         return RowLayout(top=usual.top | own, texts=usual.texts | own, max_row_bytes=max_row_bytes)
+    named = frozenset({mapping.id, mapping.type, mapping.time, key, "subject", "key"})
     return RowLayout(
-        top=None,
+        top=None if mapping.data is None else frozenset(name for name in named if not name.startswith("data.")),
+        data=mapping.data or "data",
         texts=frozenset({mapping.id, mapping.type, key}),
         id=mapping.id,
         time=mapping.time,

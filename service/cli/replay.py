@@ -120,7 +120,7 @@ def send_file(client: ForestallClient, stream: str, events: list[Event], sources
 
 
 def _sources(file: Path, events: list[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: one for all files; where its id is made up from its place in a file, that of the file."""
+    """The source of each event: one for all files; where its id is made up from its place there, that of its file."""
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

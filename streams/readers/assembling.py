@@ -26,11 +26,14 @@ class Assembly:
     """Collects the events of one file.
 
     Problems do not stop the reading: ``finish`` reports how many there are, and the first of them.
+
+    Attributes:
+        options: How the file is read.
     """
 
     def __init__(self, path: Path, options: ReaderOptions) -> None:
         self._path = path
-        self._options = options
+        self.options = options
         self._events: list[Event] = []
         self._ids: set[str] = set()
         self._dropped = 0
@@ -52,15 +55,15 @@ class Assembly:
             EventRejected: No usable time; ``advice`` says where one belongs.
         """
         self._position += 1
-        if self._options.times == "file":
+        if self.options.times == "file":
             return self._position
         if value is None:
             raise EventRejected(f"no time; {advice}, or ask for the order of the file (times: file)", field="time")
-        return read_time(value, self._options.zone, self._options.unit)
+        return read_time(value, self.options.zone, self.options.unit)
 
     def take(self, event: Event) -> None:
         """Accept an event whose id the file chose; one that was there before is dropped, if that is not to be kept."""
-        if self._options.duplicates == "drop":
+        if self.options.duplicates == "drop":
             if event.id in self._ids:
                 self._dropped += 1
                 return
@@ -84,9 +87,9 @@ class Assembly:
             EventFileError: Something was refused.
         """
         if self._problem_count == 0:
-            if self._dropped and self._options.on_dropped is not None:
-                self._options.on_dropped(self._dropped)
-            if not self._options.keeps_order:
+            if self._dropped and self.options.on_dropped is not None:
+                self.options.on_dropped(self._dropped)
+            if not self.options.keeps_order:
                 self._events.sort(key=lambda event: event.time_us)
             return self._events
         if self._problem_count == 1:

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.nearest import listed
 from streams.readers.assembling import Assembly, attribute_name
 from streams.readers.options import ReaderOptions
-from streams.showing import listed
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -35,13 +35,13 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
         EventFileError: A header without the columns that are needed, or rows that are no events.
     """
     assembly = Assembly(path, options)
-    columns: _Columns | None = None
+    columns: CellPlaces | None = None
     for line, row in _read_rows(stream, path):
         if columns is None:
-            columns = _read_header(row, path, options)
+            columns = read_header(row, path, options)
             continue
         try:
-            event = _read_row(row, columns, assembly)
+            event = read_row(row, columns, assembly)
         except EventRejected as error:
             assembly.refuse(line, error)
             continue
@@ -55,7 +55,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
+class CellPlaces:
     """Where a row holds what; indices into the row."""
 
     width: int
@@ -80,7 +80,12 @@ def _read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, lis
         raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
 
 
-def _read_header(names: list[str], path: Path, options: ReaderOptions) -> _Columns:
+def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPlaces:
+    """Where the rows under a header have what.
+
+    Raises:
+        EventFileError: A column is missing, or there twice.
+    """
     index = {name: place for place, name in enumerate(names)}
     if len(index) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -100,7 +105,7 @@ def _read_header(names: list[str], path: Path, options: ReaderOptions) -> _Colum
         )
     own = {at.id, at.type, at.time} | ({"key"} if at.key == "key" else set())
     attributes = options.columns.attributes
-    return _Columns(
+    return CellPlaces(
         width=len(names),
         type=index[at.type],
         key=index[at.key],
@@ -135,7 +140,12 @@ def _places(options: ReaderOptions, index: Mapping[str, int]) -> _Places:
     )
 
 
-def _read_row(row: list[str], columns: _Columns, assembly: Assembly) -> Event:
+def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
+    """The event of a row; ``assembly`` gives the time where file order counts, and an id where there is none.
+
+    Raises:
+        EventRejected: It is none.
+    """
     if len(row) != columns.width:
         raise EventRejected(f"{len(row)} values for {columns.width} columns; quote values that hold commas")
     written = "" if columns.time is None else row[columns.time]

@@ -61,7 +61,11 @@ def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -
     found = read_path(line, path)
     time_us = assembly.next_time_us(None if found is MISSING else found, f'give the line a "{path}"')
     event = parse_plain(with_value(line, path, time_us), declaration)
-    return event if declaration.mapping.data is not None else replace(event, data=_attributes(line, declaration))
+    if declaration.mapping.data is not None:
+        return event
+    rest = _attributes(line, declaration)
+    chosen = assembly.options.columns.attributes
+    return replace(event, data=rest if chosen is None else {name: rest[name] for name in chosen if name in rest})
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:

@@ -28,6 +28,8 @@ from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import infer_value
+from streams.readers.jsonl import with_value
+from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
 from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event
@@ -36,21 +38,6 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1_024
 _SHOWN_BYTES = 4_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawRow:
-    """One row.
-
-    Attributes:
-        place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
-        body: A JSON object as it is written, not checked; of a row with a fault, its first bytes.
-        fault: Why there is no object; None where there is one.
-    """
-
-    place: int | str
-    body: bytes
-    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +51,9 @@ class RowLayout:
         id: Column of the event's id, which is made up where there is none.
         time: Column of its time: whole microseconds stay numbers.
         max_row_bytes: Larger rows have a fault.
+        data: Path of the attributes, where there is a ``top``.
+        mapping: How the files of strangers are read: every row becomes a CloudEvent. None: as the columns say.
+        key: With a mapping: where the CloudEvent has its correlation key.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
@@ -71,6 +61,9 @@ class RowLayout:
     id: str = "id"
     time: str = "time"
     max_row_bytes: int = 10 * 1024 * 1024
+    data: str = "data"
+    mapping: ReaderOptions | None = None
+    key: str = "subject"
 
 
 _Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout], Iterator[RawRow]]
@@ -99,6 +92,9 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
         yield from _bounded(_parquet_rows(path, layout), layout)
         return
     with open_events(path, chosen) as stream:
+        if layout.mapping is not None and kind in MAPPED_ROWS:
+            yield from _bounded(MAPPED_ROWS[kind](stream, path, layout, layout.mapping), layout)
+            return
         yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout), layout)
 
 
@@ -166,15 +162,11 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
         return _nested(cells)
-    event: dict[str, Any] = {name: value for name, value in cells.items() if name in layout.top}
+    event = _nested({name: value for name, value in cells.items() if name in layout.top})
     rest = {name: value for name, value in cells.items() if name not in layout.top}
-    data = rest.pop("data", {})
-    event["data"] = {**data, **_nested(_without_data(rest))} if isinstance(data, Mapping) else data
-    return event
-
-
-def _without_data(cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix("data."): value for name, value in cells.items()}
+    data = rest.pop(layout.data, {})
+    inner = _nested({name.removeprefix(layout.data + "."): value for name, value in rest.items()})
+    return with_value(event, layout.data, {**data, **inner} if isinstance(data, Mapping) else data)
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +193,8 @@ def _parquet_rows(path: Path, layout: RowLayout) -> Iterator[RawRow]:
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    yield _columns_row(row, number, (path, layout))
+                    found = _columns_row(row, number, (path, layout))
+                    yield found if layout.mapping is None else mapped_row(found, path, layout, layout.mapping)
     except (OSError, pa.ArrowException) as error:
         raise EventFileError(f"{path}: after row {number}: not readable as Parquet: {error}", file=str(path)) from error
 
@@ -209,7 +202,7 @@ def _parquet_rows(path: Path, layout: RowLayout) -> Iterator[RawRow]:
 def _columns_row(row: Mapping[str, Any], number: int, of: tuple[Path, RowLayout]) -> RawRow:
     path, layout = of
     try:
-        event = _arranged(row, f"{path.name}:{number}", layout)
+        event = _arranged(row, f"{path.name}:{number}", layout) if layout.mapping is None else row
         return RawRow(place=number, body=orjson.dumps(event, default=_plain_value, option=_PARQUET_OPTION))
     except TypeError as error:
         return RawRow(place=number, body=repr(row).encode()[:_SHOWN_BYTES], fault=f"no JSON can say this row: {error}")
@@ -228,9 +221,9 @@ def _plain_value(value: object) -> object:
     return str(value)
 
 
-def _xes_rows(stream: io.BufferedReader, path: Path, _layout: RowLayout) -> Iterator[RawRow]:
+def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
     """All events of the log by time, also of a damaged one; the faults come first."""
-    assembly = Assembly(path, ReaderOptions())
+    assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []
     damage: EventFileError | None = None
     try:
@@ -242,7 +235,9 @@ def _xes_rows(stream: io.BufferedReader, path: Path, _layout: RowLayout) -> Iter
         named = Event(
             id=f"{path.name}:{event.id}", type=event.type, time_us=event.time_us, key=event.key, data=event.data
         )
-        yield RawRow(place=place, body=orjson.dumps(render_cloudevent(named, path.name)))
+        rendered = render_cloudevent(named, path.name)
+        placed = rendered if layout.mapping is None else with_value(rendered, layout.key, named.key)
+        yield RawRow(place=place, body=orjson.dumps(placed))
     if damage is not None:
         raise damage
 
@@ -262,7 +257,7 @@ def _trace_rows(case: str, trace: Trace, assembly: Assembly, events: list[tuple[
     for number, attributes in enumerate(trace.events, start=1):
         place = f"trace {trace.number}, event {number}"
         try:
-            events.append((place, read_event(case, attributes, assembly, ReaderOptions())))
+            events.append((place, read_event(case, attributes, assembly, assembly.options)))
         except EventRejected as error:
             yield RawRow(place=place, body=orjson.dumps(dict(attributes))[:_SHOWN_BYTES], fault=error.message)
 

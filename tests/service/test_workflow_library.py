@@ -323,7 +323,7 @@ def test_a_picture_may_show_what_a_transaction_did(library, registration, stores
         library.marks_of_trace("order", "k")
     library.follow("orders", "order")
     events = [{"id": f"e{n}", "type": name, "time": n, "key": "k"} for n, name in [(5, "Check"), (1, "Receive")]]
-    others = [{**events[0], "key": "other"}, {**events[0], "id": "e9", "type": "Note"}]
+    others = [{**events[0], "id": "e6", "key": "other"}, {**events[0], "id": "e9", "type": "Note"}]
     intake = Intake(stores.log, stores.registry, settings.limits, clock)
     assert intake.ingest("orders", [*events, *others]).accepted == 4
     with pytest.raises(UnknownTrace, match="'nobody'"):

@@ -1,0 +1,127 @@
+"""The rows of files whose columns somebody has named: each becomes a CloudEvent, which every stream reads alike.
+
+An event without an id gets ``<file>:<line>`` or ``<file>:<row>``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import orjson
+
+from streams.cloudevents import render_cloudevent
+from streams.errors import EventFileError, EventRejected
+from streams.event import Event
+from streams.readers.assembling import Assembly
+from streams.readers.comma_separated import CellPlaces, read_header, read_row
+from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line, with_value
+from streams.readers.options import ReaderOptions
+
+SOURCE = "forestall/feed"
+
+_SHOWN_BYTES = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRow:
+    """One row.
+
+    Attributes:
+        place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
+        body: A JSON object as it is written, not checked; of a row with a fault, its first bytes.
+        fault: Why there is no object; None where there is one.
+    """
+
+    place: int | str
+    body: bytes
+    fault: str | None = None
+
+
+class KeyPlace(Protocol):
+    """What of a ``RowLayout`` is asked about here."""
+
+    @property
+    def key(self) -> str:
+        """Where a CloudEvent has its correlation key."""
+        ...
+
+    @property
+    def max_row_bytes(self) -> int:
+        """Larger rows have a fault."""
+        ...
+
+
+_Rows: TypeAlias = Callable[[io.BufferedReader, Path, KeyPlace, ReaderOptions], Iterator[RawRow]]
+
+
+def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions) -> RawRow:
+    """The CloudEvent of a row that is an object of its columns."""
+    if row.fault is not None:
+        return row
+    declaration = declaration_of(options)
+    try:
+        value = orjson.loads(row.body)
+        made_up = {} if declaration.mapping.id in value else {declaration.mapping.id: f"{path.name}:{row.place}"}
+        event = read_line(orjson.dumps({**made_up, **value}), declaration, Assembly(path, options))
+    except (EventRejected, orjson.JSONDecodeError, TypeError) as error:
+        return RawRow(place=row.place, body=row.body[:_SHOWN_BYTES], fault=str(error))
+    return RawRow(place=row.place, body=_written(event, layout))
+
+
+def _written(event: Event, layout: KeyPlace) -> bytes:
+    rendered = render_cloudevent(event, SOURCE)
+    if layout.key != "subject":
+        del rendered["subject"]
+    return orjson.dumps(with_value(rendered, layout.key, event.key))
+
+
+def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
+    number = 0
+    while line := stream.readline(layout.max_row_bytes + 2):
+        number += 1
+        is_whole = line.endswith(b"\n") or len(line) < layout.max_row_bytes + 2
+        while not is_whole:
+            rest = stream.readline(layout.max_row_bytes)
+            is_whole = rest.endswith(b"\n") or not rest
+        text = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()
+        if not text:
+            continue
+        row = RawRow(place=number, body=text)
+        yield row if len(text) > layout.max_row_bytes else mapped_row(row, path, layout, options)
+
+
+def _comma_separated(
+    stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions
+) -> Iterator[RawRow]:
+    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    assembly, columns = Assembly(path, options), None
+    try:
+        for row in rows:
+            if not row:
+                continue
+            if columns is None:
+                columns = read_header(row, path, options)
+            else:
+                yield _cells_row(row, rows.line_num, columns, assembly, (path, layout))
+    except csv.Error as error:
+        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
+
+
+def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembly, of: tuple[Path, KeyPlace]) -> RawRow:
+    path, layout = of
+    try:
+        event = read_row(row, columns, assembly)
+    except EventRejected as error:
+        return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=error.message)
+    named = event if columns.id is not None else replace(event, id=f"{path.name}:{line}")
+    return RawRow(place=line, body=_written(named, layout))
+
+
+MAPPED_ROWS: Mapping[str, _Rows] = {"jsonl": _lines, "csv": _comma_separated}
