@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streams import EventFileError, FieldMapping, StreamDeclaration, parse_cloudevent, parse_plain
-from streams.readers import RawRow, RowLayout, kind_of, raw_rows
+from streams.readers import Columns, RawRow, ReaderOptions, RowLayout, kind_of, raw_rows
 
 ORDERS = StreamDeclaration(name="orders")
 XES = """<log><trace><string key="concept:name" value="c1"/>
@@ -157,3 +157,41 @@ def test_events_before_the_damage_of_an_xes_file_are_given(tmp_path):
 )
 def test_a_name_says_what_a_file_is(tmp_path, name, kind):
     assert kind_of(tmp_path / name) == kind
+
+
+STRANGER = "nr,what,at,who,time\n1,A,2026-01-31 10:00,k1,early\n2,A,31.1.2026,k2,late\n"
+MAPPING = ReaderOptions(columns=Columns(type="what", time="at"), key="who", zone="UTC")
+
+
+@pytest.mark.parametrize(("key", "place"), [("subject", ("subject",)), ("data.customer", ("data", "customer"))])
+def test_rows_of_strangers_become_cloudevents_with_the_key_where_the_stream_has_it(tmp_path, key, place):
+    (tmp_path / "a.csv").write_text(STRANGER)
+    first, second = read(tmp_path / "a.csv", mapping=MAPPING, key=key)
+    event = orjson.loads(first.body)
+    assert (event["id"], event["type"], event["time"]) == ("a.csv:2", "A", "2026-01-31T10:00:00Z")
+    found = event
+    for name in place:
+        found = found[name]
+    assert found == "k1"
+    assert {"nr": 1, "who": "k1", "time": "early"}.items() <= event["data"].items()
+    assert "neither a number nor ISO 8601" in second.fault
+
+
+def test_lines_of_strangers_become_cloudevents(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"what":"A","at":"2026-01-31","who":"k","price":3}\n[]\n')
+    first, second = read(tmp_path / "a.jsonl", mapping=MAPPING)
+    assert (orjson.loads(first.body)["id"], orjson.loads(first.body)["data"]) == ("a.jsonl:1", {"who": "k", "price": 3})
+    assert second.fault is not None
+
+
+def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
+    (tmp_path / "a.csv").write_text("nr,at,who\n")
+    with pytest.raises(EventFileError, match="no column what among nr, at, who.*--type"):
+        read(tmp_path / "a.csv", mapping=MAPPING)
+
+
+def test_columns_that_a_mapping_does_not_name_are_attributes(tmp_path):
+    (tmp_path / "a.csv").write_text("nr,order.at,price,payload.x\n1,5,3,4\n")
+    layout = {"top": frozenset({"nr", "order.at"}), "id": "nr", "time": "order.at", "data": "payload"}
+    (row,) = read(tmp_path / "a.csv", **layout)
+    assert orjson.loads(row.body) == {"nr": 1, "order": {"at": 5}, "payload": {"price": 3, "x": 4}}
