@@ -264,3 +264,19 @@ def test_every_command_is_in_its_reference():
     for name in COMMANDS:
         for sub in commands_of(name) or [""]:
             assert f"`forestall {name} {sub}".removesuffix(" derive").rstrip() in text, f"{name} {sub}"
+
+
+def test_a_file_that_is_replayed_again_is_dropped_and_said(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    (tmp_path / "own.jsonl").write_text('{"id": "e", "type": "A", "time": 1, "key": "k"}\n')
+    (tmp_path / "monday.csv").write_text("type,time,key\nA,1,k\nA,2,k\n")
+    (tmp_path / "tuesday.csv").write_text("type,time,key\nA,3,k\nA,4,k\n")
+
+    def sent(name, *options):
+        found = told("replay", name, "--stream", "orders", *options)[0]
+        return found["accepted"], found["duplicates"]
+
+    assert [sent("own.jsonl"), sent("own.jsonl")] == [(1, 0), (0, 1)]
+    assert "--duplicates keep sends them again" in ask("replay", "own.jsonl", "--stream", "orders")[2]
+    assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
+    assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]

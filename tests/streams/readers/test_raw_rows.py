@@ -186,7 +186,7 @@ def test_lines_of_strangers_become_cloudevents(tmp_path):
 
 def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
     (tmp_path / "a.csv").write_text("nr,at,who\n")
-    with pytest.raises(EventFileError, match="no column what among nr, at, who.*--type"):
+    with pytest.raises(EventFileError, match=r"no column what among nr, at, who.*--type"):
         read(tmp_path / "a.csv", mapping=MAPPING)
 
 
