@@ -6,6 +6,7 @@ by the limits: sizes are looked at while the document is read, before a tree of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
@@ -35,6 +36,9 @@ class XmlLimits:
     namespace_chars: int = 250
 
 
+LINE = "{forestall}line"
+"""An attribute that is added to every element: the line of the document that it begins in."""
+
 _CHUNK = 1 << 16
 
 
@@ -47,7 +51,7 @@ class _Finished(Exception):
 
 
 def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
-    """The root of an XML document; names are ``{namespace}local``.
+    """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each.
 
     The encoding is the declared one, or that of the byte order mark, or UTF-8.
 
@@ -88,6 +92,7 @@ class _BoundedBuilder:
         self._builder = TreeBuilder()
         self._depth = 0
         self._elements = 0
+        self.line: Callable[[], int] = int
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -96,7 +101,7 @@ class _BoundedBuilder:
             raise _BoundExceeded(f"elements are nested more than {self._limits.depth} deep")
         if self._elements > self._limits.elements:
             raise _BoundExceeded(f"there are more than {self._limits.elements:,} elements")
-        self._builder.start(tag, attributes)
+        self._builder.start(tag, attributes).set(LINE, str(self.line()))
 
     def end(self, tag: str) -> None:
         self._depth -= 1
@@ -132,6 +137,7 @@ def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
     if len(content) > limits.size_bytes:
         raise ModelRefused([("", f"the file has {len(content):,} bytes; at most {limits.size_bytes:,} are read")])
     parser = XMLParser(target=target, forbid_dtd=True)
+    target.line = lambda: parser.parser.CurrentLineNumber
     try:
         _feed_in_chunks(content, parser, limits)
     except ParseError as error:

@@ -1,7 +1,7 @@
 """Where constraints come from in a model that is not made of blocks: the ways in its drawing.
 
 What is said is true of the drawing: a gateway at which two tasks part, a task that every way passes. Where ways alone
-do not show why something holds, nothing is said.
+do not show why something holds, the elements and how it was found are said.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from constraints import Clause, Constraint, Exclusive, Prior, Require
 from workflows.nets.graph import Block, FlowGraph, NodeKind
 from workflows.nets.net import WorkflowNet
-from workflows.relations.extraction import Extraction
+from workflows.relations.extraction import Extraction, Method
 from workflows.relations.provenance import Origins
 
 
@@ -87,6 +87,35 @@ class Drawing:
             case Clause():
                 return ""
 
+    def restate(self, constraint: Constraint, found: str) -> str:
+        """What a constraint says of the elements that emit its types, for one that no ways explain by themselves.
+
+        Args:
+            constraint: One that holds.
+            found: How it was found, in words.
+        """
+        if not all(name in self._labels for name in constraint.names):
+            return ""
+        listed = [self._emitted_by(name) for name in constraint.names]
+        match constraint:
+            case Prior(earlier, later) if earlier == later:
+                said = f"no trace has {listed[0]} twice"
+            case Prior():
+                said = f"no trace has {listed[0]} after {listed[1]}"
+            case Clause(body, head) if not body and head is not None:
+                said = f"every trace has {listed[0]}"
+            case Require() | Clause(head=str()):
+                said = f"no trace has {' and '.join(listed[:-1])} without {listed[-1]}"
+            case _:
+                said = f"no trace has {' and '.join(listed)} together"
+        return f"{said}: {found}"
+
+    def _emitted_by(self, name: str) -> str:
+        """A type by the element that emits it, or the first one with how many there are."""
+        nodes = self._labels[name]
+        more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
+        return f"{self._words[nodes[0]] or name}{more}"
+
     def _order(self, earlier: str, later: str) -> str:
         if self._leads(later, earlier):
             return ""
@@ -141,6 +170,13 @@ class Drawing:
         return found
 
 
+_FOUND_BY = {
+    Method.AUTOMATON: "found by all traces together, in the automaton of the model",
+    Method.STRUCTURAL: "found by the structure of the whole model",
+    Method.COMPOSITIONAL: "found by the blocks of the model",
+}
+
+
 class _Opening:
     """Puts the nodes of a graph, and of all blocks in it, into a drawing."""
 
@@ -191,6 +227,6 @@ def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
     def explain(constraint: Constraint) -> str:
         if not made:
             made.append(draw())
-        return made[0].explain(constraint)
+        return made[0].explain(constraint) or made[0].restate(constraint, _FOUND_BY[extraction.method])
 
     return Origins(lambda: iter(extraction.constraints), explain)

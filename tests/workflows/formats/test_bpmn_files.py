@@ -250,7 +250,8 @@ def test_nodes_of_one_id_are_told_apart_where_no_flow_names_it() -> None:
 
 def test_nodes_without_id_get_one() -> None:
     assert words('<task name="A"/>') == {"A"}
-    assert notices_of(process('<task name="A"/>')) == ["p: task 'A' (p#0) has no id; this one is made"]
+    said = "p: task 'A' (without id, line 1) has no id, so that no flow can name it; p#0 is made: add id=\"...\""
+    assert notices_of(process('<task name="A"/>')) == [said]
 
 
 def test_what_nothing_leads_to_is_left_out_with_a_notice() -> None:

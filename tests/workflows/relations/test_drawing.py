@@ -87,6 +87,21 @@ def test_the_drawing_is_made_when_it_is_asked_for() -> None:
 
     origins = lazily(draw, extraction)
     assert not made
-    assert dict(origins) == {Prior("A", "C"): "a way leads from A to C, and none back"}
+    found = "found by all traces together, in the automaton of the model"
+    assert dict(origins) == {
+        Prior("A", "C"): "a way leads from A to C, and none back",
+        Prior("C", "A"): f"no trace has activity 'C' (g.C) after activity 'A' (g.A): {found}",
+    }
+    drawing = Drawing.of_graph(CROSSED)
+    a, b, c = (f"activity '{name}' (g.{name})" for name in "ABC")
+    for constraint, said in (
+        (Prior("A", "A"), f"no trace has {a} twice"),
+        (Exclusive("A", "B"), f"no trace has {a} and {b} together"),
+        (Require("A", "B"), f"no trace has {a} without {b}"),
+        (Clause(frozenset(), "A"), f"every trace has {a}"),
+        (Clause(frozenset({"A", "B"}), "C"), f"no trace has {a} and {b} without {c}"),
+        (Clause(frozenset({"A", "B", "C"}), None), f"no trace has {a} and {b} and {c} together"),
+    ):
+        assert drawing.restate(constraint, "so") == f"{said}: so"
     assert Prior("C", "A") not in origins
     assert len(made) == 1

@@ -29,6 +29,9 @@ class Document:
         root: The ``definitions``; BPMN elements lose their namespaces.
         findings: Told when it is none.
 
+    Attributes:
+        namespace: That of the root, as written; empty for none.
+
     Raises:
         ModelRefused: Another root.
     """
@@ -39,6 +42,7 @@ class Document:
             raise findings.refusal(
                 "", f"the root is <{local}>; a BPMN 2.0 file has <definitions> in the namespace of BPMN"
             )
+        self.namespace = namespace
         without_namespaces(root)
         self.root = root
         self.processes = tuple(children(root, "process"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from xml.etree.ElementTree import Element
 
+from workflows.formats.safe_xml import LINE
 from workflows.naming import normalised
 
 TASKS = MappingProxyType(
@@ -21,6 +22,7 @@ TASKS = MappingProxyType(
         "businessRuleTask": "business rule task",
     }
 )
+MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 CALL = "callActivity"
 SUB_PROCESSES = MappingProxyType(
     {"subProcess": "sub-process", "transaction": "transaction", "adHocSubProcess": "ad-hoc sub-process"}
@@ -158,4 +160,9 @@ def kind_in_words(element: Element) -> str:
 def describe(element: Element) -> str:
     """Kind in words, name in quotes, id in brackets, such as ``exclusive gateway 'In stock?' (G_1)``."""
     name = f" {name_of(element)!r}" if name_of(element) else ""
-    return f"{kind_in_words(element)}{name} ({id_of(element)})"
+    return f"{kind_in_words(element)}{name} ({id_of(element) or f'without id, line {line_of(element)}'})"
+
+
+def line_of(element: Element) -> str:
+    """The line of the file that it begins in; a question mark where that is not known."""
+    return element.get(LINE, "?")

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.document import Document, resolve
-from workflows.formats.bpmn.elements import children, descendants, id_of, is_flow_node, kind_of, text_of
+from workflows.formats.bpmn.elements import (
+    children,
+    descendants,
+    id_of,
+    is_flow_node,
+    kind_of,
+    line_of,
+    name_of,
+    text_of,
+)
 from workflows.formats.bpmn.findings import Findings
 
 
@@ -63,19 +72,20 @@ class FlowTable:
 
     def _read(self, element: Element, number: int) -> None:
         own = id_of(element) or f"sequenceFlow#{number}"
+        said = id_of(element) or _without_id(element)
         source = self._end(element, own, "sourceRef", self._sources)
         target = self._end(element, own, "targetRef", self._targets)
         if source is None and target is None:
-            self._findings.note(own, "this flow has neither a source nor a target in the process and is left out")
+            self._findings.note(said, "this flow has neither a source nor a target in the process and is left out")
         elif source is None or target is None:
             end, attribute = ("source", "sourceRef") if source is None else ("target", "targetRef")
             other = self._document.find(element.get(attribute, ""))
             if other is not None and not is_flow_node(kind_of(other)):
                 self._findings.refuse(id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it")
             self._findings.refuse(
-                own,
+                said,
                 f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is no activity, event or gateway "
-                f"of the process; connect it or remove it",
+                f"of the process; connect it{'' if id_of(element) else ', give it an id'} or remove it",
             )
         else:
             self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
@@ -148,6 +158,12 @@ def _iterate_mentions(nodes: Iterable[Element], kind: str) -> Iterator[tuple[str
         for mention in children(node, kind):
             if text_of(mention):
                 yield id_of(node), text_of(mention)
+
+
+def _without_id(element: Element) -> str:
+    name = f" {name_of(element)!r}" if name_of(element) else ""
+    ends = f"from {element.get('sourceRef', '')!r} to {element.get('targetRef', '')!r}"
+    return f"sequence flow{name} {ends} (without id, line {line_of(element)})"
 
 
 def _is_conditional(element: Element) -> bool:

@@ -248,6 +248,7 @@ class GraphReader:
             if called is not None and kind_of(called) == "process":
                 return self._call(element, called, scope)
             if not has_content(element):
+                self._note_outside(element)
                 return _Content(label=self._labels.label_of(element))
         elif not is_sub_process(kind):
             return _Content(label=self._labels.label_of(element))
@@ -259,6 +260,13 @@ class GraphReader:
             id_of(element), f"{describe(element)} has no content in the file; it is silent, unless a mapping names it"
         )
         return _Content()
+
+    def _note_outside(self, element: Element) -> None:
+        """Says that what is called is not in the file; a call of nothing is a task that says so by its kind."""
+        target = element.get("calledElement", "").strip()
+        if target:
+            message = f"{describe(element)} calls {target!r}, which is not a process of this file; it is read as a task"
+            self._findings.note(id_of(element), message)
 
     def _call(self, element: Element, called: Element, scope: Scope) -> _Content:
         target = id_of(called)

@@ -134,7 +134,23 @@ class LevelReader:
             links=self._links(nodes),
         )
         self._check_borders(level)
+        self._note_loose(level)
         return level
+
+    def _note_loose(self, level: Level) -> None:
+        """Names activities that no flow touches, where others have flows and no start event says where to begin."""
+        kinds = {kind_of(element) for element in level.nodes.values()}
+        if "startEvent" in kinds or kind_of(level.scope.element) == "adHocSubProcess":
+            return
+        flows = level.scope.flows
+        loose = [own for own in level.nodes if not flows.leaving(own) and not flows.arriving(own)]
+        if len(loose) == len(level.nodes):
+            return
+        for own in loose:
+            if is_activity(kind_of(level.nodes[own])) and own not in level.boundary:
+                said = describe(level.nodes[own])
+                message = f"no flow leads to or from {said}; it happens beside the rest in every trace: connect it"
+                self._findings.note(own, message)
 
     def _identified(self, scope: Scope) -> list[Element]:
         """The flow nodes, each with an id of its own."""
@@ -154,8 +170,10 @@ class LevelReader:
     def _identify(self, element: Element, scope: Scope, number: int) -> None:
         own = id_of(element)
         if not own:
+            said = describe(element)
             element.set("id", f"{id_of(scope.element)}#{number}")
-            self._findings.note(id_of(scope.element), f"{describe(element)} has no id; this one is made")
+            message = f"{said} has no id, so that no flow can name it; {id_of(element)} is made: add id=\"...\""
+            self._findings.note(id_of(scope.element), message)
         elif self._owners.setdefault(scope.prefix + own, element) is not element:
             if scope.flows.leaving(own) or scope.flows.arriving(own):
                 other = describe(self._owners[scope.prefix + own])

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.document import Document, forms_of, has_content
-from workflows.formats.bpmn.elements import children, id_of, kind_of, name_of
+from workflows.formats.bpmn.elements import CALL, MODEL, children, descendants, id_of, kind_of, line_of, name_of
 from workflows.formats.bpmn.findings import Findings
 from workflows.naming import normalised
 
 
 def choose_process(document: Document, chosen: str | None, findings: Findings) -> Element:
-    """The process of this id, or of the pool of this id or name; None: the only one that has content.
+    """The process of this id, or of the pool of this id or name; None: the only one that has content, or
+    the only one that no other calls.
 
     Raises:
         ModelRefused: There is none, or more than one.
@@ -23,6 +24,11 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
             return candidates[0]
         if not candidates:
             raise findings.refusal("", _without_process(document))
+        outermost = _outermost(document, candidates)
+        if outermost is not None:
+            listed = _list(document, [process for process in candidates if process is not outermost])
+            findings.note(id_of(outermost), f"this process is read; others of the file, {listed}, are called by it")
+            return outermost
         listed = _list(document, candidates)
         raise findings.refusal("", f"the file has {len(candidates)} processes; say which by its id: {listed}")
     meant = _find(document, chosen)
@@ -32,6 +38,38 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
         raise findings.refusal(id_of(meant[0]), "this process is empty; give it activities, or choose another")
     what = f"{len(meant)} processes are called" if meant else "there is no process"
     raise findings.refusal("", f"{what} {chosen!r}; the file has {_list(document, candidates) or 'none'}")
+
+
+def _outermost(document: Document, candidates: list[Element]) -> Element | None:
+    """The only process that is called by no other, where all the others are called from it, directly or not."""
+    calls = {id(process): _called(document, process) for process in candidates}
+    roots = [one for one in candidates if not any(one in calls[id(by)] for by in candidates if by is not one)]
+    if len(roots) != 1:
+        return None
+    reached, waiting = [roots[0]], [roots[0]]
+    while waiting:
+        for called in calls.get(id(waiting.pop()), []):
+            if called not in reached:
+                reached.append(called)
+                waiting.append(called)
+    return roots[0] if all(process in reached for process in candidates) else None
+
+
+def _called(document: Document, process: Element) -> list[Element]:
+    found = (
+        document.find(element.get("calledElement", "")) for element in descendants(process) if kind_of(element) == CALL
+    )
+    return [called for called in found if called is not None and kind_of(called) == "process"]
+
+
+def note_origin(document: Document, findings: Findings) -> None:
+    """Says where a file is not of BPMN 2.0, and what it takes from other files."""
+    if document.namespace != MODEL:
+        said = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
+        findings.note("", f"the file has {said}; it is read as BPMN 2.0 ({MODEL})")
+    for element in children(document.root, "import"):
+        location = element.get("location", "") or element.get("namespace", "")
+        findings.note("", f"the import of {location!r} (line {line_of(element)}) is not read: only this file is")
 
 
 def note_collaboration(document: Document, findings: Findings) -> None:

@@ -9,7 +9,7 @@ from workflows.formats.bpmn.elements import CALL, SUB_PROCESSES, descendants, id
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.graphs import GraphReader
-from workflows.formats.bpmn.processes import choose_process, note_collaboration
+from workflows.formats.bpmn.processes import choose_process, note_collaboration, note_origin
 from workflows.formats.mapping import instances_problem, unused_keys
 from workflows.formats.safe_xml import parse_xml
 from workflows.model import ModelFormat, ReadOptions, WorkflowModel
@@ -28,6 +28,7 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     """
     findings = Findings()
     document = Document(parse_xml(content), findings)
+    note_origin(document, findings)
     process = choose_process(document, options.process, findings)
     note_collaboration(document, findings)
     labels = Labels(mapping=options.mapping)
