@@ -1,13 +1,13 @@
 """JSON Schemas of event types: compiled with bounds, and asked about events.
 
 A schema comes from a stranger. So it names no other document, its references do not come back to themselves and do not
-multiply without end, and its regular expressions are of the kind that takes linear time. What checking an event may
-cost is known before it begins: the weight of the schema times the bytes of the event.
+multiply without end, and its regular expressions are of the kind that takes linear time. What a check takes at most is
+counted before it begins (``schema_weights``), and all faults of an event are built only where they are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn
@@ -16,22 +16,50 @@ import jsonschema_rs
 import orjson
 
 from service.errors import SchemaRefused
-from streams import Event, EventBreaksSchema, SchemaTooCostly
+from service.schema_weights import Extent, Plan, Weights, extent_of
+from streams import Event, EventBreaksSchema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _MOST_BYTES = 64 * 1024
-_MOST_PARTS = 10_000
-_DEEPEST = 64
 _MOST_REGEX_BYTES = 1_000_000
 _SHOWN_FAULTS = 3
-_FEW_STEPS = 1_000_000
-_EVENTS_SHARE = 40
-_CHARS_OF_A_STEP = 16
-_STEPS_OF_A_CONTAINER = 8  # in a list of values: comparing objects takes so much longer
 _SHOWN_CHARS = 200
-_PLAIN_VALUES = ("const", "enum", "default", "examples")
-_ELSEWHERE = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary")
+_MOST_PER_CHARACTER = 125_000  # regular expressions of a million states, some 200 MB
+_MOST_LISTED = 200_000
+_COLLECTING = ("anyOf", "oneOf")  # a fault of these holds every fault of their alternatives
+
+
+@dataclass(slots=True)
+class StepBudget:
+    """The steps that the checks of one request may take together.
+
+    Attributes:
+        limit: At first.
+        left: Now.
+    """
+
+    limit: int
+    left: int
+
+    @classmethod
+    def of(cls, limit: int) -> StepBudget:
+        """A budget of which nothing is spent."""
+        return cls(limit, limit)
+
+    def spend(self, steps: int, event: Event) -> None:
+        """Take steps out of the budget before they are made.
+
+        Raises:
+            EventBreaksSchema: There are not so many left; those that are stay for other events.
+        """
+        if steps > self.left:
+            raise EventBreaksSchema(
+                f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "
+                f"request has {self.left} of {self.limit} left (FORESTALL_LIMITS__MAX_SCHEMA_STEPS); send a smaller "
+                "event, fewer of them in a request, or give the type a simpler schema"
+            )
+        self.left -= steps
 
 
 class EventSchema:
@@ -39,17 +67,23 @@ class EventSchema:
 
     Args:
         schema: The schema, draft 2020-12: an object.
-
-    Attributes:
-        weight: How many parts it has when every reference is replaced by what it names; values that are listed, and
-            long regular expressions, count as several.
+        is_stored: It was registered before, perhaps by a release that bounded less.
 
     Raises:
         SchemaRefused: It is none, or one that is not read here; the message says where and why.
     """
 
-    def __init__(self, schema: object) -> None:
-        bounded, self.weight = _bounded(schema)
+    def __init__(self, schema: object, *, is_stored: bool = False) -> None:
+        bounded, self._plan = _bounded(schema)
+        weight = Weights(bounded).of("#", bounded, 0)
+        if not is_stored and weight.per_character > _MOST_PER_CHARACTER:
+            raise SchemaRefused(
+                f"for each character of a text the schema, with its references, may take {weight.per_character} steps; "
+                f"at most {_MOST_PER_CHARACTER} are read: write fewer or simpler regular expressions, with smaller "
+                "numbers of repetitions"
+            )
+        self._parts = weight.parts
+        self._collects = any(f'"{name}"'.encode() in orjson.dumps(bounded) for name in _COLLECTING)
         try:
             self._validator = jsonschema_rs.Draft202012Validator(
                 bounded,
@@ -66,63 +100,36 @@ class EventSchema:
                 "expressions without look-around and back-references"
             ) from error
 
-    def require(self, event: Event, version: int) -> None:
+    def require(self, event: Event, version: int, budget: StepBudget) -> None:
         """Check the attributes of an event.
 
         Args:
             event: The event.
             version: Of the schema, for the message.
+            budget: What the check may take.
 
         Raises:
-            EventBreaksSchema: They do not keep it; the message names places and reasons.
+            EventBreaksSchema: They do not keep it, and the message names places and reasons; or the check could take
+                more than the budget has.
         """
+        extent = extent_of(event.data, self._plan)
+        budget.spend(extent.steps, event)
         if self._validator.is_valid(event.data):
             return
-        listed = "; ".join(_told(fault) for fault in self._faults(event))
+        listed = "; ".join(self._faults(event, extent))
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
-    def steps(self, event: Event) -> int:
-        """A bound of what checking an event costs: the bytes of its attributes as JSON, for each part of the schema."""
-        return self.weight * len(orjson.dumps(event.data))
-
-    def _faults(self, event: Event) -> list[jsonschema_rs.ValidationError]:
-        """The first few faults; of a large event only the first, as the library makes all before it gives one."""
-        if self.steps(event) <= _FEW_STEPS:
-            return list(islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS))
+    def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
+        """The first faults of an event, in words: no more of them are built than memory has room for."""
+        if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
+            return [_told(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
+        if self._collects:
+            return [f"data: not as the schema asks; an event of {extent.values} values is too large to say where"]
         try:
             self._validator.validate(event.data)
         except jsonschema_rs.ValidationError as fault:
-            return [fault]
+            return [_told(fault)]
         return []
-
-
-class SchemaBudget:
-    """What checking the events of a request may cost.
-
-    Args:
-        limit: Of all together, in steps of ``EventSchema.steps``; one event may take a fortieth.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._left = limit
-
-    def take(self, schema: EventSchema, event: Event) -> None:
-        """Take what an event costs.
-
-        Raises:
-            SchemaTooCostly: It costs too much, or the events before have left too little.
-        """
-        steps, most = schema.steps(event), self._limit // _EVENTS_SHARE
-        named = f"FORESTALL_LIMITS__MAX_SCHEMA_STEPS ({self._limit})"
-        if steps > most:
-            raise SchemaTooCostly(
-                f"the schema of the type {event.type!r} has the weight {schema.weight}, which times the bytes of this "
-                f"event is {steps}; at most {most}, a fortieth of {named}, are checked"
-            )
-        if steps > self._left:
-            raise SchemaTooCostly(f"checking the events before has used up {named}; send fewer at a time")
-        self._left -= steps
 
 
 def _told(fault: jsonschema_rs.ValidationError) -> str:
@@ -135,8 +142,11 @@ def _refuse_retrieval(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is another document, and none is fetched")
 
 
-def _bounded(schema: object) -> tuple[dict[str, Any], int]:
-    """The schema and its weight; one that is too large, or names other places, is refused, references followed."""
+def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
+    """The schema and what it costs.
+
+    What is too large, names other places, or multiplies when its references are followed is refused.
+    """
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema is a JSON object")
     try:
@@ -147,88 +157,4 @@ def _bounded(schema: object) -> tuple[dict[str, Any], int]:
         raise SchemaRefused(f"the schema has {size_bytes} bytes; at most {_MOST_BYTES} are read")
     if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
         raise SchemaRefused(f"$schema: {schema['$schema']!r} is not read here; write {DIALECT!r}, or leave it out")
-    return schema, _Sizes(schema).of("#", schema, 0).weight
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """How much a part is, with all that is below it: parts, and what checking them weighs."""
-
-    parts: int = 1
-    weight: int = 1
-
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.parts + other.parts, self.weight + other.weight)
-
-
-class _Sizes:
-    """How large a schema is when every reference is replaced by what it names."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
-        self._known: dict[str, _Size] = {}
-        self._open: set[str] = set()
-
-    def of(self, place: str, part: object, depth: int) -> _Size:
-        """The size of a part.
-
-        Raises:
-            SchemaRefused: It is too large or too deep, or comes back to itself.
-        """
-        if depth > _DEEPEST:
-            raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
-        if place in self._open:
-            raise SchemaRefused(f"{place}: the reference comes back to itself; recursive schemas are not read here")
-        if place not in self._known:
-            self._open.add(place)
-            self._known[place] = sum(self._sizes(place, part, depth), _Size())
-            self._open.remove(place)
-        if self._known[place].parts > _MOST_PARTS:
-            raise SchemaRefused(f"{place}: with its references the schema has more than {_MOST_PARTS} parts")
-        return self._known[place]
-
-    def _sizes(self, place: str, part: object, depth: int) -> Iterator[_Size]:
-        if isinstance(part, list):
-            for number, item in enumerate(part):
-                yield self.of(f"{place}/{number}", item, depth + 1)
-        if not isinstance(part, dict):
-            return
-        for name, item in part.items():
-            if name in _ELSEWHERE or (name == "$id" and depth):
-                raise SchemaRefused(f"{place}: {name} is not read here; name parts with $defs and '$ref': '#/$defs/…'")
-            yield _Size(
-                0, (len(item) if name == "pattern" and isinstance(item, str) else len(name)) // _CHARS_OF_A_STEP
-            )
-            if name == "$ref":
-                yield self._referred(place, item, depth)
-            elif name not in _PLAIN_VALUES:
-                yield self.of(f"{place}/{_escaped(name)}", item, depth + 1)
-            else:
-                yield _Size(0, _weight_of_value(item))
-
-    def _referred(self, place: str, reference: object, depth: int) -> _Size:
-        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-            raise SchemaRefused(f"{place}: $ref {str(reference)[:_SHOWN_CHARS]!r} names no place in this schema")
-        found: Any = self._schema
-        for step in reference.split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and name.isdigit() and int(name) < len(found):
-                found = found[int(name)]
-            elif isinstance(found, dict) and name in found:
-                found = found[name]
-            else:
-                raise SchemaRefused(f"{place}: $ref {reference[:_SHOWN_CHARS]!r} names no place in this schema")
-        return self.of(reference, found, depth + 1)
-
-
-def _weight_of_value(value: object) -> int:
-    """What comparing with a value weighs; it is no deeper than JSON that was read."""
-    if isinstance(value, dict):
-        return _STEPS_OF_A_CONTAINER + sum(map(_weight_of_value, value.values()))
-    if isinstance(value, list):
-        return _STEPS_OF_A_CONTAINER + sum(map(_weight_of_value, value))
-    return 1 + (len(value) // _CHARS_OF_A_STEP if isinstance(value, str) else 0)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+    return schema, Weights(schema).plan()

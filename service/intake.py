@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
-from service.event_schemas import EventSchema, SchemaBudget
+from service.event_schemas import EventSchema, StepBudget
 from service.identities import without_repetitions
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, SchemaUse, Submission
@@ -111,12 +111,12 @@ class _Schemas:
     Attributes:
         version: Of all of them; they may be newer, as they were read later.
         types: By type.
-        max_steps: What checking the events of a request may cost.
+        most_steps: What the checks of a request may take.
     """
 
     version: int
     types: Mapping[str, tuple[EventSchema, int]]
-    max_steps: int
+    most_steps: int
 
 
 class Intake:
@@ -174,17 +174,16 @@ class Intake:
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
         found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
-        batch, ids = _once(found, rejected, objects, declaration, part)
+        batch, ids = _once_each(found, rejected, objects, declaration, part)
         repeated = len(found) - len(batch)
-        fingerprint = "" if idempotency_key is None else _fingerprint(objects, shape)
-        what = _Letters(stream, token := uuid.uuid4().hex, shape)
+        what = _Letters(stream, uuid.uuid4().hex, shape)
         submission = Submission(
             stream=stream,
             batch=batch,
             dead_letters=self._dead_letters(what, rejected, objects, part),
             answer=_answer(len(batch), rejected, repeated),
-            fingerprint=fingerprint,
-            token=token,
+            fingerprint="" if idempotency_key is None else _fingerprint(objects, shape),
+            token=what.token,
             idempotency_key=idempotency_key,
             keys={name: declaration.attribute_of(name) for name in declaration.keys},
             step=None if part is None else part.step,
@@ -192,7 +191,7 @@ class Intake:
             ids=ids,
             dropped=repeated,
         )
-        return _outcome(submission, self._log.append_events(submission), rejected)
+        return _outcome(submission, self._log.append_events(submission), len(found), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """What of a batch would not be taken; nothing is.
@@ -210,7 +209,7 @@ class Intake:
         known = self._schemas.get(stream)
         if known is None or known.version < use.version:
             found = self._registry.event_types.all(stream)
-            types = {name: (EventSchema(one.schema), one.version) for name, one in found.items()}
+            types = {name: (EventSchema(one.schema, is_stored=True), one.version) for name, one in found.items()}
             known = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
         return known
 
@@ -252,14 +251,13 @@ def _sorted_out(
         if batch is not None:
             return batch, ()
 
-    budget = SchemaBudget(0 if schemas is None else schemas.max_steps)
+    budget = StepBudget.of(0 if schemas is None else schemas.most_steps)
 
     def read(value: object) -> Event:
         event = _event(value, declaration, shape)
         found = None if schemas is None else schemas.types.get(event.type)
         if found is not None:
-            budget.take(found[0], event)
-            found[0].require(event, found[1])
+            found[0].require(event, found[1], budget)
         return event
 
     parsed = parse_each(objects, read)
@@ -268,18 +266,30 @@ def _sorted_out(
     )
 
 
-def _once(
-    found: EventBatch,
+def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
+    """What became of a request, of which ``found`` events could be taken."""
+    key = submission.idempotency_key
+    if receipt.fingerprint != submission.fingerprint:
+        raise _reused(key)
+    if receipt.earlier is not None:
+        return _report(receipt.earlier, is_duplicate=key is not None or submission.step is not None)
+    return IntakeReport(
+        accepted=found - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
+    )
+
+
+def _once_each(
+    batch: EventBatch,
     rejected: Sequence[RejectedEvent],
     objects: Sequence[object],
     declaration: StreamDeclaration,
     part: FeedPart | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """The events of a request, each once, and their digests."""
+    """The events of a batch without repetitions within it, and what they are known by."""
     gone = {one.index for one in rejected}
     rows = [row for row in range(len(objects)) if row not in gone]
     origins = None if part is None else [part.origins[row] for row in rows]
-    return without_repetitions(found, [objects[row] for row in rows], declaration, origins)
+    return without_repetitions(batch, [objects[row] for row in rows], declaration, origins)
 
 
 def _are_cloudevents(objects: Sequence[object]) -> bool:
@@ -349,21 +359,6 @@ def _answer(accepted: int, rejected: Sequence[RejectedEvent], duplicates: int) -
         "duplicates": duplicates,
         "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
     }
-
-
-def _outcome(submission: Submission, receipt: Receipt, rejected: Sequence[RejectedEvent]) -> IntakeReport:
-    """What became of a request, by what the log says of it.
-
-    Raises:
-        IdempotencyKeyReused: Another batch came before under its key.
-    """
-    if receipt.fingerprint != submission.fingerprint:
-        raise _reused(submission.idempotency_key)
-    if receipt.earlier is not None:
-        is_duplicate = submission.idempotency_key is not None or submission.step is not None
-        return _report(receipt.earlier, is_duplicate=is_duplicate)
-    accepted = len(submission.batch) + submission.dropped - receipt.dropped
-    return _report(_answer(accepted, rejected, receipt.dropped), is_duplicate=False)
 
 
 def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:

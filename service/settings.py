@@ -99,8 +99,8 @@ class Limits(BaseModel):
     Attributes:
         max_body_bytes: Bytes of any request body.
         max_batch_events: Events of one request.
-        max_schema_steps: What checking the events of one request against schemas may cost: for each event the parts of
-            the schema times its bytes. One event may take a fortieth.
+        max_schema_steps: Steps that checks of the events of one request by schemas may take: parts of a schema times
+            values of an event, and more for regular expressions.
         max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
         max_constraints: Constraints of a set.
         max_event_types: Event types of a workflow model, and of a stream's whole constraint set. Time and memory grow
@@ -127,7 +127,7 @@ class Limits(BaseModel):
 
     max_body_bytes: Count = 10 * 1024 * 1024
     max_batch_events: Count = 10_000
-    max_schema_steps: Count = 4_000_000_000
+    max_schema_steps: Count = 100_000_000
     max_pattern_chars: Annotated[int, Field(ge=1, le=_MOST_PATTERN_CHARS)] = _MOST_PATTERN_CHARS
     max_constraints: Count = 10_000
     max_event_types: Annotated[int, Field(ge=1, le=400)] = 300

@@ -38,7 +38,6 @@ from streams.errors import (
     Fault,
     ForestallError,
     KeptFolderRefused,
-    SchemaTooCostly,
     StreamError,
 )
 from streams.event import Event
@@ -105,7 +104,6 @@ __all__ = [
     "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
-    "SchemaTooCostly",
     "Start",
     "StreamDeclaration",
     "StreamError",

@@ -65,12 +65,6 @@ class EventBreaksSchema(EventRejected):
     code: ClassVar[str] = "schema-broken"
 
 
-class SchemaTooCostly(EventRejected):
-    """Checking the attributes of an event against the schema of its type is beyond a limit."""
-
-    code: ClassVar[str] = "schema-too-costly"
-
-
 class DeclarationError(StreamError):
     """A stream declaration contradicts itself or misses a part."""
 

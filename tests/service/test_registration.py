@@ -192,8 +192,8 @@ def test_types_like_those_that_are_known_are_warned_of(registration, stores):
             "workflow and schemas, so this can never match"
         ),
         (
-            "line 1, column 34: answerd (did you mean answered?) is none of the event types of the stream's constraints, "
-            "workflow and schemas, so this forbids nothing"
+            "line 1, column 34: answerd (did you mean answered?) is none of the event types of the stream's "
+            "constraints, workflow and schemas, so this forbids nothing"
         ),
     ]
     assert not any("other" in warning for warning in warnings)

@@ -1,0 +1,275 @@
+"""What a check of an event against a JSON Schema costs at most, counted before it begins.
+
+A schema comes from a stranger, and so does an event. ``Weights`` reads a schema once: how many parts it has when every
+reference is replaced by what it names, and what each part costs for each value, and for each character, that it is
+asked about. ``steps`` multiplies that with an event. A step is about what comparing one value takes; seconds are never
+measured, so the same event is always judged alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from service.errors import SchemaRefused
+
+_MOST_PARTS = 10_000
+_DEEPEST = 64
+_SHOWN_CHARS = 200
+_STATES_OF_A_STEP = 8  # of an automaton that has to be followed state by state
+_BYTES_OF_A_STEP = 8
+_PLAIN_VALUES = ("const", "enum", "default", "examples")
+_COMPARED = ("const", "enum")
+_BY_CHARACTER = ("minLength", "maxLength", "format", "uniqueItems", *_COMPARED)
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
+_DEFINITIONS = ("$defs", "definitions")  # cost nothing where they stand
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+_ELSEWHERE = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary")
+
+_ATOM = re.compile(
+    r"\\[pP](?:\{[^}]*\}|.)|\\x\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z-]*:|\(\?P?<[^>]*>|"
+    r"\{[0-9]+(?:,[0-9]*)?\}|.",
+    re.DOTALL,
+)
+_MANY_STATES = re.compile(r"\\[wWpP]")
+_ONE_STATE = re.compile(r"\\[^dDsS]|\[(?!\^)[\x00-\x5b\x5d-\x7f]*\]|[^.\\]")
+_STATES_OF_LETTERS = 100  # a class such as \w is an automaton over the bytes of UTF-8
+_STATES_OF_A_CLASS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a part of a schema costs.
+
+    Attributes:
+        parts: How many there are, with what is referred to.
+        per_value: Steps for each value that it is asked about.
+        per_character: Steps for each character of their texts and names.
+        height: How deep it is.
+    """
+
+    parts: int = 1
+    per_value: int = 1
+    per_character: int = 0
+    height: int = 1
+
+    def __add__(self, other: Weight) -> Weight:
+        return Weight(
+            self.parts + other.parts,
+            self.per_value + other.per_value,
+            self.per_character + other.per_character,
+            max(self.height, other.height + 1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the cost of a schema falls on a value.
+
+    Attributes:
+        weight: What the value is asked, and every value in it.
+        once: Steps for what the value alone is asked.
+        properties: What only the value of a member is asked, by its name.
+    """
+
+    weight: Weight
+    once: int = 0
+    properties: Mapping[str, Plan] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The size of a value.
+
+    Attributes:
+        values: It, the values in it, and their names.
+        characters: Of texts and names.
+        steps: What its check takes at most.
+    """
+
+    values: int
+    characters: int
+    steps: int
+
+
+_WEIGHTLESS = Weight(0, 0, 0, 0)
+_NOTHING = Plan(_WEIGHTLESS)
+
+
+def extent_of(value: object, plan: Plan) -> Extent:
+    """The size of decoded JSON that is nested less deeply than Python's stack, and what its check takes at most."""
+    values, characters, steps = 1, 0, plan.once
+    if isinstance(value, str):
+        characters = len(value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            inner = extent_of(item, plan.properties.get(name, _NOTHING))
+            values += inner.values + 1
+            characters += inner.characters + len(name)
+            steps += inner.steps
+    elif isinstance(value, list | tuple):
+        for item in value:
+            inner = extent_of(item, _NOTHING)
+            values += inner.values
+            characters += inner.characters
+    weight = plan.weight
+    return Extent(values, characters, steps + weight.per_value * values + weight.per_character * characters)
+
+
+def regex_states(pattern: str) -> int:
+    """About how many states the automaton of a regular expression has, counted repetition written out."""
+    groups: list[tuple[int, int]] = []
+    total = last = 0
+    for atom in _ATOM.findall(pattern):
+        if atom[0] == "(":
+            groups.append((total, last))
+            total = last = 0
+        elif atom == ")" and groups:
+            inner = total + 1
+            total, last = groups.pop()
+            total, last = total + inner, inner
+        elif atom[0] == "{" and atom[-1] == "}":
+            times = max(int(number) for number in re.findall("[0-9]+", atom))
+            total, last = total + last * max(0, times - 1), last * max(1, times)
+        else:
+            last = _states_of(atom)
+            total += last
+    return total + sum(before for before, _ in groups) + 1
+
+
+def _states_of(atom: str) -> int:
+    if _MANY_STATES.search(atom):
+        return _STATES_OF_LETTERS
+    return 1 if _ONE_STATE.fullmatch(atom) else _STATES_OF_A_CLASS
+
+
+class Weights:
+    """What the parts of a schema weigh when every reference is replaced by what it names.
+
+    Args:
+        schema: The schema.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._known: dict[str, Weight] = {}
+        self._open: set[str] = set()
+
+    def plan(self) -> Plan:
+        """How the schema's cost falls on an event.
+
+        Raises:
+            SchemaRefused: It is too large or too deep, names other places, or comes back to itself.
+        """
+        return self._plan("#", self._schema, 0)
+
+    def _plan(self, place: str, part: object, depth: int) -> Plan:
+        weight = self.of(place, part, depth)
+        if not isinstance(part, Mapping):
+            return Plan(weight)
+        if set(part) == {"$ref"}:
+            return self._plan(part["$ref"], self._found(place, part["$ref"]), depth + 1)
+        named = part.get("properties")
+        if not isinstance(named, Mapping) or any(name in part for name in _UNEVALUATED):
+            return Plan(weight)
+        plans = {
+            name: self._plan(f"{place}/properties/{_escaped(name)}", item, depth + 2) for name, item in named.items()
+        }
+        others = {name: item for name, item in part.items() if name != "properties" and name not in _DEFINITIONS}
+        deep = {name: item for name, item in others.items() if name in _COMPARED or _has_schemas(item)}
+        once = sum(1 + (len(item) if isinstance(item, list) else 0) for item in others.values()) + len(named)
+        inner = sum((self._of_keyword(place, name, item, depth) for name, item in deep.items()), _WEIGHTLESS)
+        return Plan(_own(others, inner), once, plans)
+
+    def _of_keyword(self, place: str, name: str, item: object, depth: int) -> Weight:
+        if name in _PLAIN_VALUES:
+            return _WEIGHTLESS
+        return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
+
+    def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
+        """The weight of a part; ``is_named``: its members are schemas by names that mean nothing here.
+
+        Raises:
+            SchemaRefused: It is too large or too deep, names other places, or comes back to itself.
+        """
+        if depth > _DEEPEST:
+            raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
+        if place in self._open:
+            raise SchemaRefused(f"{place}: the reference comes back to itself; recursive schemas are not read here")
+        if place not in self._known:
+            self._open.add(place)
+            weight = sum(self._inner(place, part, depth, is_named=is_named), Weight())
+            if isinstance(part, Mapping) and not is_named:
+                weight = _own(part, weight)
+            self._known[place] = weight
+            self._open.remove(place)
+        if self._known[place].parts > _MOST_PARTS:
+            raise SchemaRefused(f"{place}: with its references the schema has more than {_MOST_PARTS} parts")
+        return self._known[place]
+
+    def _inner(self, place: str, part: object, depth: int, *, is_named: bool) -> Iterator[Weight]:
+        if isinstance(part, list):
+            for number, item in enumerate(part):
+                yield self.of(f"{place}/{number}", item, depth + 1)
+        if not isinstance(part, dict):
+            return
+        for name, item in part.items():
+            inner = f"{place}/{_escaped(name)}"
+            if is_named:
+                yield self.of(inner, item, depth + 1)
+            elif name in _ELSEWHERE or (name == "$id" and depth):
+                raise SchemaRefused(f"{place}: {name} is not read here; name parts with $defs and '$ref': '#/$defs/…'")
+            elif name == "$ref":
+                yield self.of(str(item), self._found(place, item), depth + 1)
+            elif name in _DEFINITIONS:
+                yield Weight(self.of(inner, item, depth + 1, is_named=True).parts, 0)
+            elif name not in _PLAIN_VALUES:
+                yield self.of(inner, item, depth + 1, is_named=name in _BY_NAME)
+
+    def _found(self, place: str, reference: object) -> Any:
+        """What a reference names."""
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise SchemaRefused(f"{place}: $ref {str(reference)[:_SHOWN_CHARS]!r} names no place in this schema")
+        found: Any = self._schema
+        for step in reference.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and name.isdigit() and int(name) < len(found):
+                found = found[int(name)]
+            elif isinstance(found, dict) and name in found:
+                found = found[name]
+            else:
+                raise SchemaRefused(f"{place}: $ref {reference[:_SHOWN_CHARS]!r} names no place in this schema")
+        return found
+
+
+def _own(part: Mapping[str, Any], inner: Weight) -> Weight:
+    """The weight of a schema object whose parts are known."""
+    per_value, per_character = inner.per_value, inner.per_character
+    per_character += sum(name in part for name in _BY_CHARACTER)
+    per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)
+    for pattern in _patterns_of(part):
+        per_character += 1 + regex_states(pattern) // _STATES_OF_A_STEP
+    if unevaluated := sum(name in part for name in _UNEVALUATED):  # asks again what the parts beside it have seen
+        times = 1 + unevaluated * (1 + inner.height)
+        per_value, per_character = per_value * times, per_character * times
+    return Weight(inner.parts, per_value, per_character, inner.height)
+
+
+def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
+    """The regular expressions of a schema object itself."""
+    if isinstance(pattern := part.get("pattern"), str):
+        yield pattern
+    if isinstance(named := part.get("patternProperties"), Mapping):
+        yield from named
+
+
+def _has_schemas(item: object) -> bool:
+    return isinstance(item, Mapping) or (isinstance(item, list) and any(isinstance(one, Mapping) for one in item))
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
