@@ -121,7 +121,9 @@ def test_a_model_of_many_event_types_is_refused_by_name_of_the_setting(stores, s
 
 def test_a_constraint_set_of_many_event_types_is_refused(registration, stores):
     chain = {"stream": "orders", "prior": [[f"T{number}", f"T{number + 1}"] for number in range(9_999)]}
-    with pytest.raises(ConstraintsTooLarge, match="name 10001 event types; at most 300 .*FORESTALL_LIMITS__MAX_EVENT_TYPES"):
+    with pytest.raises(
+        ConstraintsTooLarge, match="name 10001 event types; at most 300 .*FORESTALL_LIMITS__MAX_EVENT_TYPES"
+    ):
         registration.constraint_sets.upload(None, chain)
     assert not stores.registry.constraint_sets()
 

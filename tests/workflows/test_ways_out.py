@@ -21,7 +21,11 @@ def compiled(nodes, *flows):
 @pytest.mark.parametrize(
     ("nodes", "flows", "named"),
     [
-        (GATEWAYS + TASKS, ["sg", "ga", "ab", "bh", "hg"], ["'Retry?' (g)", "'Again?' (h)", "'Pay' (a)", "'Check' (b)"]),
+        (
+            GATEWAYS + TASKS,
+            ["sg", "ga", "ab", "bh", "hg"],
+            ["'Retry?' (g)", "'Again?' (h)", "'Pay' (a)", "'Check' (b)"],
+        ),
         (GATEWAYS, ["sg", "gh", "hg"], ["'Retry?' (g)", "'Again?' (h)"]),
         (GATEWAYS + '<task id="a" name="Pay"/>', ["sa", "ag", "gh", "hg"], ["'Retry?' (g)", "'Again?' (h)"]),
     ],

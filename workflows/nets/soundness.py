@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workflows.errors import UnsoundWorkflow
+from workflows.nets.components import components
 from workflows.nets.markings import Markings
 from workflows.nets.net import Places, Transition, WorkflowNet
-from workflows.relations.spreading import components
 
 _MOST_NAMED = 5
 _MOST_EVENTS = 12
@@ -95,8 +95,7 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
     through = f" through {_listed(circling)}" if circling else ""
     where = _listed(_places(markings, first))
     return (
-        f"no end can be reached any more: steps go on for ever{through}, "
-        f"tokens in {where} ({_after(markings, first)})"
+        f"no end can be reached any more: steps go on for ever{through}, tokens in {where} ({_after(markings, first)})"
     )
 
 

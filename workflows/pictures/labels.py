@@ -129,7 +129,10 @@ def _covered(shape: Shape) -> Rectangle:
 
 def _heading(shape: Shape) -> Rectangle:
     """Where the name of an area stands."""
-    middle, half = shape.x + shape.width / 2, min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2
+    middle, half = (
+        shape.x + shape.width / 2,
+        min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2,
+    )
     return Rectangle(left=middle - half, top=shape.y + 6.0, right=middle + half, bottom=shape.y + 26.0)
 
 

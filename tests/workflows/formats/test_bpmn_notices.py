@@ -41,7 +41,9 @@ def test_imports_and_calls_of_what_is_elsewhere_are_noted():
     ]
 
 
-CALLED = '<process id="q"><startEvent id="t"/><task id="b"/><sequenceFlow id="h" sourceRef="t" targetRef="b"/></process>'
+CALLED = (
+    '<process id="q"><startEvent id="t"/><task id="b"/><sequenceFlow id="h" sourceRef="t" targetRef="b"/></process>'
+)
 CALL = '<callActivity id="c" calledElement="q"/><sequenceFlow id="g" sourceRef="a" targetRef="c"/>'
 
 

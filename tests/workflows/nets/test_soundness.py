@@ -91,7 +91,10 @@ def test_step_that_waits_for_an_empty_place_is_named():
 
 def test_steps_that_go_on_for_ever_are_told():
     warnings = check(explore(net(task((0,), (1,), "Pay"), task((0,), (2,), "Try"), task((2,), (2,), "Retry")), LIMITS))
-    assert warnings[-1] == "no end can be reached any more: steps go on for ever through task 'Retry', tokens in before Pay (after Try)"
+    assert (
+        warnings[-1]
+        == "no end can be reached any more: steps go on for ever through task 'Retry', tokens in before Pay (after Try)"
+    )
 
 
 def test_only_few_ways_are_told_and_long_ones_are_cut():

@@ -172,7 +172,7 @@ class LevelReader:
         if not own:
             said = describe(element)
             element.set("id", f"{id_of(scope.element)}#{number}")
-            message = f"{said} has no id, so that no flow can name it; {id_of(element)} is made: add id=\"...\""
+            message = f'{said} has no id, so that no flow can name it; {id_of(element)} is made: add id="..."'
             self._findings.note(id_of(scope.element), message)
         elif self._owners.setdefault(scope.prefix + own, element) is not element:
             if scope.flows.leaving(own) or scope.flows.arriving(own):
