@@ -14,7 +14,7 @@ from constraints import (
     within_cap,
 )
 from nfa import Query, build_query, parse_pattern
-from service.errors import NotFollowing, StreamMissing, ConstraintsTooLarge, UnknownConstraints, WorkflowInDocument
+from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.joining import Derived, effective_set, workflow_mismatches
 from service.reports import ConstraintReport, constraint_warnings, mismatches
 from service.routing import has_whole_traces
