@@ -10,7 +10,7 @@ from workflows.model import Source
 from workflows.nets.graph import FlowGraph
 from workflows.nets.net import WorkflowNet
 from workflows.relations.outline import parts_of
-from workflows.tree import Activity
+from workflows.tree import Activity, ProcessTree
 
 
 def check_model_size(source: Source, limits: CompileLimits) -> None:
@@ -41,8 +41,8 @@ def _labels(source: Source) -> Iterator[str | None]:
             yield from (None for _ in source.places)
             yield from (transition.label for transition in source.transitions)
         case _:
-            waiting = [source]
+            waiting: list[ProcessTree] = [source]
             while waiting:
-                node = waiting.pop()
-                yield node.name if isinstance(node, Activity) else None
-                waiting.extend(parts_of(node))
+                block = waiting.pop()
+                yield block.name if isinstance(block, Activity) else None
+                waiting.extend(parts_of(block))

@@ -111,10 +111,10 @@ def test_a_large_model_is_refused(stores, server_url, clock):
 
 def test_a_model_of_many_event_types_is_refused_by_name_of_the_setting(stores, server_url, clock):
     library = small_library(stores, server_url, clock, max_event_types=3)
-    with pytest.raises(ModelTooLarge, match="more than 3 event types.*FORESTALL_LIMITS__MAX_EVENT_TYPES"):
+    with pytest.raises(ModelTooLarge, match=r"more than 3 event types.*FORESTALL_LIMITS__MAX_EVENT_TYPES"):
         library.upload(upload_of())
     library = small_library(stores, server_url, clock, max_model_elements=3)
-    with pytest.raises(ModelTooLarge, match="more than 3 elements.*FORESTALL_LIMITS__MAX_MODEL_ELEMENTS"):
+    with pytest.raises(ModelTooLarge, match=r"more than 3 elements.*FORESTALL_LIMITS__MAX_MODEL_ELEMENTS"):
         library.upload(upload_of())
     assert stores.workflows.all() == []
 
@@ -122,7 +122,7 @@ def test_a_model_of_many_event_types_is_refused_by_name_of_the_setting(stores, s
 def test_a_constraint_set_of_many_event_types_is_refused(registration, stores):
     chain = {"stream": "orders", "prior": [[f"T{number}", f"T{number + 1}"] for number in range(9_999)]}
     with pytest.raises(
-        ConstraintsTooLarge, match="name 10001 event types; at most 300 .*FORESTALL_LIMITS__MAX_EVENT_TYPES"
+        ConstraintsTooLarge, match=r"name 10001 event types; at most 300 .*FORESTALL_LIMITS__MAX_EVENT_TYPES"
     ):
         registration.constraint_sets.upload(None, chain)
     assert not stores.registry.constraint_sets()

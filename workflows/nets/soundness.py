@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workflows.errors import UnsoundWorkflow
+from workflows.nets.components import components
 from workflows.nets.markings import Markings
 from workflows.nets.net import Places, Transition, WorkflowNet
-from workflows.relations.spreading import components
 
 _MOST_NAMED = 5
 _MOST_EVENTS = 12

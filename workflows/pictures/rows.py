@@ -53,7 +53,7 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """Of each piece of an arrow that leads sideways: its ends, arrow and place, and whether it is level, to the right."""
+    """Of each piece of an arrow that leads sideways: its ends, arrow and place; whether it leads level to the right."""
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
         for number, edge in enumerate(edges)

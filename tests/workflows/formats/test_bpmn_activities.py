@@ -89,7 +89,7 @@ def test_a_mapping_says_whether_there_may_be_no_instance(said: str | None, found
 
 
 def test_other_words_for_instances_are_refused() -> None:
-    with pytest.raises(ModelRefused, match="write zero-or-more .* or one-or-more"):
+    with pytest.raises(ModelRefused, match=r"write zero-or-more .* or one-or-more"):
         read(process(START + '<task id="A"/>', "s>A"), mapping={":instances": "some"})
 
 

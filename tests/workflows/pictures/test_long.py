@@ -19,10 +19,15 @@ def tree_model(tree):
 
 
 def test_a_very_long_name_is_drawn_short_and_costs_steps_in_proportion(monkeypatch):
-    measured = []
+    measured: list[str] = []
     part = text._part
-    monkeypatch.setattr(text, "_part", lambda letter: measured.append(letter) or part(letter))
-    steps = {}
+
+    def counted(letter):
+        measured.append(letter)
+        return part(letter)
+
+    monkeypatch.setattr(text, "_part", counted)
+    steps: dict[int, list[int]] = {}
     for letters in (10_000, 100_000):
         for name in ("x" * letters, "x y" * (letters // 3), "\u0301" * letters):
             measured.clear()

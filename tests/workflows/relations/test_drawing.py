@@ -103,5 +103,4 @@ def test_the_drawing_is_made_when_it_is_asked_for() -> None:
         (Clause(frozenset({"A", "B", "C"}), None), f"no trace has {a} and {b} and {c} together"),
     ):
         assert drawing.restate(constraint, "so") == f"{said}: so"
-    assert Prior("C", "A") not in origins
     assert len(made) == 1

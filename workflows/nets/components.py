@@ -1,0 +1,48 @@
+"""Strongly connected components of a graph."""
+
+from __future__ import annotations
+
+
+def components(first: list[int], target: list[int]) -> list[int]:
+    """For each node the number of its strongly connected component; edges lead to the same or a lower number.
+
+    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
+
+    Args:
+        first: For each node its first edge; one more entry for the end of the last.
+        target: For each edge the node that it leads to.
+    """
+    nodes = len(first) - 1
+    component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
+    edge, stack, count, met_count = first[:-1].copy(), [], 0, 0
+    for root in range(nodes):
+        path = [root] if met[root] < 0 else []
+        while path:
+            node = path[-1]
+            if met[node] < 0:
+                met[node] = low[node] = met_count
+                met_count += 1
+                stack.append(node)
+            if edge[node] < first[node + 1]:
+                other = target[edge[node]]
+                if met[other] < 0:
+                    path.append(other)
+                    continue
+                if component[other] < 0:
+                    low[node] = min(low[node], low[other])
+                edge[node] += 1
+                continue
+            path.pop()
+            if low[node] == met[node]:
+                _close(stack, node, component, count)
+                count += 1
+    return component
+
+
+def _close(stack: list[int], node: int, component: list[int], number: int) -> None:
+    """Takes a finished component off the stack."""
+    while True:
+        other = stack.pop()
+        component[other] = number
+        if other == node:
+            return
