@@ -77,7 +77,7 @@ class BacktestRun:
         require_inside(self.settings.backtest_dir, files)
         key = None if declaration.key in _KEYS_OF_THEIR_OWN else declaration.key
         is_ordered = declaration.lateness is not None
-        options = ReaderOptions(key=key, keeps_order=is_ordered)
+        options = ReaderOptions(key=key, keeps_order=is_ordered, duplicates="keep")
         return History(files=files, options=options, declaration=declaration, is_ordered=is_ordered)
 
 

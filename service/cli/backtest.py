@@ -113,7 +113,7 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    reading = reading_of(key, times, said, lifecycle=lifecycle)
+    reading = replace(reading_of(key, times, said, lifecycle=lifecycle), duplicates="keep")
     history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 

