@@ -125,7 +125,8 @@ def test_an_id_that_comes_again_is_dropped_and_counted_or_kept(tmp_path, name):
     text = "id,type,time,key\n" + "".join(f"{row},A,{time},k\n" for row, time in rows)
     if name.endswith("jsonl"):
         text = "".join(f'{{"id":"{row}","type":"A","time":{time},"key":"k"}}\n' for row, time in rows)
-    path, dropped = write(tmp_path, text, name), []
+    path = write(tmp_path, text, name)
+    dropped: list[int] = []
     assert [one.time_us for one in read_events(path, ReaderOptions(on_dropped=dropped.append))] == [1, 2]
     assert dropped == [2]
     assert len(read_batch(path, ReaderOptions(duplicates="keep", on_dropped=dropped.append))) == 4
