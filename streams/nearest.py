@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _LIKENESS = 0.6
 _LONGEST = 100
 _MOST = 2_000
-_LISTED = 12
+_LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -29,8 +29,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "" if found is None else f" (did you mean {found}?)"
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names in a sentence, in order; of many the first ones, and how many more there are."""
-    ordered = sorted(names)
-    shown = ", ".join(ordered[:_LISTED])
-    return shown if len(ordered) <= _LISTED else f"{shown} and {len(ordered) - _LISTED} more"
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence; of many the first ones, and how many more there are."""
+    shown = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

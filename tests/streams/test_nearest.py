@@ -19,5 +19,7 @@ def test_the_nearest_name_is_the_one_most_alike(name, known, found):
 
 
 def test_of_many_names_the_first_are_listed():
-    assert listed(["b", "a"]) == "a, b"
-    assert listed(f"n{number:02}" for number in range(15)) == ", ".join(f"n{n:02}" for n in range(12)) + " and 3 more"
+    assert listed(["b", "a"]) == "b, a"
+    names = [f"n{number:02}" for number in range(23)]
+    assert listed(names) == ", ".join(names[:20]) + " and 3 more"
+    assert listed(["x" * 200]) == "x" * 100 + "…"

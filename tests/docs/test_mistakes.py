@@ -1,0 +1,38 @@
+"""The page of typical mistakes shows what the command line says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from house import ROOT
+from house.documents import code_blocks
+
+BLOCKS = list(code_blocks((ROOT / "docs/mistakes.md").read_text(encoding="utf-8")))
+EVENTS, *MISTAKES = [block.text for block in BLOCKS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("mistakes")
+    (made / "tickets.csv").write_text(EVENTS)
+    (made / "local.csv").write_text(EVENTS.replace("Z,", ","))
+    (made / "twice.csv").write_text(EVENTS.replace("\n4,", "\n1,"))
+    (made / "rules.yaml").write_text("prior: [[opened, closed]]\n")
+    return made
+
+
+def test_there_are_at_least_ten():
+    assert len(MISTAKES) >= 10
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=range(1, len(MISTAKES) + 1))
+def test_what_is_said_is_what_the_page_shows(folder, mistake):
+    pattern, command, *said = mistake.splitlines()
+    (folder / "p.pattern").write_text(pattern)
+    assert command.startswith("$ forestall ")
+    call = [str(Path(sys.executable).with_name("forestall")), *command.split()[2:]]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
+    assert said
+    assert [line for line in said if line not in done.stderr.splitlines()] == []
