@@ -24,6 +24,7 @@ from nfa.kernels.run_tables import (
     FLUSH,
     HAS_TOLD,
     KILLED,
+    LATEST,
     MARK,
     NEEDED,
     NIL,
@@ -114,6 +115,8 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
     if pair != NIL:
         if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
+            return
+        if s.pair_work[pair] == LATEST:
             return
         if s.pair_parked[pair] != NIL:
             unpark(s, np.int32(pair))
