@@ -68,7 +68,7 @@ class BodyLimit:
         """The body.
 
         Raises:
-            ClientDisconnect: The client went away in the middle.
+            ClientDisconnect: The client disconnected in the middle.
             BodyTooLarge: It is too large.
             BodyTooSlow: It takes too long.
         """
@@ -108,7 +108,7 @@ async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
     """The next part of a body, and whether more comes.
 
     Raises:
-        ClientDisconnect: The client went away.
+        ClientDisconnect: The client disconnected.
         BodyTooSlow: It does not come in time.
     """
     try:

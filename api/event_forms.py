@@ -53,12 +53,12 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
         headers: Of the request.
         media_type: Of its body.
         body: The body.
-        most: So many lines are read at most; of an array the number is looked at later, as it is read at once.
+        most: The most lines that are read; the length of an array is checked later, as it is read at once.
 
     Raises:
         BatchTooLarge: There are more lines.
         UnsupportedMediaType: The media type is not read here.
-        MalformedBody: The body is not JSON; of lines, each is looked at for itself.
+        MalformedBody: The body is not JSON; of lines, each is checked by itself.
         EventForm: The body, or a header field, is not of the form that the media type promises.
     """
     if media_type in (ONE, BATCH):

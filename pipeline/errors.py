@@ -5,7 +5,7 @@ PipelineError
 ├── ClusterUnready         no machine of a cluster came, or one lacks a package
 ├── LogUnreachable         Redis does not answer
 ├── LogDamaged             the log misses entries that have to be read
-├── MatchLimitReached      more matches were completed at once than are told
+├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
 ├── SourceOptionError      an option of the event-log source is missing or malformed
@@ -65,7 +65,7 @@ class LogDamaged(PipelineError):
 
 
 class MatchLimitReached(PipelineError):
-    """More matches of a pattern were completed at once than are told; the rest is counted in a dead letter."""
+    """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 
     code: ClassVar[str] = "match-limit"
     fault: ClassVar[Fault] = "caller"

@@ -51,7 +51,7 @@ def list_alerts(
     """Alerts in the order in which they were found. A cursor stays good for ever, so a poller misses nothing.
 
     One that is older than all alerts that are kept goes on with the oldest. A list by key, times or acknowledgement
-    may have pages with few alerts or none, as some thousands are looked at for each: `next` says whether there is more.
+    may have pages with few alerts or none, as each examines some thousands: `next` says whether there is more.
     """
     return AlertList.from_domain(services.stores.alerts.page(wanted, after=after, limit=limit))
 

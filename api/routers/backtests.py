@@ -28,7 +28,7 @@ router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=Idempote
 def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
     """Find out what a pattern would have found in the past, and how that differs from another version of it.
 
-    Backtests are run one after the other. The stream's constraints are those of now. The retained log is read as it is
+    Backtests are run one after the other. They use the stream's current constraints. The retained log is read as it is
     when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.
     """
     asked = services.backtests.ask(backtest.to_domain())
@@ -45,7 +45,7 @@ def list_backtests(services: Served, caller: Calling, stream: StreamFilter) -> B
 
 @router.get("/{backtest_id}", summary="Look up a backtest")
 def get_backtest(backtest_id: str, services: Served) -> BacktestDetail:
-    """How a backtest stands, and what came of it once it is done."""
+    """The state of a backtest, and its result once it is done."""
     return BacktestDetail.of(*services.backtests.get(backtest_id))
 
 

@@ -47,7 +47,7 @@ def replay_dead_letters(
 
 @router.get("/{letter_id}", summary="Look up a dead letter")
 def get_dead_letter(letter_id: str, services: Served) -> DeadLetterDetail:
-    """A dead letter that is kept, with its event, and what became of it when it was sent again."""
+    """A dead letter with its event, and the result of sending it again."""
     return DeadLetterDetail.with_outcome(*services.dead_letters.get(letter_id))
 
 

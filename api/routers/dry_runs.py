@@ -15,7 +15,7 @@ router = APIRouter(prefix="/patterns", tags=["patterns"])
 @router.post("/dry-run", summary="Try a pattern")
 @bounded
 def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
-    """Match a pattern over the newest events of a stream, with the constraints of now; nothing is registered or kept.
+    """Match a pattern over the newest events of a stream, with the current constraints; nothing is registered or stored.
 
     The pattern is refused as it would be if it were registered. Transactions of which the log, or the part of it that
     is looked at, lacks the beginning are seen from their middle on; those that are open stay open.

@@ -33,13 +33,13 @@ def list_event_types(stream: str, services: Served, response: Response) -> Event
     return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, items=items)
 
 
-@router.put("", summary="Check events, or not")
+@router.put("", summary="Turn schema checks on or off")
 def switch_checks(
     stream: str, wanted: SchemaSwitch, services: Served, response: Response, preconditions: Preconditions
 ) -> SchemaSwitch:
     """Say whether the events of a stream are checked against the schemas of their types, from the next request on.
 
-    An event that does not keep the schema of its type is not taken: it is told in the answer and becomes a dead letter
+    An event that does not keep the schema of its type is rejected: the answer names it, and it becomes a dead letter
     with the code `schema-broken`. A type without a schema may hold anything.
     """
     types = services.stores.registry.event_types
@@ -103,7 +103,7 @@ def put_event_type(
     return EventTypeModel.from_domain(place[0], found)
 
 
-@router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Forget the schema of a type")
+@router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the schema of a type")
 def delete_event_type(stream: str, event_type: TypeName, services: Served, preconditions: Preconditions) -> None:
     """Let a type of events hold anything again."""
     services.stores.registry.event_types.remove(stream, event_type, preconditions)

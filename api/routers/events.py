@@ -20,7 +20,7 @@ router = APIRouter(prefix="/events", tags=["events"])
     "",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send events",
-    response_description="Some or all of the events were accepted: look at `rejected`.",
+    response_description="Some or all of the events were accepted: see `rejected`.",
     responses=OVERLOAD_RESPONSES,
     openapi_extra={"requestBody": BODY, "parameters": HEADERS},
     response_model_exclude_unset=True,
@@ -39,9 +39,9 @@ def send_events(
 
     A CloudEvent in binary mode has its attributes in header fields `ce-…`, and `data` is the body. Of
     `application/x-ndjson` each line is an event; those that are not taken, because they are no JSON or for another
-    reason, are told with their `line`.
+    reason, are reported with their `line`.
 
-    The answer 202 may accept only some of the events: look at ``rejected``. Where none was taken it is 422,
+    The answer 202 may accept only some of the events: see ``rejected``. Where none was taken it is 422,
     `nothing-accepted`, with the same members. Accepted events are safe in the log. The others are listed with the
     reason, here and under ``/v1/dead-letters``.
 

@@ -53,13 +53,13 @@ _BODY: dict[str, Any] = {
     },
 }
 
-Version = Annotated[int | None, Query(ge=1, description="A version; the current one unless it is said.")]
+Version = Annotated[int | None, Query(ge=1, description="A version (default: the current one).")]
 
 
 def upload_options(
-    process: Annotated[str | None, Query(description="Id of the process, where a file has several.")] = None,
+    process: Annotated[str | None, Query(description="Id of the process, if the file has several.")] = None,
     stream: Annotated[str | None, Query(description="A stream that is to follow the workflow.")] = None,
-    mode: Annotated[Mode, Query(description="How it follows.")] = "auto",
+    mode: Annotated[Mode, Query(description="The mode in which it follows.")] = "auto",
     pairs: Annotated[
         list[str] | None,
         Query(alias="map", description="TASK=TYPE: a task, by name or id, emits that event type; TASK= is silent."),
@@ -89,7 +89,7 @@ def read_upload(
     summary="Upload a workflow",
     dependencies=[Depends(once)],
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
+    responses={200: {"model": WorkflowModel, "description": "It is already registered with this model."}},
 )
 @bounded
 def upload_workflow(
@@ -119,7 +119,7 @@ def list_workflows(services: Served) -> WorkflowList:
 
 @router.get("/{name}", summary="Look up a workflow")
 def get_workflow(name: str, services: Served, response: Response) -> WorkflowModel:
-    """What the model says, how its constraints were found, the size of its automaton, and who follows it."""
+    """The model, how its constraints were found, the size of its automaton, and the streams that follow it."""
     report = services.workflows.workflow(name)
     response.headers["ETag"] = _etag(report.record)
     return WorkflowModel.from_domain(report)
@@ -139,7 +139,7 @@ def list_workflow_versions(name: str, services: Served) -> WorkflowVersions:
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
 def get_workflow_version(name: str, version: int, services: Served, response: Response) -> WorkflowVersion:
-    """What the model of that version says."""
+    """The model of that version."""
     record = services.workflows.workflow(name, version).record
     response.headers["ETag"] = _etag(record)
     return WorkflowVersion.from_record(record)
@@ -167,7 +167,7 @@ def list_workflow_constraints(
     name: str,
     services: Served,
     kind: Annotated[list[DerivedKind] | None, Query(description="Only those of these kinds, such as prior.")] = None,
-    full: Annotated[bool, Query(description="All that hold, and not only those that all others follow from.")] = False,
+    full: Annotated[bool, Query(description="All that hold, not only those from which the others follow.")] = False,
     version: Version = None,
 ) -> DerivedConstraints:
     """The constraints that hold on every complete trace, each with the place of the model that it comes from."""

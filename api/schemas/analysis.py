@@ -61,7 +61,7 @@ class MonitorModel(WireModel):
     """What the monitor of a constraint set tells apart."""
 
     distinguishes: list[str] = Field(description="Types and symbols.")
-    estimated_states: int = Field(description="At most so many monitor states; counting stops above the limit.")
+    estimated_states: int = Field(description="Upper bound of the number of monitor states; counting stops above the limit.")
     max_states: int = Field(
         description="The setting max_monitor_states; transactions that need more go on by bit tables, which never end "
         "too much."
@@ -87,12 +87,12 @@ class UnusedModel(WireModel):
     """Constraints that end no partial match of any pattern any earlier. They may still find deviations."""
 
     constraints: list[str]
-    visited_states: int = Field(description="Monitor states that were looked at.")
+    visited_states: int = Field(description="Monitor states that were examined.")
     is_complete: bool = Field(description="Whether these are all.")
 
 
 class AnalysisModel(WireModel):
-    """What is known of a constraint set and the patterns that it ends early."""
+    """What is known of a constraint set and the patterns that it terminates early."""
 
     stream: str
     version: int

@@ -118,7 +118,7 @@ class ComparisonModel(WireModel):
 
 
 class BacktestSummary(WireModel):
-    """What came of a backtest."""
+    """The result of a backtest."""
 
     events: int
     first: str | None = Field(description="Time of the earliest event.")
@@ -161,7 +161,7 @@ class BacktestModel(WireModel):
 
 
 class BacktestDetail(BacktestModel):
-    """A backtest, and what came of it once it is done."""
+    """A backtest, and its result once it is done."""
 
     result: BacktestSummary | None
 

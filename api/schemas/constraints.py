@@ -31,11 +31,11 @@ class SettingsModel(WireModel):
     """How a constraint set is used."""
 
     prune: Literal["state", "query", "shadow", "off"] = Field(
-        description="What becomes of partial matches that can no longer complete: each goes at once; those of an "
-        "alternative together; none goes, and what would have is told; none goes."
+        description="What to do with partial matches that can no longer complete: drop each at once; drop those of an "
+        "alternative together; keep all and report what would have been dropped; keep all."
     )
     on_violation: Literal["report", "fail_trace", "ignore"] = Field(
-        description="What becomes of a transaction that breaks a constraint: it is told, and no longer pruned; it is "
+        description="What to do with a transaction that breaks a constraint: report it and stop pruning it; "
         "told, and nothing more is looked for in it; it is counted, and pruning goes on, so matches may be lost."
     )
     unknown_types: Literal["ignore", "deviate"] = Field(description="Whether types beyond 'types' break a constraint.")

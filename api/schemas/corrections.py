@@ -22,13 +22,13 @@ EXAMPLE: dict[str, Any] = {
     "event": "e5",
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
-    "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
+    "reason": "Invoice must not follow, and was held to be impossible when the alert was sent",
     "severity": "high",
 }
 
 
 class CorrectionModel(WireModel):
-    """An alert that was told early does not hold: the transaction broke a constraint."""
+    """An alert that was sent early does not hold: the transaction broke a constraint."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 

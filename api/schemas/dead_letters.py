@@ -16,7 +16,7 @@ _LISTED_CHARS = 4_000
 
 
 class ReplayModel(WireModel):
-    """What became of a dead letter that was sent again."""
+    """The result of sending a dead letter again."""
 
     id: str = Field(description="Of the letter.")
     at: str
@@ -37,7 +37,7 @@ class ReplayModel(WireModel):
 
 
 class ReplayedList(WireModel):
-    """What became of the letters that were sent again."""
+    """The results of sending dead letters again."""
 
     items: list[ReplayModel] = Field(description="In the order in which they were sent: the oldest first.")
     left: int = Field(description="How many more there are that are not taken yet.")
@@ -67,7 +67,7 @@ class DeadLetterModel(WireModel):
     kind: str | None = Field(None, description="Pipeline: the entry's kind.")
     route: str | None = Field(None, description="Pipeline: the stream's further key that the entry's events are for.")
 
-    replay: ReplayModel | None = Field(None, description="What became of it when it was sent again last.")
+    replay: ReplayModel | None = Field(None, description="The result of sending it again last.")
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:

@@ -30,7 +30,7 @@ class NewDryRun(WireModel):
     constraints: Switch | None = Field(
         None, description="Whether the stream's constraints end partial matches early; 'on', or as it is registered."
     )
-    events: int = Field(10_000, ge=1, le=100_000, description="So many of the stream's newest events are looked at.")
+    events: int = Field(10_000, ge=1, le=100_000, description="How many of the stream's newest events are matched.")
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:

@@ -1,4 +1,4 @@
-"""Early endings on the wire."""
+"""Early terminations on the wire."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class RejectedModel(WireModel):
 
 
 class IntakeModel(WireModel):
-    """What became of the events; the accepted ones are safe in the log."""
+    """The result for each event; the accepted ones are safe in the log."""
 
     accepted: int
     rejected: list[RejectedModel] = Field(

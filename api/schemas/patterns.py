@@ -57,12 +57,12 @@ class NewPattern(WireModel):
     )
     start: Start = Field(
         "fresh",
-        description="What becomes of the partial matches of the version before: they go ('fresh'), or that version "
+        description="What to do with the partial matches of the version before: drop them ('fresh'), or let that version "
         "goes on for what began before this place of the log ('migrate').",
     )
     severity: Severity | None = Field(
         None,
-        description="How grave what it finds is; alerts carry it and webhooks may filter by it. Left out: as before, "
+        description="Severity of its alerts; webhooks may filter by it. Left out: as before, "
         "and medium at first. Another one is no next version, and counts for what is found from now on.",
     )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
@@ -97,7 +97,7 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
-    severity: Severity = Field(description="How grave what it finds is.")
+    severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active pattern sees events.")
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
@@ -188,7 +188,7 @@ class PatternVersion(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:
-        """The wire form of a version, of so many."""
+        """The wire form of a version, given the number of versions."""
         return cls(
             version=pattern.version,
             text=pattern.text,

@@ -48,7 +48,7 @@ class StreamModel(WireModel):
     )
     late: Late = Field(
         "dead_letter",
-        description="What becomes of events that are later than `lateness`: a dead letter with the reason, nothing "
+        description="What to do with events that are later than `lateness`: a dead letter with the reason, nothing "
         "(`drop`), or they are matched out of order (`process`). All are counted.",
     )
     idle_timeout: float | None = Field(
@@ -58,12 +58,12 @@ class StreamModel(WireModel):
         None,
         gt=0,
         description="Seconds of wall clock without any event of the stream after which event time passes with the wall "
-        "clock, so that what waits for time to pass is told. Null: event time passes with events only.",
+        "clock, so that results that wait for time to pass are emitted. Null: event time passes with events only.",
     )
     mapping: MappingModel = MappingModel()
     duplicates: Duplicates = Field(
         "drop",
-        description="What becomes of an event whose id (of CloudEvents: source and id) the stream has taken before: it "
+        description="What to do with an event whose id (of CloudEvents: source and id) the stream has accepted before: it "
         "is dropped and counted, or taken again ('keep').",
     )
 
