@@ -1,4 +1,4 @@
-"""Which workflow a stream follows: say it, look it up, end it."""
+"""The workflow that a stream follows: set, look up, remove."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ router = APIRouter(prefix="/streams", tags=["workflows"])
 def follow_workflow(
     stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
 ) -> FollowedWorkflow:
-    """Transactions that begin later follow the workflow, beside the constraints that are written by hand.
+    """Transactions that begin later follow the workflow, in addition to hand-written constraints.
 
-    Later versions of the workflow are followed as they come. ``exact`` is refused where the workflow has no automaton
+    Later versions of the workflow are followed automatically. ``exact`` is refused where the workflow has no automaton
     within the limits.
     """
     report = services.workflows.follow(stream, request.workflow, request.mode, preconditions)

@@ -119,21 +119,21 @@ def activate_pattern(name: str, services: Served, response: Response, preconditi
 @router.post("/{name:path}/retire", summary="Retire a pattern")
 @bounded
 def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Stop matching a pattern for good, from this position of the log on; the pattern, its alerts and counts stay listed."""
+    """Stop matching a pattern for good, from this position of the log on; its alerts and counts stay listed."""
     return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
 @router.post("/{name:path}/pause", summary="Pause a pattern")
 @bounded
 def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Show a pattern no events from this position of the log on, and drop its partial matches. A paused one stays paused."""
+    """Stop showing events to a pattern, from this position of the log on; its partial matches are dropped."""
     return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")
 @bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Show a paused pattern the events from this position of the log on, as the version that it was."""
+    """Show events to a paused pattern again, from this position of the log on; its version stays the same."""
     return _moved(services.registration.move_pattern(name, "resume", preconditions), response)
 
 

@@ -16,10 +16,10 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     summary="Announce events that will not come any more",
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
-    """Promise that no event with an earlier time, or none of a transaction, comes from this place of the log on.
+    """Promise that no event with an earlier time, or none of a transaction, comes from this position of the log on.
 
-    Results that wait for this are emitted at once: a NOT, a timeout, the end of the transaction. Events that break the promise
-    are treated as late ones.
+    Results that wait for this are emitted at once: a NOT, a timeout, the end of the transaction. Events that break the
+    promise are treated as late ones.
     """
     services.announcing.punctuate(stream, punctuation.to_domain())
     return punctuation

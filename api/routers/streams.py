@@ -27,7 +27,7 @@ router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRo
 def declare_stream(
     stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Declare a stream: its correlation key, its event types, what ends a transaction. A declaration cannot be changed later."""
+    """Declare a stream: its correlation key, event types, and ends of transactions. Declarations cannot be changed."""
     declaration = stream.to_domain()
     if not services.registration.declare_stream(declaration, preconditions):
         response.status_code = status.HTTP_200_OK

@@ -21,7 +21,7 @@ def end_trace(
     services: Served,
     end: NewTraceEnd = _WITH_NEWEST,
 ) -> TraceEndModel:
-    """End a transaction at this place of the log: results that wait for its end are emitted, its partial matches dropped.
+    """End a transaction at this position of the log: waiting results are emitted, partial matches dropped.
 
     A later event of the key begins another one. Nothing happens where none is open. Transactions by a further key of
     the stream have no end.

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/traces", tags=["traces"])
 def get_trace(
     stream: str, key: Annotated[str, Path(min_length=1, description="Its correlation key.")], services: Served
 ) -> TraceModel:
-    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, which types may come.
+    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible types.
 
     The events are matched again with the stream's patterns, each from the place on at which it came, under the
     constraints that were there when the transaction began. `positions` says up to where in the log that holds; the

@@ -36,19 +36,19 @@ class SettingsModel(WireModel):
     )
     on_violation: Literal["report", "fail_trace", "ignore"] = Field(
         description="What to do with a transaction that breaks a constraint: report it and stop pruning it; "
-        "told, and nothing more is looked for in it; it is counted, and pruning goes on, so matches may be lost."
+        "report it and stop matching in it; count it and continue pruning, so that matches may be lost."
     )
     unknown_types: Literal["ignore", "deviate"] = Field(description="Whether types beyond 'types' break a constraint.")
     completion: Literal["assumed", "not_assumed"] = Field(
-        description="Whether a transaction is taken to go on until it has all that it requires."
+        description="Whether transactions are assumed to continue until they contain everything required."
     )
     types: list[str] = Field(description="Event types of the process besides those that constraints name.")
-    frequencies: dict[str, float] = Field(description="By name, the part of the transactions that show it.")
+    frequencies: dict[str, float] = Field(description="By name, the share of the transactions that contain it.")
     max_monitor_states: int
 
 
 class ProcessModel(WireModel):
-    """What a workflow says of a constraint set."""
+    """The workflow behind a constraint set."""
 
     name: str = Field(description="The workflow that the stream follows.")
     version: int
@@ -68,10 +68,10 @@ class ConstraintsModel(WireModel):
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
     settings: SettingsModel
     end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
-    warnings: list[str] = Field(description="What can never happen, and patterns that can no longer match.")
+    warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Where the upload means more than is kept.")
     uploaded_at: str
 
@@ -108,13 +108,13 @@ class ConstraintsList(WireModel):
 
 
 class ConstraintsVersion(ConstraintsSummary):
-    """A version of a stream's constraint set, and what it says."""
+    """A version of a stream's constraint set, with its content."""
 
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
     end: list[str]
-    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
     settings: SettingsModel
 
     @classmethod

@@ -64,7 +64,9 @@ class DryRunModel(WireModel):
 
     pattern: str
     stream: str
-    events: int = Field(description="How many events it saw; fewer than were asked for where the log holds no more.")
+    events: int = Field(
+        description="The number of events that were matched; fewer than requested if the log holds no more."
+    )
     first_time: str | None
     last_time: str | None
     matched: int
@@ -73,7 +75,7 @@ class DryRunModel(WireModel):
     endings: list[DryEnding] = Field(description="The most frequent reason first.")
     timeouts: int
     dropped: int = Field(description="Matches beyond a limit, which are not counted above.")
-    partial_matches: int = Field(description="How many events are bound in partial matches at the end.")
+    partial_matches: int = Field(description="The number of events bound in partial matches at the end.")
     warnings: list[str]
     took_ms: float
 

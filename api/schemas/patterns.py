@@ -53,17 +53,17 @@ class NewPattern(WireModel):
         "what breaks the constraints.",
     )
     state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and written down, and matched once it is activated."
+        "active", description="A 'draft' is checked and stored, and matched once it is activated."
     )
     start: Start = Field(
         "fresh",
-        description="What to do with the partial matches of the version before: drop them ('fresh'), or let that version "
-        "goes on for what began before this place of the log ('migrate').",
+        description="What to do with the partial matches of the version before: drop them ('fresh'), or let that "
+        "version complete those that began before this position of the log ('migrate').",
     )
     severity: Severity | None = Field(
         None,
         description="Severity of its alerts; webhooks may filter by it. Left out: as before, "
-        "and medium at first. Another one is no next version, and counts for what is found from now on.",
+        "and medium at first. Changing it makes no new version, and applies to new alerts.",
     )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(

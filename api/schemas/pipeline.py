@@ -88,7 +88,7 @@ class PipelineModel(WireModel):
     """The state of the pipeline."""
 
     running_since: str | None
-    alive_at: str | None = Field(description="Its last sign of life.")
+    alive_at: str | None = Field(description="When it last reported.")
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")

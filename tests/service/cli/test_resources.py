@@ -172,7 +172,7 @@ def test_event_types_are_put_checked_and_deleted(ask, told, tmp_path):
     assert (out.splitlines()[1].split()[:2], err) == (["Quote/2", "1"], "events of orders are not checked\n")
     assert told("event-types", "check", "orders") == [{"schemas": "check"}]
     assert ask("event-types", "check", "orders", "--off")[1] == "schemas: 'off'\n"
-    assert "has no schema any more" in ask("event-types", "delete", "orders", "Quote/2")[2]
+    assert "the schema of type Quote/2 of orders is removed" in ask("event-types", "delete", "orders", "Quote/2")[2]
     assert told("event-types", "list", "orders") == []
     (tmp_path / "schema.json").write_text("{")
     assert "schema.json: line 1" in ask("event-types", "put", "orders", "Quote", "schema.json")[2]
@@ -191,7 +191,7 @@ def test_dead_letters_are_listed_shown_and_sent_again(ask, told, tmp_path):
     assert (status, "refused: schema-broken" in out) == (1, True)
     ask("event-types", "check", "orders", "--off")
     status, out, _ = ask("dead-letters", "replay", letter["id"])
-    assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "taken"])
+    assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "accepted"])
     assert "taken" in ask("dead-letters", "list")[1]
     assert told("dead-letters", "replay", "--all") == []
     assert ask("dead-letters", "replay")[0] == 2
