@@ -218,7 +218,7 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
-    """Counts since the matcher began; ``held`` and ``open_traces`` are of now.
+    """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
 
     Attributes:
         events: Events processed.

@@ -127,7 +127,7 @@ class ShardState:
         return {_label(place): stream.stats for place, stream in self._streams.items()}
 
     def measures(self) -> dict[str, Any]:
-        """Numbers of each stream, for whoever watches: plain JSON, named as ``stats``."""
+        """Numbers of each stream, for monitoring: plain JSON, named as ``stats``."""
         return {_label(place): stream.measures() for place, stream in self._streams.items()}
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:

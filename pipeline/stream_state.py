@@ -109,7 +109,7 @@ class StreamState:
         return self._matcher.stats
 
     def measures(self) -> dict[str, Any]:
-        """Numbers for whoever watches, as plain JSON."""
+        """Numbers for monitoring, as plain JSON."""
         stats = self._matcher.stats
         return {"events": stats.events, "open_traces": stats.open_traces, "held": stats.held, **self.counts}
 

@@ -182,7 +182,7 @@ class ForestallClient:
         return answer.json() if answer.content else None
 
     def _open(self, path: str, **options: Any) -> httpx.Response:
-        """An answer of which the body is still to come; whoever calls this closes it."""
+        """An answer of which the body is still to come; the caller closes it."""
         return self._answered(self._http.build_request("GET", path, **options), stream=True)
 
     def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:

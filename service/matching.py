@@ -64,7 +64,7 @@ class MatchOptions:
             matches are the same on traces that keep the constraints.
         lateness_us: How much older than the newest event an event may be that is put in its place by time. None: the
             order in which they come counts.
-        late: What becomes of events that are later than that. Those that a stream would set aside are counted only.
+        late: What to do with events that are later than that. Those that a stream would set aside are counted only.
         idle_timeout_us: A trace ends so long after its newest event. None: never.
         first: So many events are seen before the patterns come.
         now_us: With ``is_open``: time has come so far, if the events do not say more. None: what they say.

@@ -98,7 +98,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
     trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
     yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
-    yield _counted(stores.endings.counts(), "early_endings", "Runs that ended early.", ("stream", "pattern", "form"))
+    yield _counted(stores.endings.counts(), "early_endings", "Early terminations.", ("stream", "pattern", "form"))
     yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
     yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
     yield _counted(stores.deviations.counts(), "deviations", "Deviating traces.", ("stream", "kind"))

@@ -33,7 +33,7 @@ class BacklogModel(WireModel):
     matched: VolumeModel
     per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
     max_events: int = Field(description="Events are refused (429) when the backlog is larger.")
-    max_bytes: int = Field(description="Events are refused (429) beyond so many bytes that wait.")
+    max_bytes: int = Field(description="Events are refused (429) when the backlog has more bytes.")
 
 
 class BatchModel(WireModel):

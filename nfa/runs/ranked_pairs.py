@@ -97,12 +97,12 @@ class RankedPairs:
         return found
 
     def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
-        """What becomes of decided runs: those told before their deadline can be corrected until then.
+        """Emit or drop decided runs: those emitted before their deadline can be corrected until then.
 
         Args:
             pair: The pair.
             decided: Its decided runs.
-            told: Those of them that were told.
+            told: Those of them that were emitted.
             is_kept: Whether they are all kept for the sake of timeouts.
         """
         state = self.state

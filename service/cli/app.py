@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
             "status 1: some were refused."
         ),
         "feed": (
-            "Read events from a 'folder' of files or from 'kafka' topics, continuously. Options: feed folder --help."
+            "Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help."
         ),
         "alerts": "Alerts of the running service.",
         "traces": "Transactions of the running service.",

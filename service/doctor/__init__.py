@@ -1,7 +1,7 @@
 """What ``forestall doctor`` checks: this machine, the settings, Redis, Spark, and a running service.
 
 Each check gives findings: the subject, the verdict, what was found and what to do. Nothing is changed, and
-what cannot be looked at because something else is missing is left out.
+checks that need something missing are left out.
 """
 
 from service.doctor.examination import examine
