@@ -22,7 +22,8 @@ EXAMPLE: dict[str, Any] = {
     "event": "e5",
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
-    "reason": "Invoice must not follow, and was held to be impossible when the alert was sent",
+    # house: allow plain-words: the reason as the pipeline has stored it so far
+    "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
     "severity": "high",
 }
 

@@ -63,8 +63,7 @@ def _check_unary(condition: Expression) -> None:
         if call.name in (*AGGREGATES, "prev"):
             raise PatternRefused(
                 "aggregate" if call.name in AGGREGATES else "prev",
-                f"{call.name} reads several events, but this condition is on a single one; compare its own "
-                "attributes",
+                f"{call.name} reads several events, but this condition is on a single one; compare its own attributes",
                 call.position,
             )
 

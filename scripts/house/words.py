@@ -91,7 +91,7 @@ def document_words(path: str, text: str) -> Iterator[Violation]:
     """A document uses the field's words; code blocks and code in lines are left out."""
     lines = text.splitlines()
     for block in code_blocks(text):
-        end = block.line + block.text.count("\n")
+        end = block.line + block.text.count("\n") + 1
         lines[block.line - 1 : end] = [""] * (end - block.line + 1)
     prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", "\n".join(lines))
     yield from _refused(path, prose, 1, WORDS + WORDS_FOR_USERS)

@@ -46,9 +46,7 @@ def discover(
     output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
-    times: Annotated[
-        Times, typer.Option(help="Order of events: by their times, or as in the 'file' if there are none.")
-    ] = (Times.EVENT),
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
 ) -> None:
     """Discover the constraints that past transactions keep."""

@@ -31,9 +31,7 @@ from workflows import (
 
 def generate(
     output: Annotated[Path | None, typer.Option(help="File to write, .jsonl (default: standard output).")] = None,
-    workflow: Annotated[
-        Path | None, typer.Option(help="Model to simulate: BPMN, PNML or a process tree in YAML.")
-    ] = None,
+    workflow: Annotated[Path | None, typer.Option(help="Model to simulate: BPMN, PNML or a tree in YAML.")] = None,
     map_file: Annotated[Path | None, typer.Option("--map", help="YAML file that maps tasks to event types.")] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
     traces: Annotated[int | None, typer.Option(min=0, help="Number of transactions (default: --orders).")] = None,
@@ -44,9 +42,7 @@ def generate(
     ] = "1 s",
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 42,
     missing: Annotated[float, typer.Option(min=0, max=1, help="Share of events that are left out.")] = 0.0,
-    swapped: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of events swapped with the next of the transaction.")
-    ] = 0.0,
+    swapped: Annotated[float, typer.Option(min=0, max=1, help="Share of events swapped with their successor.")] = 0.0,
     duplicated: Annotated[float, typer.Option(min=0, max=1, help="Share of events that come twice.")] = 0.0,
     late: Annotated[float, typer.Option(min=0, max=1, help="Share of events that are delayed.")] = 0.0,
     lateness: Annotated[str, typer.Option(help="Longest delay of an event, such as 5m.")] = "5m",

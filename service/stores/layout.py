@@ -1,8 +1,8 @@
 """How the log is laid out: the number of its shards, and how it is changed.
 
 A caller that appends has divided events among the shards that it knew. Every script that appends is given their
-number and does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So no entry
-goes to a shard that is not its own, however old the layout is that a process remembers.
+number and does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So
+no entry goes to a shard that is not its own, however old the layout is that a process remembers.
 """
 
 from __future__ import annotations

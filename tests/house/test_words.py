@@ -32,7 +32,7 @@ KEPT = [
     "Because of now and then, nothing else.",
     "so many that it stops",
     "`whoever`, and `what becomes\nof it`",
-    "```text\nhow it fares\n```",
+    "```text\nhow it fares\n```\n\n`whoever`",
     "an ending, and what is told apart",
 ]
 
