@@ -63,7 +63,7 @@ def upload_constraints(
     with their lines.
     """
     if media_type != _JSON and media_type not in _YAML:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_JSON} or {_YAML[0]}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_JSON} or {_YAML[0]}")
     report = services.registration.upload_constraints(stream, body, preconditions)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK

@@ -69,7 +69,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
         SchemaRefused: It is no schema that is read here.
     """
     if media_type not in _KINDS:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {' or '.join(_KINDS)}")
     schema = parse_document(body)
     EventSchema(schema)
     return dict(schema)

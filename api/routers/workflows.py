@@ -206,7 +206,7 @@ def draw_workflow(
 ) -> Response:
     """The model as SVG: as it was drawn, where it brings a drawing, and else laid out."""
     if trace is not None and highlight:
-        raise WrongShape("query: say highlight or trace, not both")
+        raise WrongShape("query: give highlight or trace, not both")
     marks = Marks(highlighted=highlight or [])
     if trace is not None:
         marks = services.workflows.marks_of_trace(name, trace, stream=stream, version=version)
@@ -227,12 +227,12 @@ def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> 
     if media_type in _YAML:
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if media_type != _JSON:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_XML[0]}, {_YAML[0]} or {_JSON}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_XML[0]}, {_YAML[0]} or {_JSON}")
     document = parse_document(body)
     if not isinstance(document, dict) or "content" not in document:
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if beside := sorted(options.model_fields_set - {"content"}):
-        raise WrongShape(f"query: with a JSON body that has content, these stand beside it: {', '.join(beside)}")
+        raise WrongShape(f"query: with a JSON body that has content, these belong into the body: {', '.join(beside)}")
     envelope = ModelEnvelope.of(document)
     content = envelope.content
     if isinstance(content, dict):

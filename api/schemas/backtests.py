@@ -43,7 +43,7 @@ class BacktestSource(WireModel):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.path is None) == (self.log is None):
-            raise ValueError('say one of {"path": ...} and {"log": true}')
+            raise ValueError('give either {"path": ...} or {"log": true}')
         return self
 
 

@@ -51,11 +51,11 @@ class ConformanceRequest(WireModel):
             BatchTooLarge: There are more.
         """
         if not self.model_fields_set:
-            raise WrongShape("body: say which trace is meant, or several traces")
+            raise WrongShape("body: give 'trace' or 'traces'")
         asked = ([] if self.trace is None else [self.trace]) + self.traces
         events = sum(map(len, asked))
         if events > limit:
-            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are taken", limit=limit)
+            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are accepted", limit=limit)
         return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
 
 

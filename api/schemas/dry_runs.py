@@ -35,9 +35,9 @@ class NewDryRun(WireModel):
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
         if [self.text, self.definition, self.name].count(None) != 2:
-            raise ValueError("send the pattern as 'text', as 'definition' or by its 'name', one of them")
+            raise ValueError("send exactly one of 'text', 'definition' and 'name'")
         if self.name is None and self.stream is None:
-            raise ValueError("say which 'stream' it is to be tried on")
+            raise ValueError("name the 'stream' to try it on")
         return self
 
 

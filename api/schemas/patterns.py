@@ -73,7 +73,7 @@ class NewPattern(WireModel):
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
         if (self.text is None) == (self.definition is None):
-            raise ValueError("send the pattern as 'text' or as 'definition', one of them")
+            raise ValueError("send either 'text' or 'definition'")
         return self
 
     def to_domain(self, parsed: Pattern, condition: Condition) -> PatternDraft:

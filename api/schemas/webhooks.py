@@ -88,7 +88,7 @@ class WebhookChanges(WireModel):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if nulls := [name for name in _NOT_NULL if name in self.model_fields_set and getattr(self, name) is None]:
-            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out what shall stay")
+            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
         return self
 
     def to_domain(self) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def warm_up(
     found = progress_of(EVERYTHING)
     if not is_complete:
         raise KernelsNotCompiled(
-            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; the log above says what failed, "
-            "and forestall doctor whether they can be kept"
+            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; see the log above for the "
+            "failure; forestall doctor shows whether they can be cached"
         )
     folder = kernels_folder()
     size = size_of(folder)
