@@ -13,10 +13,10 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part,
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 
-_Stream = Annotated[str | None, typer.Option(help="Only alerts of this stream.")]
-_Pattern = Annotated[str | None, typer.Option(help="Only alerts of this pattern.")]
+_Stream = Annotated[str | None, typer.Option(metavar="STREAM", help="Only alerts of this stream.")]
+_Pattern = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only alerts of this pattern.")]
 _AlertId = Annotated[str, typer.Argument(help="Id of the alert, as the lists show it with --json.")]
-_By = Annotated[str | None, typer.Option(help="Name of the person, stored with the alert.")]
+_By = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the person, stored with the alert.")]
 
 _PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 
@@ -25,8 +25,8 @@ _PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 def list_alerts(
     stream: _Stream = None,
     pattern: _Pattern = None,
-    key: Annotated[str | None, typer.Option(help="Only alerts of this transaction.")] = None,
-    after: Annotated[str, typer.Option(help="Start after this cursor.")] = "0",
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Only alerts of this transaction.")] = None,
+    after: Annotated[str, typer.Option(metavar="CURSOR", help="Start after this cursor.")] = "0",
     limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
     url: Url = None,
     api_key: ApiKeyOption = None,

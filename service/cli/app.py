@@ -61,6 +61,17 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 """Every command with its line in the overall help; the command's own help begins with the same line."""
 
+_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Run": ("serve", "status", "demo", "doctor", "warm-up", "settings"),
+        "Send events": ("replay", "feed"),
+        "Look": ("alerts", "traces", "endings", "deviations", "dead-letters"),
+        "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
+        "Write patterns, in the service": ("patterns", "constraints", "workflows", "backtests"),
+        "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
+    }
+)
+
 _REFUSED, _AWAY = 2, 3
 _COMPLETING = "_FORESTALL_COMPLETE"
 _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of the other shells
@@ -111,17 +122,18 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
     """An application that knows the command that is called or completed; the names of all, where none is."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
-        return build_app(typed) if typed and typed[0] in COMMANDS else _listing()
+        return build_app(typed) if typed and typed[0] in COMMANDS else listing()
     if arguments and arguments[0] in COMMANDS:
         return build_app(arguments[:1])
-    return _listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
+    return listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
 
 
-def _listing() -> typer.Typer:
+def listing() -> typer.Typer:
     """Every command with what it does, none of which is imported."""
     app = _bare()
-    for name, text in COMMANDS.items():
-        app.command(name, help=text)(_named)
+    for panel, names in _PANELS.items():
+        for name in names:
+            app.command(name, help=COMMANDS[name], rich_help_panel=panel)(_named)
     return app
 
 

@@ -28,15 +28,22 @@ class Unit(StrEnum):
     NANOSECONDS = "ns"
 
 
-IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the event's id (default: generated).")]
-TypeColumn = Annotated[str | None, typer.Option("--type", help="Column of the event type.")]
-TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of the time.")]
+IdColumn = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="Column of the event's id (default: generated).")
+]
+TypeColumn = Annotated[str | None, typer.Option("--type", metavar="COLUMN", help="Column of the event type.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time.")]
 AttributeColumns = Annotated[
     str | None,
-    typer.Option("--attributes", help="Columns to use as attributes, separated by commas (default: all others)."),
+    typer.Option(
+        "--attributes",
+        metavar="COLUMNS",
+        help="Columns to use as attributes, separated by commas (default: all others).",
+    ),
 ]
 Zone = Annotated[
-    str | None, typer.Option("--assume-zone", help="Time zone of times without one: UTC, +02:00, Europe/Berlin.")
+    str | None,
+    typer.Option("--assume-zone", metavar="ZONE", help="Time zone of times without one: UTC, +02:00, Europe/Berlin."),
 ]
 NumbersCount = Annotated[Unit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970.")]
 DuplicateIds = Annotated[

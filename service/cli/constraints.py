@@ -48,7 +48,7 @@ constraints = typer.Typer(
 def derive(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
     map_file: Annotated[
-        Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
+        Path | None, typer.Option("--map", metavar="FILE", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
     output: Annotated[Output, typer.Option(help="Output format; JSON always has all constraints.")] = Output.TEXT,

@@ -60,9 +60,16 @@ add_list(keys, _KEYS)
 @keys.command()
 def create(
     name: Annotated[str, typer.Argument(help="Name for people.")],
-    scope: Annotated[list[KeyScope], typer.Option(help="What it may do; admin includes all others. Repeatable.")],
-    stream: Annotated[list[str] | None, typer.Option(help="Restrict the key to this stream. Repeatable.")] = None,
-    days: Annotated[float | None, typer.Option(min=0, help="Days after which it expires (default: never).")] = None,
+    scope: Annotated[
+        list[KeyScope],
+        typer.Option(metavar="SCOPE", help="read, ingest, patterns, or admin, which includes all others. Repeatable."),
+    ],
+    stream: Annotated[
+        list[str] | None, typer.Option(metavar="STREAM", help="Restrict the key to this stream. Repeatable.")
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option(min=0, metavar="DAYS", help="Days after which it expires (default: never).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -79,7 +86,10 @@ def create(
 def rotate(
     key_id: KeyId,
     grace: Annotated[
-        int, typer.Option(min=0, max=_MOST_GRACE_S, help="Seconds for which the former secret stays valid.")
+        int,
+        typer.Option(
+            min=0, max=_MOST_GRACE_S, metavar="SECONDS", help="Seconds for which the former secret stays valid."
+        ),
     ] = 0,
     url: Url = None,
     api_key: ApiKeyOption = None,

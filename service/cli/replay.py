@@ -36,11 +36,15 @@ _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 
 def replay(
     file: Annotated[Path, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")],
-    stream: Annotated[str, typer.Option(help="Stream to append to.")],
+    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
-    end: Annotated[list[str] | None, typer.Option(help="With --declare: an end event type. Repeatable.")] = None,
+    end: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE", help="With --declare: an end event type. Repeatable.")
+    ] = None,
     url: Url = None,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
+    ] = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     id_column: IdColumn = None,

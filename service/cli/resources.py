@@ -18,7 +18,7 @@ from service.cli.inputs import told
 from service.client import ForestallClient
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-OfStream: TypeAlias = Annotated[str | None, typer.Option(help="Only items of this stream.")]
+OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most this number.")]
 
 _LARGEST_PAGE = 1_000

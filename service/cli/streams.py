@@ -44,24 +44,31 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 @streams.command("add")
 def add_stream(
     name: Name,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key (default: subject).")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key (default: subject).")
+    ] = None,
     further_key: Annotated[
-        list[str] | None, typer.Option(help="NAME=PATH of a further correlation key. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=PATH", help="A further correlation key. Repeatable.")
     ] = None,
     type_: Annotated[
-        list[str] | None, typer.Option("--type", help="Allowed event type (default: any). Repeatable.")
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Allowed event type (default: any). Repeatable.")
     ] = None,
-    end: Annotated[list[str] | None, typer.Option(help="Event type that ends a transaction. Repeatable.")] = None,
+    end: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")
+    ] = None,
     ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Annotated[
-        float | None, typer.Option(min=0, help="Out-of-orderness bound: seconds that an event may be late.")
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Out-of-orderness bound: seconds that an event may be late."),
     ] = None,
     late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
     idle_timeout: Annotated[
-        float | None, typer.Option(help="Session gap: end a transaction after these seconds without an event.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
     ] = None,
     quiet_after: Annotated[
-        float | None, typer.Option(help="Source idleness: seconds without events after which time passes anyway.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,

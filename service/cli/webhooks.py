@@ -44,16 +44,23 @@ add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 @webhooks.command("add")
 def add_webhook(
     target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
-    stream: Annotated[str | None, typer.Option(help="Only results of this stream.")] = None,
-    pattern: Annotated[str | None, typer.Option(help="Only results of this pattern.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")] = None,
+    pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
     min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
     kind: Annotated[
-        list[Kind] | None, typer.Option(help="Kind of result to send (default: alert, correction). Repeatable.")
+        list[Kind] | None,
+        typer.Option(metavar="KIND", help="alert, correction or deviation (default: the first two). Repeatable."),
     ] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
-    header: Annotated[list[str] | None, typer.Option(help="Header to send along, 'NAME: VALUE'. Repeatable.")] = None,
-    template: Annotated[Path | None, typer.Option(help="JSON file with the template of the bodies.")] = None,
-    secret_file: Annotated[Path | None, typer.Option(help="File with the secret (default: generated).")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -77,7 +84,9 @@ def add_webhook(
 @webhooks.command()
 def rotate(
     webhook: WebhookId,
-    grace: Annotated[int | None, typer.Option(min=0, help="Seconds for which the former secret signs too.")] = None,
+    grace: Annotated[
+        int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret signs too.")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -118,7 +127,9 @@ def deliveries(
 def redeliver(
     webhook: WebhookId,
     delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
-    since: Annotated[str | None, typer.Option(help="All deliveries abandoned since this time (RFC 3339).")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,

@@ -70,7 +70,7 @@ def show_constraints(
 def put_workflow(
     name: Name,
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
-    stream: Annotated[str | None, typer.Option(help="Stream that will follow it.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that will follow it.")] = None,
     mode: Mode = FollowMode.AUTO,
     map_file: Annotated[
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
@@ -97,7 +97,7 @@ def put_workflow(
 @workflows.command()
 def follow(
     name: Name,
-    stream: Annotated[str, typer.Option(help="Stream that will follow it.")],
+    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that will follow it.")],
     mode: Mode = FollowMode.AUTO,
     url: Url = None,
     api_key: ApiKeyOption = None,

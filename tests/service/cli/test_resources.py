@@ -9,7 +9,7 @@ from typer.main import get_command
 from api import create_app
 from api.testing import serving
 from house import ROOT
-from service.cli.app import COMMANDS, build_app
+from service.cli.app import COMMANDS, build_app, listing
 from service.testing import settings_for
 
 pytestmark = pytest.mark.redis
@@ -235,7 +235,7 @@ def test_names_of_commands_are_completed(call, monkeypatch):
     monkeypatch.setenv("_FORESTALL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_CWORD", "1")
     monkeypatch.setenv("COMP_WORDS", "forestall w")
-    assert call()[1].split() == ["workflows", "webhooks", "warm-up"]
+    assert call()[1].split() == ["warm-up", "workflows", "webhooks"]
     monkeypatch.setenv("COMP_CWORD", "2")
     monkeypatch.setenv("COMP_WORDS", "forestall webhooks re")
     assert call()[1].split() == ["redeliver"]
@@ -280,3 +280,10 @@ def test_a_file_that_is_replayed_again_is_dropped_and_said(ask, told, tmp_path):
     assert "--duplicates keep sends them again" in ask("replay", "own.jsonl", "--stream", "orders")[2]
     assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
+
+
+def test_every_command_is_in_one_panel_of_the_overall_help():
+    group = get_command(listing())
+    assert isinstance(group, TyperGroup)
+    assert sorted(group.commands) == sorted(COMMANDS)
+    assert {getattr(command, "rich_help_panel", None) for command in group.commands.values()} >= {"Run", "Administer"}
