@@ -361,7 +361,7 @@ def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
 
 @dataclass(slots=True)
 class _Order:
-    """Puts events into the order of their times as a shard of the pipeline does (``pipeline.stream_state``)."""
+    """Puts events into the order of their times as a shard of the pipeline does (``shards.place``)."""
 
     buffer: ReorderBuffer
     matcher: Matcher

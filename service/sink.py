@@ -15,8 +15,8 @@ from service.stores import USUAL_SEVERITY, RegisteredWebhook, Severity
 from streams import Clock
 
 if TYPE_CHECKING:
-    from pipeline import OutputRow  # brings Spark, which the API does without
     from service.spans import Spans
+    from shards import OutputRow  # brings Spark, which the API does without
 
 _DELIVERED = {"alert", "correction", "deviation"}
 _GRADED = {"alert", "correction"}

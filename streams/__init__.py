@@ -11,7 +11,7 @@ from streams.clock import Clock, SystemClock
 from streams.cloudevents import parse_cloudevent, render_cloudevent
 from streams.column_parsing import parse_columns
 from streams.control import (
-    KINDS,
+    CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
     PatternOff,
@@ -47,6 +47,7 @@ from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
 from streams.nearest import did_you_mean, listed, nearest
+from streams.operators import Definition, Input
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
@@ -71,8 +72,8 @@ from streams.text_columns import (
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 
 __all__ = [
+    "CONTROL_RECORDS",
     "EARLIEST_US",
-    "KINDS",
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",
@@ -83,6 +84,7 @@ __all__ = [
     "ControlRecord",
     "ControlRecordError",
     "DeclarationError",
+    "Definition",
     "Detail",
     "Duplicates",
     "Event",
@@ -93,6 +95,7 @@ __all__ = [
     "Fault",
     "FieldMapping",
     "ForestallError",
+    "Input",
     "KeptFolderRefused",
     "Late",
     "LogEntry",

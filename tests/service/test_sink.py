@@ -1,9 +1,9 @@
 import orjson
 import pytest
 
-from pipeline import OutputRow, RowKind
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import RegisteredWebhook
+from shards import OutputRow, RowKind
 
 pytestmark = pytest.mark.redis
 

@@ -8,7 +8,7 @@ import pytest
 
 from streams import FieldMapping, RecordKind, StreamDeclaration
 from streams.control import (
-    KINDS,
+    CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
     PatternOff,
@@ -42,17 +42,17 @@ RECORDS = [
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
 ]
 GOLDEN = Path(__file__).parent / "golden"
-BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: KINDS[type(record)].value)
+BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.KIND.value)
 
 
 @BY_KIND
 def test_a_record_comes_back_as_it_was(record: ControlRecord) -> None:
-    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+    assert decode_control(record.KIND, encode_control(record)) == record
 
 
 @BY_KIND
 def test_the_bytes_of_the_first_format_are_read_and_written(record: ControlRecord) -> None:
-    kind = KINDS[type(record)]
+    kind = record.KIND
     golden = (GOLDEN / f"{kind.value}-v1.json").read_bytes()
     assert decode_control(kind, golden) == record
     assert encode_control(record) == golden
@@ -77,12 +77,14 @@ def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing()
 
 @pytest.mark.parametrize("record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5)])
 def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
-    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+    assert decode_control(record.KIND, encode_control(record)) == record
 
 
 def test_every_kind_but_events_has_a_record_and_a_golden_file() -> None:
-    assert {*KINDS.values(), RecordKind.EVENTS} == set(RecordKind)
-    assert {path.name for path in GOLDEN.glob("*.json")} == {f"{kind.value}-v1.json" for kind in KINDS.values()}
+    assert {*(record.KIND for record in CONTROL_RECORDS), RecordKind.EVENTS} == set(RecordKind)
+    assert {path.name for path in GOLDEN.glob("*.json")} == {
+        f"{record.KIND.value}-v1.json" for record in CONTROL_RECORDS
+    }
 
 
 def test_a_declaration_may_name_only_what_it_needs() -> None:

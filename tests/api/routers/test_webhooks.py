@@ -7,10 +7,10 @@ from standardwebhooks import Webhook
 from api.schemas.alerts import AlertModel
 from api.schemas.corrections import CorrectionModel
 from api.schemas.deviations import DeviationModel
-from pipeline import OutputRow, RowKind
 from service import BODY_MEMBERS, AlertSink
 from service.stores import Outcome
 from service.testing import SinkRow, receiving
+from shards import OutputRow, RowKind
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.entries import StoredEntry
-from pipeline.rows import RowKind, alert_id, dead_letter, row_id
+from shards.entries import StoredEntry
+from shards.rows import RowKind, alert_id, dead_letter, row_id
 from streams import ControlRecordError
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from nfa import Overflow
 from nfa.runs.engine import RunEngine
-from pipeline.entries import StoredEntry
-from pipeline.errors import SavedStateError
-from pipeline.inline import run_inline
-from pipeline.rows import RowKind
-from pipeline.shard import ShardState
-from pipeline.testing import Step, bodies, event, log_of
+from shards.entries import StoredEntry
+from shards.errors import SavedStateError
+from shards.inline import run_inline
+from shards.rows import RowKind
+from shards.state import ShardState
+from shards.testing import Step, bodies, event, log_of
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -490,7 +490,7 @@ def test_whatever_a_control_record_raises_becomes_a_dead_letter(monkeypatch, kin
     odd = PatternOn(name="q", version=1, text="x") if kind == "pattern-on" else QUOTED
     bad = replace(log_of([odd])[0][0], position="1-99")
     with monkeypatch.context() as patch:
-        patch.setattr(f"pipeline.stream_state.{place}", fail)
+        patch.setattr(f"shards.kinds.patterns.host.{place}", fail)
         (letter,) = bodies(state.apply([bad]), "dead-letter")
     assert letter["code"] == "control-record"
     assert f"{kind} record of stream 'orders' cannot be applied: {type(error).__name__}" in letter["reason"]
@@ -502,7 +502,7 @@ def test_no_memory_is_no_fault_of_a_record(monkeypatch):
     def fail(_):
         raise MemoryError
 
-    monkeypatch.setattr("pipeline.stream_state.parse_pattern", fail)
+    monkeypatch.setattr("shards.kinds.patterns.host.parse_pattern", fail)
     with pytest.raises(MemoryError):
         rows_of(STREAM, PAIR)
 
@@ -523,8 +523,8 @@ def test_counts_go_on_after_a_reload():
     state.apply(log_of([STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)]])[0])
     loaded = ShardState.load(state.dump())
     assert (loaded.shard, loaded.position) == (3, "1-3")
-    stats = loaded.stats["orders"]
-    assert (stats.events, stats.matches) == (2, 1)
+    measured = loaded.measures()["orders"]
+    assert (measured["events"], measured["matches"]) == (2, 1)
 
 
 def test_a_record_kind_of_the_log_is_one_that_shards_know():

@@ -9,22 +9,25 @@ applied becomes a dead letter and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from nfa import MatcherStats
-from pipeline.blob import pack, unpack
-from pipeline.decoding import decode_batches
-from pipeline.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
-from pipeline.errors import EntryQuarantined, SavedStateError
-from pipeline.findings import Finding, in_columns
-from pipeline.rows import OutputRow, RowBlock, dead_letter, rows_of
-from pipeline.stream_state import TELLS_NOTHING, StreamState
+import numpy as np
+from numpy.typing import NDArray
+
+from shards.blob import pack, unpack
+from shards.decoding import decode_batches
+from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
+from shards.errors import EntryQuarantined, SavedStateError
+from shards.format_1 import from_format_1
+from shards.operators import Origin, Result, in_columns
+from shards.place import Place, Step
+from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
     BatchFormatError,
     ConstraintsOn,
     ControlRecord,
     ControlRecordError,
+    Definition,
     EventBatch,
     ForestallError,
     PatternOff,
@@ -32,17 +35,19 @@ from streams import (
     PatternPause,
     Punctuation,
     RecordKind,
+    Start,
     StreamOn,
     Tick,
     TraceEnd,
     decode_control,
     position_order,
+    shard_of,
 )
 
 _BEGINNING = "0-0"
 _GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
 _MAIN = ""
-_Place: TypeAlias = tuple[str, str]
+_PlaceKey: TypeAlias = tuple[str, str]
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
@@ -84,32 +89,27 @@ class ShardState:
     Args:
         shard: Its number.
         position: The last entry that was applied.
-        streams: States by stream name and route; that of the correlation key, which is there for every declared
-            stream, is empty.
+        places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
     """
 
     def __init__(
-        self, shard: int, *, position: str = _BEGINNING, streams: Mapping[_Place, StreamState] | None = None
+        self, shard: int, *, position: str = _BEGINNING, places: Mapping[_PlaceKey, Place] | None = None
     ) -> None:
         self._shard = shard
         self._position = position
-        self._streams = dict(streams or {})
-        self._endings_told: int | None = None
+        self._places = dict(places or {})
+        self._newest: int | None = None
+        self._is_replaying = False
 
     def limit_endings(self, most: int | None) -> None:
-        """Tell of the endings of events that are matched together only the newest one by one, and count the others.
+        """Report of the early terminations of events that are matched together only the newest, and count the others.
 
         Not part of the saved state.
 
         Args:
-            most: So many per stream and correlation key; None: all, as it is from the start.
+            most: At most this many per place and correlation key; None: all, as it is from the start.
         """
-        self._set_telling(most)
-
-    def _set_telling(self, endings_told: int | None) -> None:
-        self._endings_told = endings_told
-        for state in self._streams.values():
-            state.endings_told = endings_told
+        self._newest = most
 
     @property
     def shard(self) -> int:
@@ -121,14 +121,9 @@ class ShardState:
         """The last entry that was applied."""
         return self._position
 
-    @property
-    def stats(self) -> Mapping[str, MatcherStats]:
-        """Counts by stream name; those of a further key under ``<stream>@<key>``."""
-        return {_label(place): stream.stats for place, stream in self._streams.items()}
-
-    def measures(self) -> dict[str, Any]:
-        """Numbers of each stream, for whoever watches: plain JSON, named as ``stats``."""
-        return {_label(place): stream.measures() for place, stream in self._streams.items()}
+    def measures(self) -> dict[str, dict[str, int | None]]:
+        """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
+        return {_label(key): place.measures() for key, place in self._places.items()}
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """What the entries cause, in order; entries at or before ``position`` are passed over.
@@ -149,7 +144,7 @@ class ShardState:
                 continue
             if entry.kind != RecordKind.EVENTS:
                 rows += self._matched(group.taken())
-                rows += self._rows(entry, self._control_findings)
+                rows += self._rows(entry, self._controlled)
             else:
                 if not group.takes(entry):
                     rows += self._matched(group.taken())
@@ -170,12 +165,11 @@ class ShardState:
         Args:
             entries: In the order of the shard's log.
         """
-        told = self._endings_told
-        self._set_telling(TELLS_NOTHING)
+        self._is_replaying = True
         try:
             self.advance(entries)
         finally:
-            self._set_telling(told)
+            self._is_replaying = False
 
     def finish(self) -> list[RowBlock]:
         """What follows from the end of a finite input: every trace ends, and all time has passed.
@@ -183,9 +177,9 @@ class ShardState:
         No entries may come afterwards.
         """
         rows: list[RowBlock] = []
-        for name, route in self._streams:
+        for name, route in self._places:
             end = StoredEntry(position=self._position, kind="end-of-input", stream=name, body=b"", route=route)
-            rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(self._shard, entry)))
+            rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(entry)))
         return rows
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
@@ -200,41 +194,43 @@ class ShardState:
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):
             part, is_first = ShardState.load(body), shard == self._shard
-            for stream in part._streams.values():
-                stream.keep(shard, new_shards, has_counts=is_first)
-            position = self._position if is_first else _BEGINNING
-            yield ShardState(shard, position=position, streams=part._streams)
+
+            def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
+                at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
+                return at_home
+
+            for place in part._places.values():
+                place.keep(is_kept, has_counts=is_first)
+            yield ShardState(shard, position=self._position if is_first else _BEGINNING, places=part._places)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
-        saved = [stream.dump() for stream in self._streams.values()]
-        head = {
-            "shard": self._shard,
-            "position": self._position,
-            "streams": [stream_head for stream_head, _ in saved],
-            "sections": [len(sections) for _, sections in saved],
-        }
-        return pack(head, [section for _, sections in saved for section in sections])
+        saved = [place.dump() for place in self._places.values()]
+        head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
+        sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
+        return pack(head, sections)
 
     @classmethod
     def load(cls, body: bytes) -> ShardState:
-        """The state that ``dump`` returned.
+        """The state that ``dump`` returned, here or in the release before.
 
         Raises:
             SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
         """
-        head, sections = unpack(body)
+        version, head, sections = unpack(body)
+        if version == 1:
+            head, sections = from_format_1(head, sections)
         try:
-            sizes = head.get("sections", [1] * len(sections))
-            borders = list(accumulate(sizes, initial=0))
-            streams = [
-                StreamState.load(saved, sections[first : first + size])
-                for saved, first, size in zip(head["streams"], borders, sizes, strict=False)
+            places = [
+                Place.load(
+                    saved, {name.partition("/")[2]: one for name, one in sections.items() if _is_of(name, number)}
+                )
+                for number, saved in enumerate(head["places"])
             ]
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
-        named = {(stream.declaration.name, stream.route): stream for stream in streams}
-        return cls(head["shard"], position=head["position"], streams=named)
+        named = {(place.declaration.name, place.route): place for place in places}
+        return cls(head["shard"], position=head["position"], places=named)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
@@ -244,7 +240,7 @@ class ShardState:
         if not entries:
             return []
         try:
-            state = self._routed(entries[-1])
+            place = self._routed(entries[-1])
         except ControlRecordError as error:
             return [dead_letter(self._shard, entry, error) for entry in entries]
         decoded = list(zip(entries, decode(entries), strict=True))
@@ -252,19 +248,24 @@ class ShardState:
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
             told, batches = [entry for entry, _ in good], [batch for _, batch in good]
-            rows += self._rows(told[-1], lambda _: state.process(self._shard, told, batches))
+            rows += self._rows(told[-1], lambda _: place.process(told, batches))
         return rows
 
-    def _rows(self, entry: Entry, findings: Callable[[Entry], Iterable[Finding]]) -> list[RowBlock]:
+    def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:
         try:
             return [
                 RowBlock(found=found, stream=entry.stream, position=entry.position, shard=self._shard)
-                for found in in_columns(findings(entry))
+                for found in in_columns(self._results(steps(entry)))
             ]
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
-    def _control_findings(self, entry: Entry) -> Iterable[Finding]:
+    def _results(self, steps: Iterable[Step]) -> Iterator[Result]:
+        for entry, output in steps:
+            if not self._is_replaying:
+                yield from output.results(Origin(shard=self._shard, entry=entry, newest=self._newest))
+
+    def _controlled(self, entry: Entry) -> Iterable[Step]:
         if entry.kind == QUARANTINED:
             raise EntryQuarantined(quarantine_reason(entry.body))
         if entry.kind not in _KINDS:
@@ -272,7 +273,7 @@ class ShardState:
             raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {known}")
         return self._safe_control(RecordKind(entry.kind), entry)
 
-    def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Finding]:
+    def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Step]:
         """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
         try:
             record = decode_control(kind, entry.body)
@@ -286,21 +287,21 @@ class ShardState:
             ) from error
         return self._of_time(record, entry)
 
-    def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Finding]:
+    def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """What follows from a record about time or the end of a trace. Time is that of all routes of a stream."""
         main = self._declared(entry)
         match record:
             case Tick(time_us=time_us):
-                for state in self._states_of(entry.stream):
-                    yield from state.tick(self._shard, entry, time_us)
+                for place in self._places_of(entry.stream):
+                    yield from place.tick(entry, time_us)
             case TraceEnd(key=key, time_us=time_us):
-                yield from main.end_trace(self._shard, entry, key, time_us)
+                yield from main.end_trace(entry, key, time_us)
             case Punctuation(before_us=before_us, key=key):
                 if before_us is not None:
-                    for state in self._states_of(entry.stream):
-                        yield from state.advance_time(self._shard, entry, before_us)
+                    for place in self._places_of(entry.stream):
+                        yield from place.advance_time(entry, before_us)
                 if key is not None:
-                    yield from main.end_trace(self._shard, entry, key, None)
+                    yield from main.end_trace(entry, key, None)
 
     def _control(self, record: ControlRecord, entry: Entry) -> None:
         match record:
@@ -309,73 +310,75 @@ class ShardState:
                     raise ControlRecordError(
                         f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
                     )
-                if (entry.stream, _MAIN) not in self._streams:
-                    self._begin(StreamState.declared(declaration))
-                for state in self._states_of(entry.stream):
-                    state.declare(declaration)
+                if (entry.stream, _MAIN) not in self._places:
+                    self._places[entry.stream, _MAIN] = Place.declared(declaration)
+                for place in self._places_of(entry.stream):
+                    place.declare(declaration)
             case PatternOn() as record:
-                self._start_pattern(entry, record)
+                self._start(record.definition(entry.stream), record.start, entry)
             case PatternOff(name) | PatternPause(name):
-                self._stop_pattern(entry, name)
+                self._stop("pattern", name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
 
-    def _start_pattern(self, entry: Entry, record: PatternOn) -> None:
-        """Start a pattern on its route; where it ran on another one it stops."""
-        place = entry.stream, record.route
+    def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
+        """Start an operator where its input comes in; where it ran on another key it stops."""
+        (source,) = definition.inputs
         declaration = self._declared(entry).declaration
-        state = self._streams.get(place) or StreamState.declared(declaration, record.route)
-        state.start_pattern(record)
-        self._begin(state)
-        for other in self._states_of(entry.stream):
-            if other is not state and other.runs(record.name):
-                other.stop_pattern(record.name)
-        self._forget_unused(entry.stream)
+        key = source.stream, source.key
+        place = self._places.get(key) or Place.declared(declaration, source.key)
+        place.host(definition.kind).start(definition, start)
+        self._places[key] = place
+        for other in self._places_of(source.stream):
+            if other is not place and other.runs(definition.kind, definition.name):
+                other.host(definition.kind).stop(definition.name)
+        self._forget_unused(source.stream)
 
-    def _begin(self, state: StreamState) -> None:
-        state.endings_told = self._endings_told
-        self._streams[state.declaration.name, state.route] = state
-
-    def _stop_pattern(self, entry: Entry, name: str) -> None:
-        """Stop a pattern on whatever route it runs.
+    def _stop(self, kind: str, name: str, entry: Entry) -> None:
+        """Stop an operator on whatever key it runs.
 
         Raises:
-            PatternError: No such pattern runs.
+            ForestallError: No such operator runs.
         """
-        running = [state for state in self._states_of(entry.stream) if state.runs(name)]
-        for state in running or [self._declared(entry)]:
-            state.stop_pattern(name)
+        running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
+        for place in running or [self._declared(entry)]:
+            place.host(kind).stop(name)
         self._forget_unused(entry.stream)
 
     def _forget_unused(self, stream: str) -> None:
-        """Give up routes that no pattern is on: no events will come for them."""
-        for place, state in list(self._streams.items()):
-            if place[0] == stream and place[1] and not state.has_patterns:
-                del self._streams[place]
+        """Give up further keys that no operator is on: no events will come for them."""
+        for key, place in list(self._places.items()):
+            if key[0] == stream and key[1] and not place.is_used:
+                del self._places[key]
 
-    def _states_of(self, stream: str) -> list[StreamState]:
-        return [state for (name, _), state in self._streams.items() if name == stream]
+    def _places_of(self, stream: str) -> list[Place]:
+        return [place for (name, _), place in self._places.items() if name == stream]
 
-    def _routed(self, entry: Entry) -> StreamState:
-        """The state that the events of an entry are for."""
+    def _routed(self, entry: Entry) -> Place:
+        """Where the events of an entry come in."""
         self._declared(entry)
         try:
-            return self._streams[entry.stream, entry.route]
+            return self._places[entry.stream, entry.route]
         except KeyError:
             raise ControlRecordError(
                 f"{entry.kind} entry for the further key {entry.route!r}: no pattern of the stream {entry.stream!r} is "
                 "matched by it at this place of the log"
             ) from None
 
-    def _declared(self, entry: Entry) -> StreamState:
+    def _declared(self, entry: Entry) -> Place:
         try:
-            return self._streams[entry.stream, _MAIN]
+            return self._places[entry.stream, _MAIN]
         except KeyError:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
 
 
-def _label(place: _Place) -> str:
-    stream, route = place
+def _label(key: _PlaceKey) -> str:
+    stream, route = key
     return f"{stream}@{route}" if route else stream
+
+
+def _is_of(section: str, number: int) -> bool:
+    """Whether a section is of the place with a number."""
+    return section.startswith(f"{number}/")

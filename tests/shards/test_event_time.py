@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.inline import run_inline
-from pipeline.shard import ShardState
-from pipeline.testing import bodies, event, log_of
+from shards.inline import run_inline
+from shards.state import ShardState
+from shards.testing import bodies, event, log_of, saved_measures
 from streams import (
     ConstraintsOn,
     Event,
@@ -293,7 +293,7 @@ def test_cuts_and_reloads_change_nothing(drawn, data):
             state = ShardState.load(state.dump())
         done = end
     assert told(rows) == told(expected)
-    assert state.measures() == whole.measures()
+    assert saved_measures(state) == saved_measures(whole)
 
 
 @given(patterns, happenings, st.booleans(), st.data())

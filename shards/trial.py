@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias
 import orjson
 import pyarrow as pa
 
-from pipeline.entries import EventsEntry, StoredEntry
-from pipeline.rows import RowBlock, RowKind
-from pipeline.shard import ShardState
-from streams import KINDS, ControlRecord, EventBatch, RecordKind, Tick, encode_control
+from shards.entries import EventsEntry, StoredEntry
+from shards.rows import RowBlock, RowKind
+from shards.state import ShardState
+from streams import ControlRecord, EventBatch, RecordKind, Tick, encode_control
 
 HELD_DIFFERENCES = 100_000
 
@@ -220,7 +220,7 @@ class _Run:
         return [rows for record in self._variant.control for rows in self._said(record)]
 
     def _said(self, record: ControlRecord) -> list[RowBlock]:
-        return self.say(KINDS[type(record)], encode_control(record))
+        return self.say(record.KIND, encode_control(record))
 
     def say(self, kind: RecordKind, body: bytes) -> list[RowBlock]:
         entry = StoredEntry(position=self._next(), kind=kind.value, stream=self._stream, body=body)
@@ -251,13 +251,16 @@ class _Run:
             counts.rows[block.found.kind.value] += len(block)
             if block.found.kind in tallies:
                 tallies[block.found.kind].update(block.found.tally)
-        stats = self._state.stats.get(self._stream)
-        if stats is None:
+        measured = self._state.measures().get(self._stream)
+        if measured is None:
             return
-        counts.events, counts.peak_held, counts.released = stats.events, stats.peak_held, stats.released
-        counts.peak_state_bytes = max(counts.peak_state_bytes, stats.state_bytes)
+        numbers = {name: number or 0 for name, number in measured.items()}
+        counts.events, counts.peak_held, counts.released = (
+            numbers[name] for name in ("events", "peak_held", "released")
+        )
+        counts.peak_state_bytes = max(counts.peak_state_bytes, numbers["state_bytes"])
         if not is_end:
-            counts.open_traces = stats.open_traces
+            counts.open_traces = numbers["open_traces"]
 
 
 class _Comparison:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nfa import Ending, Match
-from pipeline.rows import RowKind, alert_id, row_id
+from shards.rows import RowKind, alert_id, row_id
 from streams import format_time
 
 

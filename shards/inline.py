@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipeline.entries import Entry
-from pipeline.rows import OutputRow
-from pipeline.shard import ShardState
+from shards.entries import Entry
+from shards.rows import OutputRow
+from shards.state import ShardState
 
 
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:

@@ -3,9 +3,6 @@
 import orjson
 import pytest
 
-from pipeline.entries import StoredEntry
-from pipeline.inline import run_inline
-from pipeline.trial import ComparisonCounts, Trial, TrialRows, VariantCounts
 from service.backtests.plans import plan_of
 from service.backtests.testing import (
     PATTERNS,
@@ -19,7 +16,10 @@ from service.backtests.testing import (
     report_of,
     tried,
 )
-from streams import KINDS, RecordKind, encode_control
+from shards.entries import StoredEntry
+from shards.inline import run_inline
+from shards.trial import ComparisonCounts, Trial, TrialRows, VariantCounts
+from streams import RecordKind, encode_control
 
 GUARDS = {"free": lambda: None, "constraints": hand_written, "workflow": exact_workflow}
 
@@ -78,7 +78,7 @@ def test_alerts_are_those_of_the_live_shards(shards):
     (variant,) = plan_of(question).variants
     logs = {}
     for shard, batches in batches_by_shard(events, shards, rows=13).items():
-        bodies = [(KINDS[type(record)], encode_control(record)) for record in variant.control]
+        bodies = [(record.KIND, encode_control(record)) for record in variant.control]
         bodies += [(RecordKind.EVENTS, batch.to_bytes()) for batch in batches]
         logs[shard] = [
             StoredEntry(position=f"1-{number}", kind=kind, stream="orders", body=body)
@@ -156,7 +156,7 @@ def test_without_constraints_is_compared_too():
 
 
 def test_what_differs_beyond_a_bound_is_counted_and_not_held(monkeypatch):
-    monkeypatch.setattr("pipeline.trial.HELD_DIFFERENCES", 2)
+    monkeypatch.setattr("shards.trial.HELD_DIFFERENCES", 2)
     question = question_about("PATTERN p EVENT SEQ(A a, F f)", against=tried("PATTERN p EVENT SEQ(A a, F f [v > 9])"))
     rows, (trial,) = run(question, events_of())
     (counts,) = trial.comparisons

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.inline import run_inline
-from pipeline.shard import ShardState
-from pipeline.testing import bodies, event, log_of
+from shards.inline import run_inline
+from shards.state import ShardState
+from shards.testing import bodies, event, log_of
 from streams import (
     ConstraintsOn,
     Event,
@@ -83,7 +83,7 @@ def test_a_route_that_is_not_declared_is_a_dead_letter_and_changes_nothing():
     rows = state.apply(log_of([STREAM, ORDER, lost])[0])
     (letter,) = bodies(rows, "dead-letter")
     assert "there is no further key 'region'; declared are: customer, place" in letter["reason"]
-    assert list(state.stats) == ["orders"]
+    assert list(state.measures()) == ["orders"]
 
 
 def test_a_pattern_that_changes_its_key_stops_where_it_was():
@@ -96,12 +96,12 @@ def test_a_pattern_that_changes_its_key_stops_where_it_was():
 def test_the_last_pattern_of_a_route_takes_it_away():
     state = ShardState(0)
     state.apply(log_of([STREAM, ORDER, CUSTOMER, FINER, EVENTS])[0])
-    assert sorted(state.stats) == ["orders", "orders@customer"]
+    assert sorted(state.measures()) == ["orders", "orders@customer"]
     rest = log_of([STREAM, ORDER, CUSTOMER, FINER, EVENTS, PatternOff("customer"), PatternPause("finer")])[0]
     state.apply(rest[:-1])
-    assert sorted(state.stats) == ["orders", "orders@customer"]
+    assert sorted(state.measures()) == ["orders", "orders@customer"]
     state.apply(rest)
-    assert sorted(state.stats) == ["orders"]
+    assert sorted(state.measures()) == ["orders"]
 
 
 def test_a_paused_pattern_sees_nothing_and_goes_on_from_nothing():

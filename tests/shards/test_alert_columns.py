@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from constraints import ConstraintSet, Exclusive, Prior, to_document
 from nfa import Matcher, Prune
-from pipeline.alert_columns import alerts_of, steps_of
-from pipeline.entries import StoredEntry
-from pipeline.findings import Teller
-from pipeline.reference import alert_of, ending_of
-from pipeline.rows import RowKind, row_id, row_ids
-from pipeline.rules import rules_of
-from pipeline.shard import ShardState
-from pipeline.testing import event, log_of
+from shards.entries import StoredEntry
+from shards.kinds.patterns.alert_columns import alerts_of, steps_of
+from shards.kinds.patterns.reference import alert_of, ending_of
+from shards.kinds.patterns.results import PatternResults
+from shards.kinds.patterns.rules import rules_of
+from shards.operators import Origin
+from shards.rows import RowKind, row_id, row_ids
+from shards.state import ShardState
+from shards.testing import event, log_of
 from streams import LATEST_US, Event, EventBatch, EventRejected, PatternOn, StreamDeclaration, StreamOn
 
 PATTERNS = [
@@ -42,6 +43,7 @@ GUARDED = [
     "PATTERN r EVENT SEQ(B b, A a) WITHIN 3 s",
 ]
 CONSTRAINTS = ConstraintSet.of((Exclusive("B", "C"), Prior("A", "B")))
+ENTRY = StoredEntry(position="1-0", kind="events", stream="s", body=b"")
 NAMES = ["", "e", "é", "\U0001f600", '"', "\\", "\n", "\x1f", "\x7f", "</", "\u2028", "x" * 70]
 TIMES = [-62_135_596_800_000_000, -1, 0, 1, 1_500_000, 2_000_000, 5_000_000, LATEST_US - 9_000_000]
 names = st.sampled_from(NAMES)
@@ -102,7 +104,7 @@ def test_alerts_are_those_of_the_values(texts, events, cuts, stream, route, data
     cuts = [cut for cut in cuts if cut <= len(events)]
     at_once = data.draw(st.sampled_from([1, 3, 32_768]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.alert_columns._EVENTS_AT_ONCE", at_once)
+        patch.setattr("shards.kinds.patterns.alert_columns._EVENTS_AT_ONCE", at_once)
         for output in outputs_of(texts, events, cuts):
             blocks = [found for lane in output.lanes for found in alerts_of(lane, stream, route) if len(lane.matches)]
             expected = expected_alerts(output, stream, route)
@@ -118,8 +120,8 @@ def test_guarded_alerts_and_endings_are_those_of_the_values(told, prune, events,
     rules = rules_of(to_document(replace(CONSTRAINTS, settings=replace(CONSTRAINTS.settings, prune=prune))), "log")
     texts = GUARDED
     for output in outputs_of(texts, events, [cut for cut in cuts if cut <= len(events)], rules):
-        teller = Teller(stream="s", patterns=output.versions, rules={1: rules}, route=route, endings_told=told)
-        found = list(teller.tell(output, 0, StoredEntry(position="1-0", kind="events", stream="s", body=b"")))
+        teller = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
+        found = list(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told)))
         columns = [one for one in found if not isinstance(one, tuple)]
         alerts = [one for one in columns if one.kind is RowKind.ALERT]
         assert pairs_of(alerts, RowKind.ALERT) == expected_alerts(output, "s", route)

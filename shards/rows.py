@@ -20,7 +20,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from pipeline.entries import Entry
+from shards.entries import Entry
 from streams import ForestallError, borders_of, bytes_of, fixed_texts
 
 ID_LENGTH = 32

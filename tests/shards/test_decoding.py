@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.decoding import decode_batch, decode_batches
-from pipeline.shard import ShardState
-from pipeline.testing import bodies, event, log_of
+from shards.decoding import decode_batch, decode_batches
+from shards.state import ShardState
+from shards.testing import bodies, event, log_of
 from streams import BatchFormatError, EventBatch, PatternOn, StreamDeclaration, StreamOn
 
 STREAM = StreamOn(StreamDeclaration(name="orders"))
@@ -65,7 +65,7 @@ def test_attributes_that_are_damaged_inside_read_as_none() -> None:
     log[2] = type(log[2])(position=log[2].position, kind=log[2].kind, stream="orders", body=damaged)
     state = ShardState(0)
     rows = state.apply(log)
-    assert state.stats["orders"].events == 4
+    assert state.measures()["orders"]["events"] == 4
     bound = sorted((alert["bindings"]["a"], alert["bindings"]["u"]) for alert in bodies(rows, "alert"))
     assert bound == [(["e1"], ["e4"]), (["e3"], ["e4"])]
     assert bodies(rows, "dead-letter") == []

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import replace
 
-from pipeline.inline import run_inline
-from pipeline.rows import RowKind
-from pipeline.shard import ShardState
-from pipeline.testing import Step, bodies, event, log_of
+from shards.inline import run_inline
+from shards.rows import RowKind
+from shards.state import ShardState
+from shards.testing import Step, bodies, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))

@@ -5,10 +5,10 @@ import pytest
 from constraints import ConstraintSet, ProcessAutomaton, following, parse_constraints, to_document
 from nfa import parse_pattern
 from nfa.reference import reference_matches
-from pipeline.inline import run_inline
-from pipeline.rules import rules_of
-from pipeline.shard import ShardState
-from pipeline.testing import bodies, event, log_of
+from shards.inline import run_inline
+from shards.kinds.patterns.rules import rules_of
+from shards.state import ShardState
+from shards.testing import bodies, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 from workflows import (
     Activity,

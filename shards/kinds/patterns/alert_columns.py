@@ -1,8 +1,8 @@
 """Alerts and endings by columns: the ids and bodies of all matches of a batch at once.
 
-The bytes are those of ``pipeline.reference``, which tells one match at a time and is what they mean. The bound events
-of all matches stand in one array, so what is said of them is that array with something between any two of them, cut
-where a match ends; that holds for every shape of a match.
+The bytes are those of ``reference`` beside this module, which shows one match at a time: that is what they mean. Bound
+events of all matches stand in one array, so what is said of them is that array with something between any two of them,
+cut where a match ends; that holds for every shape of a match.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RegisteredPattern, atoms_of, describe_atom
-from pipeline.rows import FoundRows, RowKind, row_ids
+from shards.rows import FoundRows, RowKind, row_ids
 from streams import (
     Texts,
     chosen_texts,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -23,73 +22,58 @@ from nfa import (
     Timeout,
     describe_atom,
 )
-from pipeline.alert_columns import alerts_of, endings_of
-from pipeline.entries import Entry
-from pipeline.errors import EventLate, MatchLimitReached, PipelineError, RunLimitReached, WorkLimitReached
-from pipeline.rows import FoundRows, RowKind, alert_id, dead_letter_body, row_id
-from pipeline.rules import Rules
-from streams import EARLIEST_US, LATEST_US, EventBatch, format_time
-
-_SHOWN_CHARS = 4_000
-
-_Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
-Finding: TypeAlias = _Single | FoundRows
-"""Kind, id, JSON object; or many of one kind as columns."""
+from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
+from shards.kinds.patterns.alert_columns import alerts_of, endings_of
+from shards.kinds.patterns.rules import Rules
+from shards.operators import Origin, Result, Single
+from shards.rows import RowKind, alert_id, dead_letter_body, row_id
+from streams import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
-    """Tells what was found in one stream.
+class PatternResults:
+    """Puts what a matcher found into words.
 
     Attributes:
         stream: Its name.
         patterns: The patterns by name and version.
         rules: Constraints by version.
         route: Name of the further key whose traces they are; empty for those of the correlation key.
-        endings_told: Of each correlation key the newest so many endings are told one by one, and the others counted by
-            their reasons; None: all are told.
     """
 
     stream: str
     patterns: Mapping[tuple[str, int], RegisteredPattern]
     rules: Mapping[int, Rules]
     route: str = ""
-    endings_told: int | None = None
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
-    def tell(self, output: MatchOutput, shard: int, entry: Entry) -> Iterator[Finding]:
-        """All findings of some events, or of time passing.
-
-        Args:
-            output: What the matcher says.
-            shard: Where the events are.
-            entry: The last entry that had a part in it.
-        """
+    def of(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
+        """All results of some events, or of time passing."""
         for lane in output.lanes:
             if len(lane.matches):
                 yield from alerts_of(lane, self.stream, self.route)
         yield from self._routed(map(self._timeout, output.timeouts()))
-        for columns in output.ending_columns(self.endings_told):
+        for columns in output.ending_columns(origin.newest):
             yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
-        yield from self._routed(self._others(output, shard, entry))
+        yield from self._routed(self._others(output, origin))
 
-    def _others(self, output: MatchOutput, shard: int, entry: Entry) -> Iterator[_Single]:
+    def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
         """Of the findings those that are few."""
-        if self.endings_told is not None:
-            yield from self._counted(output.older_endings(self.endings_told), shard, entry)
+        if origin.newest is not None:
+            yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
         yield from map(self._correction, output.corrections())
         for overflow in _summed(output.overflows()):
             for loss in self._losses(overflow):
-                yield self._loss(shard, entry, overflow, loss)
+                yield self._loss(origin, overflow, loss)
 
-    def _routed(self, found: Iterable[_Single]) -> Iterator[_Single]:
+    def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
         """The same with the further key in their bodies."""
         if not self.route:
             return iter(found)
         return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in found)
 
-    def _correction(self, correction: Correction) -> _Single:
+    def _correction(self, correction: Correction) -> Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
         alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
@@ -110,7 +94,7 @@ class Teller:
         }
         return RowKind.CORRECTION, identity, body
 
-    def _timeout(self, timeout: Timeout) -> _Single:
+    def _timeout(self, timeout: Timeout) -> Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
         parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
@@ -128,15 +112,16 @@ class Teller:
         }
         return RowKind.TIMEOUT, identity, body
 
-    def _counted(self, kinds: Iterable[tuple[Ending, int]], shard: int, entry: Entry) -> Iterator[_Single]:
+    def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
         """How many endings have the same pattern and reason; the first of them makes the id."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             told = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
             found = counts.setdefault(orjson.dumps(told), {**told, "count": 0, "first": (ending.key, ending.event_id)})
             found["count"] += count
+        place = self.stream, origin.shard, origin.entry.position
         for cause, body in counts.items():
-            identity = row_id(RowKind.ENDING_COUNT, self.stream, shard, entry.position, body["first"], cause.decode())
+            identity = row_id(RowKind.ENDING_COUNT, *place, body["first"], cause.decode())
             yield RowKind.ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
 
     def _reason(self, ending: Ending) -> dict[str, Any]:
@@ -154,7 +139,7 @@ class Teller:
             self._reasons[cause] = ending, told  # the ending keeps its parts, and so their ids, from being reused
         return self._reasons[cause][1]
 
-    def _deviation(self, deviation: Deviation) -> _Single:
+    def _deviation(self, deviation: Deviation) -> Single:
         name = self.stream
         identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
         why = self.rules[deviation.guard_version].explain_deviation(deviation)
@@ -176,7 +161,7 @@ class Teller:
         }
         return RowKind.DEVIATION, identity, body
 
-    def _losses(self, overflow: Overflow) -> Iterator[PipelineError]:
+    def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
         """What was lost, in words: an alert that is not told has to be told of."""
         pattern = self._query(overflow).pattern
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
@@ -201,23 +186,14 @@ class Teller:
                 "keep partial matches few"
             )
 
-    def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> _Single:
-        place = entry.position if not overflow.event_id else overflow.event_id
+    def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:
+        place = origin.entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
         identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
-        return RowKind.DEAD_LETTER, identity, dead_letter_body(shard, entry, error) | {"id": identity}
+        return RowKind.DEAD_LETTER, identity, dead_letter_body(origin.shard, origin.entry, error) | {"id": identity}
 
     def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query
-
-
-def in_columns(findings: Iterable[Finding]) -> Iterator[FoundRows]:
-    """The same findings in the same order, single ones of one kind together."""
-    for kind, some in groupby(findings, lambda found: found[0] if isinstance(found, tuple) else None):
-        if kind is None:
-            yield from (found for found in some if isinstance(found, FoundRows))
-        else:
-            yield FoundRows.of(kind, [found[1:] for found in some if isinstance(found, tuple)])
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
@@ -234,33 +210,3 @@ def _place_of(overflow: Overflow) -> str:
     if overflow.event_id:
         return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
     return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"
-
-
-def late_letter(shard: int, entry: Entry, event: EventBatch, watermark_us: int) -> Finding:
-    """The dead letter for an event that is too late.
-
-    Args:
-        shard: Where it came.
-        entry: What it came with.
-        event: A batch of one row.
-        watermark_us: Events before it were not expected any more.
-    """
-    (late,) = event.to_events()
-    error = EventLate(
-        f"event {late.id!r} of {format_time(late.time_us)} came late: events before {_shown(watermark_us)} were not "
-        "expected any more; a larger lateness of the stream waits longer, and late: process matches late events, too"
-    )
-    identity = row_id(RowKind.DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
-    shown = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key, "data": late.data}
-    text = orjson.dumps(shown).decode()
-    body = {
-        **dead_letter_body(shard, entry, error),
-        "id": identity,
-        "event": text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…",
-        "watermark": _shown(watermark_us),
-    }
-    return RowKind.DEAD_LETTER, identity, body
-
-
-def _shown(time_us: int) -> str:
-    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from constraints import ConstraintSet, following, to_document
 from nfa import describe_pattern
 from nfa.testing import patterns as drawn_patterns
-from pipeline.inline import run_inline
-from pipeline.shard import ShardState
-from pipeline.testing import Step, log_of
+from shards.inline import run_inline
+from shards.state import ShardState
+from shards.testing import Step, log_of, saved_measures
 from streams import (
     ConstraintsOn,
     Event,
@@ -161,17 +161,10 @@ def totals(states):
     """Numbers of all shards together, by stream."""
     found: dict[str, Counter[str]] = {}
     for state in states:
-        for name, stats in state.stats.items():
-            counted = {part: getattr(stats, part) for part in stats.__dataclass_fields__ if part not in UNSAVED}
-            late = {part: count for part, count in state.measures()[name].items() if part.startswith(("late_", "wait"))}
-            found.setdefault(name, Counter()).update({**counted, **late})
+        for name, measured in saved_measures(state).items():
+            counted = {part: count for part, count in measured.items() if part != "watermark_us"}  # of each for itself
+            found.setdefault(name, Counter()).update(counted)
     return found
-
-
-UNSAVED = (  # of this process, or of how much room something takes
-    *("guard_builds", "guard_refusals", "under_bits"),
-    *("peak_held", "state_bytes"),
-)
 
 
 def cut_at(logs, step):
@@ -216,7 +209,7 @@ def test_counts_go_on_in_the_first_part_alone():
     batch = [Event(id=f"e{n}", type="AU"[n % 2], time_us=n, key=f"k{n // 2}", data={}) for n in range(20)]
     state = ShardState(0)
     state.apply(log_of([StreamOn(StreamDeclaration(name="orders")), PATTERNS[0], batch])[0])
-    first, second = (part.stats["orders"] for part in state.split(1, 2))
-    assert (first.events, first.matches) == (20, 10)
-    assert (second.events, second.matches) == (0, 0)
-    assert first.open_traces + second.open_traces == 10 > first.open_traces > 0
+    first, second = (part.measures()["orders"] for part in state.split(1, 2))
+    assert (first["events"], first["matches"]) == (20, 10)
+    assert (second["events"], second["matches"]) == (0, 0)
+    assert first["open_traces"] + second["open_traces"] == 10 > first["open_traces"] > 0
