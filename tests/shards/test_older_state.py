@@ -10,7 +10,7 @@ from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = {"customer": "data.customer"}
-STREAMS = [
+STREAMS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders", keys=KEYS, end_events=("End",), lateness=5, late="process")),
     PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, B b [x > 3])"),
     PatternOn(name="pair", version=2, text="PATTERN pair EVENT SEQ(A a, B b [x > 2])", start="migrate"),
