@@ -99,7 +99,7 @@ class RankedPairs:
         return found
 
     def _is_waited(self, run: int) -> bool:
-        """Whether more decides a complete run than a deadline that is reached: that no other event of its time comes."""
+        """Whether more than a reached deadline decides a complete run: that no other event of its time comes."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
