@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.kinds import KINDS, KINDS_BY_NAME
-from shards.operators import Host, KeyChoice, Origin, Output, Result, SavedHost
+from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result, SavedHost
 from shards.rows import RowKind, dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
@@ -74,25 +73,30 @@ class Place:
     Args:
         declaration: As the log said last.
         route: Name of the further key; empty for the correlation key.
+        kinds: The kinds of operators, by name.
         hosts: By kind.
     """
 
-    def __init__(self, declaration: StreamDeclaration, route: str, hosts: Mapping[str, Host]) -> None:
+    def __init__(
+        self, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]
+    ) -> None:
         self._declaration = declaration
         self._route = route
+        self._kinds = kinds
         self._hosts = dict(hosts)
         lateness_us = declaration.lateness_us
         self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
         self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @classmethod
-    def declared(cls, declaration: StreamDeclaration, route: str = "") -> Place:
+    def declared(cls, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
         """A new place, with the hosts that every stream has.
 
         Raises:
             DeclarationError: The stream does not declare that key.
         """
-        return cls(declaration, route, {kind.name: kind.host(declaration, route) for kind in KINDS if kind.is_resident})
+        resident = (kind for kind in kinds.values() if kind.is_resident)
+        return cls(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 
     @property
     def declaration(self) -> StreamDeclaration:
@@ -114,9 +118,13 @@ class Place:
         return kind in self._hosts and name in self._hosts[kind].names
 
     def host(self, kind: str) -> Host:
-        """The host of a kind, made where there is none."""
+        """The host of a kind, made where there is none.
+
+        Raises:
+            ControlRecordError: This release does not know the kind.
+        """
         if kind not in self._hosts:
-            self._hosts[kind] = KINDS_BY_NAME[kind].host(self._declaration, self._route)
+            self._hosts[kind] = _known(kind, self._kinds).host(self._declaration, self._route)
         return self._hosts[kind]
 
     def measures(self) -> dict[str, int | None]:
@@ -243,7 +251,7 @@ class Place:
         return head, sections
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> Place:
+    def load(cls, head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
         """The place that ``dump`` saved.
 
         Raises:
@@ -252,11 +260,9 @@ class Place:
         declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
         hosts: dict[str, Host] = {}
         for kind, host_head in head["hosts"].items():
-            if kind not in KINDS_BY_NAME:
-                raise ControlRecordError(f"operators of the kind {kind!r} are unknown to this release", kind=kind)
             own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
-            hosts[kind] = KINDS_BY_NAME[kind].host(declaration, route, SavedHost(head=host_head, sections=own))
-        place = cls(declaration, route, hosts)
+            hosts[kind] = _known(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
+        place = cls(declaration, route, kinds, hosts)
         place._counts.update(head["late"])
         if place._buffer is not None:
             place._buffer.load(head["order"], sections[_WAITING])
@@ -295,6 +301,14 @@ class Place:
                 yield entry, host.process(batch.slice(row, 1))
             first = row + 1
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
+
+
+def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+    if kind not in kinds:
+        raise ControlRecordError(
+            f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind
+        )
+    return kinds[kind]
 
 
 def _in_order(batches: Sequence[EventBatch], host: Host) -> Iterator[tuple[int, EventBatch]]:

@@ -19,7 +19,8 @@ from shards.decoding import decode_batches
 from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
 from shards.format_1 import from_format_1
-from shards.operators import Origin, Result, in_columns
+from shards.kinds import KINDS_BY_NAME
+from shards.operators import Kind, Origin, Result, in_columns
 from shards.place import Place, Step
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
@@ -30,6 +31,8 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    OperatorOff,
+    OperatorOn,
     PatternOff,
     PatternOn,
     PatternPause,
@@ -90,11 +93,18 @@ class ShardState:
         shard: Its number.
         position: The last entry that was applied.
         places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
+        kinds: The kinds of operators, by name.
     """
 
     def __init__(
-        self, shard: int, *, position: str = _BEGINNING, places: Mapping[_PlaceKey, Place] | None = None
+        self,
+        shard: int,
+        *,
+        position: str = _BEGINNING,
+        places: Mapping[_PlaceKey, Place] | None = None,
+        kinds: Mapping[str, Kind] = KINDS_BY_NAME,
     ) -> None:
+        self._kinds = kinds
         self._shard = shard
         self._position = position
         self._places = dict(places or {})
@@ -193,7 +203,7 @@ class ShardState:
         """
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):
-            part, is_first = ShardState.load(body), shard == self._shard
+            part, is_first = ShardState.load(body, self._kinds), shard == self._shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
                 at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
@@ -201,7 +211,8 @@ class ShardState:
 
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
-            yield ShardState(shard, position=self._position if is_first else _BEGINNING, places=part._places)
+            position = self._position if is_first else _BEGINNING
+            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
@@ -211,7 +222,7 @@ class ShardState:
         return pack(head, sections)
 
     @classmethod
-    def load(cls, body: bytes) -> ShardState:
+    def load(cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> ShardState:
         """The state that ``dump`` returned, here or in the release before.
 
         Raises:
@@ -221,16 +232,11 @@ class ShardState:
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
-            places = [
-                Place.load(
-                    saved, {name.partition("/")[2]: one for name, one in sections.items() if _is_of(name, number)}
-                )
-                for number, saved in enumerate(head["places"])
-            ]
+            places = [Place.load(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
-        return cls(head["shard"], position=head["position"], places=named)
+        return cls(head["shard"], position=head["position"], places=named, kinds=kinds)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
@@ -311,22 +317,32 @@ class ShardState:
                         f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
                     )
                 if (entry.stream, _MAIN) not in self._places:
-                    self._places[entry.stream, _MAIN] = Place.declared(declaration)
+                    self._places[entry.stream, _MAIN] = Place.declared(declaration, _MAIN, self._kinds)
                 for place in self._places_of(entry.stream):
                     place.declare(declaration)
             case PatternOn() as record:
                 self._start(record.definition(entry.stream), record.start, entry)
             case PatternOff(name) | PatternPause(name):
                 self._stop("pattern", name, entry)
+            case OperatorOn(operator, start):
+                self._start(operator, start, entry)
+            case OperatorOff(kind, name):  # OperatorPause, too
+                self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
         """Start an operator where its input comes in; where it ran on another key it stops."""
+        if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
+            streams = ", ".join(repr(source.stream) for source in definition.inputs)
+            raise ControlRecordError(
+                f"{entry.kind} record of stream {entry.stream!r}: the {definition.kind} {definition.name!r} listens to "
+                f"{streams}; this release runs operators with one input, which is the stream of the record"
+            )
         (source,) = definition.inputs
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
-        place = self._places.get(key) or Place.declared(declaration, source.key)
+        place = self._places.get(key) or Place.declared(declaration, source.key, self._kinds)
         place.host(definition.kind).start(definition, start)
         self._places[key] = place
         for other in self._places_of(source.stream):
@@ -379,6 +395,7 @@ def _label(key: _PlaceKey) -> str:
     return f"{stream}@{route}" if route else stream
 
 
-def _is_of(section: str, number: int) -> bool:
-    """Whether a section is of the place with a number."""
-    return section.startswith(f"{number}/")
+def _own(sections: Mapping[str, bytes], number: int) -> dict[str, bytes]:
+    """The sections of the place with a number, by the names that it gave them."""
+    prefix = f"{number}/"
+    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}

@@ -218,6 +218,76 @@ class PatternPause:
         return cls(members.text("name"))
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorOn:
+    """An operator runs from here on, by this version; another version of it stops.
+
+    ``PatternOn`` is the same for patterns, under the name that the log has always had for it.
+
+    Attributes:
+        operator: What runs.
+        start: What happens to the work of another version: it is dropped, or finished by that version.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
+
+    operator: Definition
+    start: Start = "fresh"
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        operator = self.operator
+        return {
+            "kind": operator.kind,
+            "name": operator.name,
+            "version": operator.version,
+            "inputs": [{"stream": source.stream, "key": source.key} for source in operator.inputs],
+            "body": operator.body,
+            "start": self.start,
+        }
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        inputs = members.get("inputs")
+        if not isinstance(inputs, list) or not inputs or not all(isinstance(source, dict) for source in inputs):
+            raise members.error("inputs", f"inputs are {inputs!r}; a list of objects is wanted")
+        operator = Definition(
+            kind=members.text("kind"),
+            name=members.text("name"),
+            version=members.version(),
+            inputs=tuple(Input(str(source.get("stream")), str(source.get("key", ""))) for source in inputs),
+            body=members.json_object("body"),
+        )
+        return cls(operator, cast("Start", members.choice("start", get_args(Start))))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOff:
+    """An operator stops here; its work is dropped."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_OFF
+
+    operator: str
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"kind": self.operator, "name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("kind"), members.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPause(OperatorOff):
+    """An operator sees nothing from here on, and its work is dropped; ``OperatorOn`` with its version resumes it."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_PAUSE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsOn:
     """Traces that begin after this place follow this version of the stream's constraints; open ones keep theirs.
@@ -328,6 +398,9 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     PatternOn,
     PatternOff,
     PatternPause,
+    OperatorOn,
+    OperatorOff,
+    OperatorPause,
     ConstraintsOn,
     Tick,
     TraceEnd,

@@ -1,10 +1,5 @@
-"""The kinds of operators that there are."""
+"""The kinds of operators: one module or package each, and the table of all of them."""
 
-from collections.abc import Mapping
+from shards.kinds.table import KINDS, KINDS_BY_NAME
 
-from shards.kinds.patterns import PatternKind
-from shards.operators import Kind
-
-KINDS: tuple[Kind, ...] = (PatternKind(),)
-
-KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+__all__ = ["KINDS", "KINDS_BY_NAME"]

@@ -529,8 +529,13 @@ def test_counts_go_on_after_a_reload():
 
 def test_a_record_kind_of_the_log_is_one_that_shards_know():
     patterns = {"pattern-on", "pattern-off", "pattern-pause"}
+    operators = {"operator-on", "operator-off", "operator-pause"}
     times = {"tick", "trace-end", "punctuation"}
-    assert {kind.value for kind in RecordKind} == {"events", "stream-on", "constraints-on"} | patterns | times
+    assert {kind.value for kind in RecordKind} == {
+        "events",
+        "stream-on",
+        "constraints-on",
+    } | patterns | operators | times
 
 
 def test_what_is_replayed_is_as_if_it_had_been_applied():

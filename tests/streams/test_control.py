@@ -11,6 +11,9 @@ from streams.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
+    OperatorOff,
+    OperatorOn,
+    OperatorPause,
     PatternOff,
     PatternOn,
     PatternPause,
@@ -22,6 +25,7 @@ from streams.control import (
     encode_control,
 )
 from streams.errors import ControlRecordError, DeclarationError
+from streams.operators import Definition, Input
 
 RECORDS = [
     StreamOn(
@@ -36,6 +40,14 @@ RECORDS = [
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
     PatternPause("p"),
+    OperatorOn(
+        Definition(
+            kind="aggregate", name="logins", version=2, inputs=(Input("orders", "customer"),), body={"n": "count()"}
+        ),
+        start="migrate",
+    ),
+    OperatorOff("aggregate", "logins"),
+    OperatorPause("aggregate", "logins"),
     Tick(time_us=1_767_225_600_000_000, cause="clock"),
     TraceEnd(key="o-1", time_us=1_767_225_600_000_000),
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
@@ -124,6 +136,13 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
             {"format": 1, "name": "c", "version": 1, "document": ["prior(A, B)"]},
             "document is not a JSON object",
         ),
+        (RecordKind.OPERATOR_ON, {"format": 1, "kind": "join", "name": "j", "version": 1}, "inputs are None"),
+        (
+            RecordKind.OPERATOR_ON,
+            {"format": 1, "kind": "j", "name": "j", "version": 1, "inputs": [1]},
+            "list of objects",
+        ),
+        (RecordKind.OPERATOR_OFF, {"format": 1, "name": "j"}, "kind is None"),
         (RecordKind.EVENTS, {"format": 1}, "not a control record"),
     ],
 )
