@@ -192,7 +192,6 @@ class Teller:
                 f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
                 f"be missing; {advice}"
             )
-
         if overflow.work:
             yield WorkLimitReached(
                 f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {WORK_PER_EVENT:,} "
@@ -205,7 +204,17 @@ class Teller:
         place = entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
         identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
-        return RowKind.DEAD_LETTER, identity, dead_letter_body(shard, entry, error) | {"id": identity}
+        body = {
+            **dead_letter_body(shard, entry, error),
+            "id": identity,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event_id": overflow.event_id,
+            "event_type": overflow.event_type,
+            **({"work": overflow.work} if error.code == WorkLimitReached.code else {}),
+        }
+        return RowKind.DEAD_LETTER, identity, body
 
     def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query

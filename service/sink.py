@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
+import structlog
 
 from service.alert_spans import AlertSpans
 from service.runtime import Stores
@@ -58,6 +59,7 @@ class AlertSink:
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
             self._write_alerts(alerts, webhooks, now_us, epoch_id)
+        _log_given_up(by_kind.get("dead-letter", ()))
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
@@ -87,6 +89,20 @@ class AlertSink:
             replace(row, body=_with_severity(row.body, severities.get(orjson.loads(row.body)["pattern"])))
             for row in rows
         ]
+
+
+def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
+    """Log where a pattern was given up in a trace; nobody has to read dead letters to see that matches are missing."""
+    for row in dead_letters:
+        letter = orjson.loads(row.body)
+        if letter["code"] == "work-limit":
+            structlog.get_logger(__name__).warning(
+                "pattern-given-up",
+                stream=row.stream,
+                shard=row.shard,
+                dead_letter=row.id,
+                **{name: letter[name] for name in ("pattern", "version", "key", "event_id", "work")},
+            )
 
 
 def _with_severity(body: bytes, severity: Severity | None) -> bytes:

@@ -167,6 +167,10 @@ def test_a_trace_that_costs_too_much_is_given_up_with_a_dead_letter(monkeypatch)
     assert letter["code"] == "work-limit"
     assert letter["reason"].startswith("the pattern 'rising' (version 1) in the trace 'k' at the event 'e")
     assert "was given up" in letter["reason"]
+    named = {name: letter[name] for name in ("pattern", "version", "key", "event_type")}
+    assert named == {"pattern": "rising", "version": 1, "key": "k", "event_type": "A"}
+    assert f"at the event {letter['event_id']!r}" in letter["reason"]
+    assert 500 < letter["work"] < 1_000
     assert {alert["pattern"] for alert in bodies(rows, "alert")} == {"pair"}
     assert bodies(run_inline(log), "dead-letter") == [letter]
 

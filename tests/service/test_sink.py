@@ -1,5 +1,6 @@
 import orjson
 import pytest
+import structlog
 
 from pipeline import OutputRow, RowKind
 from service import AlertSink, WebhookDraft, WebhookLibrary
@@ -42,6 +43,28 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
     claimed = {delivery.alert: delivery.body for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)}
     assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()[:-1] + ',"severity":"medium"}'}
+
+
+def test_a_pattern_that_is_given_up_is_logged_and_counted(stores, clock):
+    letters = [
+        row("dead-letter", "l1", code="work-limit", version=2, key="k", event_id="e", work=7),
+        row("dead-letter", "l2", code="match-limit"),
+        row("dead-letter", "l3", pattern=None),
+    ]
+    with structlog.testing.capture_logs() as logged:
+        AlertSink(stores, clock)(letters, 5)
+    (line,) = logged
+    assert (line["event"], line["log_level"]) == ("pattern-given-up", "warning")
+    assert [line[name] for name in ("stream", "pattern", "key", "event_id", "work")] == ["s", "p", "k", "e", 7]
+    assert [(found["code"], found["count"]) for found in stores.dead_letters.counts()] == [
+        ("c", 1),
+        ("match-limit", 1),
+        ("work-limit", 1),
+    ]
+    assert [(found["pattern"], found["code"]) for found in stores.dead_letters.counts_by_pattern()] == [
+        ("p", "match-limit"),
+        ("p", "work-limit"),
+    ]
 
 
 @pytest.mark.parametrize(
