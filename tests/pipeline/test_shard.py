@@ -148,6 +148,11 @@ def test_matches_beyond_the_limit_become_a_dead_letter():
         "kind": "events",
         "size_bytes": len(log[0][-1].body),
         "code": "match-limit",
+        "pattern": "pair",
+        "version": 1,
+        "key": "k",
+        "event_id": "e10501",
+        "event_type": "B",
     }
     assert letter["reason"].startswith(
         "500 matches of the pattern 'pair' (version 1) in the trace 'k' at the event 'e10501' of type 'B' were beyond "
