@@ -11,8 +11,6 @@ import orjson
 
 from nfa import (
     MATCH_LIMIT,
-    WORK_LIMIT,
-    WORK_PER_EVENT,
     Correction,
     Deviation,
     Ending,
@@ -28,9 +26,12 @@ from pipeline.entries import Entry
 from pipeline.errors import EventLate, MatchLimitReached, PipelineError, RunLimitReached, WorkLimitReached
 from pipeline.rows import FoundRows, RowKind, alert_id, dead_letter_body, row_id
 from pipeline.rules import Rules
-from streams import EARLIEST_US, LATEST_US, EventBatch, format_time
+from streams import EARLIEST_US, LATEST_US, EventBatch, WorkBudget, format_time
 
 _SHOWN_CHARS = 4_000
+_FEWER = (
+    "WITHIN, stricter conditions, fewer or shorter repetitions, NEXT or a skip to the next match keep partial matches few"
+)
 
 _Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
 Finding: TypeAlias = _Single | FoundRows
@@ -82,6 +83,8 @@ class Teller:
         for overflow in _summed(output.overflows()):
             for loss in self._losses(overflow):
                 yield self._loss(shard, entry, overflow, loss)
+            if overflow.suspends:
+                yield self._suspension(shard, overflow)
 
     def _routed(self, found: Iterable[_Single]) -> Iterator[_Single]:
         """The same with the further key in their bodies."""
@@ -178,7 +181,7 @@ class Teller:
 
     def _losses(self, overflow: Overflow) -> Iterator[PipelineError]:
         """What was lost, in words: an alert that is not told has to be told of."""
-        pattern = self._query(overflow).pattern
+        pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
         if overflow.dropped:
@@ -194,10 +197,9 @@ class Teller:
             )
         if overflow.work:
             yield WorkLimitReached(
-                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {WORK_PER_EVENT:,} "
-                f"that each may meet, and the limit is {WORK_LIMIT:,}; the pattern finds nothing more in this trace "
-                "until it ends, and all else goes on. WITHIN, stricter conditions, NEXT or a skip to the next match "
-                "keep partial matches few"
+                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {budget.per_event:,} "
+                f"that each may meet, and the limit is {budget.per_trace:,}; the pattern finds nothing more in this "
+                f"trace until it ends, and all else goes on. {_FEWER}"
             )
 
     def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> _Single:
@@ -216,6 +218,32 @@ class Teller:
         }
         return RowKind.DEAD_LETTER, identity, body
 
+    def _suspension(self, shard: int, overflow: Overflow) -> _Single:
+        """A pattern is matched no more; however many shards find so, it is one and the same suspension."""
+        identity = row_id(RowKind.SUSPENSION, self.stream, overflow.pattern, overflow.version)
+        budget = self._budget(overflow)
+        body = {
+            "type": "pattern.suspended",
+            "id": identity,
+            "stream": self.stream,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event": overflow.event_id,
+            "event_type": overflow.event_type,
+            "time": format_time(overflow.time_us),
+            "shard": shard,
+            "budget": budget.to_json(),
+            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: its events met more "
+            f"partial matches than its budget allows in more than {budget.traces:,} traces, of which each counts for "
+            f"{budget.forgiven_after:,} events of the stream in one shard, the last time {_place_of(overflow)}; it is "
+            f"matched no more until it is registered in another form, or resumed. {_FEWER}",
+        }
+        return RowKind.SUSPENSION, identity, body
+
+    def _budget(self, found: Overflow) -> WorkBudget:
+        return self.patterns[found.pattern, found.version].budget
+
     def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query
 
@@ -231,12 +259,18 @@ def in_columns(findings: Iterable[Finding]) -> Iterator[FoundRows]:
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """One per trace, event and pattern, in the order of their first."""
-    found: dict[Overflow, tuple[int, int, int]] = {}
+    found: dict[Overflow, Overflow] = {}
     for overflow in overflows:
-        place = replace(overflow, dropped=0, runs=0, work=0)
-        dropped, runs, work = found.get(place, (0, 0, 0))
-        found[place] = dropped + overflow.dropped, runs + overflow.runs, work + overflow.work
-    return [replace(place, dropped=dropped, runs=runs, work=work) for place, (dropped, runs, work) in found.items()]
+        place = replace(overflow, dropped=0, runs=0, work=0, suspends=False)
+        known = found.get(place, place)
+        found[place] = replace(
+            place,
+            dropped=known.dropped + overflow.dropped,
+            runs=known.runs + overflow.runs,
+            work=known.work + overflow.work,
+            suspends=known.suspends or overflow.suspends,
+        )
+    return list(found.values())
 
 
 def _place_of(overflow: Overflow) -> str:

@@ -165,6 +165,7 @@ class StreamState:
             version=record.version,
             is_guarded=record.is_guarded,
             drains=record.start == "migrate",
+            budget=record.budget,
         )
 
     def stop_pattern(self, name: str) -> None:

@@ -69,6 +69,7 @@ from streams.text_columns import (
     time_texts,
 )
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
+from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 __all__ = [
     "EARLIEST_US",
@@ -77,6 +78,7 @@ __all__ = [
     "LAYOUT_KEY",
     "MAX_SHARDS",
     "PACKAGES_WITH_KERNELS",
+    "USUAL_BUDGET",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -114,6 +116,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "WorkBudget",
     "ascending_words",
     "borders_of",
     "bytes_of",

@@ -16,6 +16,7 @@ from streams.declaration import StreamDeclaration
 from streams.errors import ControlRecordError
 from streams.records import RecordKind
 from streams.timestamps import EARLIEST_US, LATEST_US
+from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 FORMAT_VERSION = 1
 
@@ -45,6 +46,7 @@ class PatternOn:
         is_guarded: Whether the stream's constraints end its partial matches early.
         start: What becomes of the partial matches of another version: they go, or they go on.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        budget: How much work it may cost.
     """
 
     name: str
@@ -53,6 +55,7 @@ class PatternOn:
     is_guarded: bool = True
     start: Start = "fresh"
     route: str = ""
+    budget: WorkBudget = USUAL_BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def _fields(record: ControlRecord) -> dict[str, Any]:
                 **({} if record.is_guarded else {_SWITCH: "off"}),
                 **({} if record.start == "fresh" else {"start": record.start}),
                 **({"route": record.route} if record.route else {}),
+                **({} if record.budget == USUAL_BUDGET else {"work": record.budget.to_json()}),
             }
         case Tick():
             return {"time": record.time_us, "cause": record.cause}
@@ -188,7 +192,15 @@ def _pattern_on(kind: RecordKind, found: Mapping[str, Any]) -> PatternOn:
         is_guarded=_choice(kind, found, _SWITCH, ("on", "off")) == "on",
         start=cast("Start", _choice(kind, found, "start", get_args(Start))),
         route=_text(kind, found, "route") if "route" in found else "",
+        budget=_budget(kind, found),
     )
+
+
+def _budget(kind: RecordKind, found: Mapping[str, Any]) -> WorkBudget:
+    try:
+        return WorkBudget.from_json(found.get("work", {}))
+    except ValueError as error:
+        raise ControlRecordError(f"{kind.value} record: work: {error}", field="work") from error
 
 
 def _constraints_on(kind: RecordKind, found: Mapping[str, Any]) -> ConstraintsOn:

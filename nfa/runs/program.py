@@ -24,6 +24,7 @@ from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIME
 from nfa.listening import Listening
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
+from streams import USUAL_BUDGET, WorkBudget
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
 _RULES = {
@@ -166,6 +167,7 @@ def compile_runs(
     *,
     is_simultaneous: bool,
     heard: RunListening | None = None,
+    budgets: Sequence[WorkBudget] = (),
 ) -> CompiledRuns:
     """Compile patterns.
 
@@ -176,6 +178,7 @@ def compile_runs(
         texts: Where literals are interned.
         is_simultaneous: Whether events of one time are not ordered.
         heard: Which events patterns listen to; None: to all of their types.
+        budgets: How much work each pattern may cost; none: the usual ones.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -184,6 +187,7 @@ def compile_runs(
     for number, (automaton, own) in enumerate(patterns):
         writer.tested = {atom: heard.tested(number, atom, codes) for atom in atoms_to_test(automaton)}
         writer.add(automaton, own)
+        writer.add_budget(budgets[number] if budgets else USUAL_BUDGET)
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(
         automata=tuple(automata),
@@ -214,8 +218,8 @@ _BITS = frozenset(
     "rule_atoms key_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
     " in_spans".split()
 )
-_TIMES = frozenset({"most", "within", "span_within", "watch_within", "trail_within", "limit"})
-_FLAGS = frozenset({"accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
+_TIMES = frozenset({"most", "work", "allowance", "within", "span_within", "watch_within", "trail_within", "limit"})
+_FLAGS = frozenset({"is_suspended", "accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
 
 
 @dataclass
@@ -274,6 +278,12 @@ class _Writer:
         number, size = len(rows["state_from"]) - 2, len(automaton.states)
         self._own("pattern_at", range(columns.first_state, columns.first_state + size), number)
         self._own("waits_at", columns.negations.values(), number)
+
+    def add_budget(self, budget: WorkBudget) -> None:
+        """How much work the pattern that was just added may cost."""
+        self.rows["work"].append(budget.per_trace)
+        self.rows["allowance"].append(budget.per_event)
+        self.rows["is_suspended"].append(False)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
         """Whether runs in a state are parked, and under which value; its steps have just been added."""
