@@ -109,6 +109,12 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         "Dead letters of patterns that reached a limit of matches, partial matches or work.",
         ("stream", "pattern", "code"),
     )
+    yield _gauge(
+        "pattern_suspended",
+        "1 where a pattern is suspended, as it cost too much work.",
+        ("stream", "pattern"),
+        [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
+    )
     webhooks = {webhook.id: stores.webhooks.stats(webhook.id) for webhook in stores.webhooks.all()}
     outcomes = [
         ((webhook, outcome), getattr(fared, outcome))

@@ -220,14 +220,14 @@ class Registration:
             record = self._stores.registry.pattern(name)
             if record.state == "draft":
                 self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
-        return self._report(*self._stores.registry.move_pattern(name, action, condition))
+        return self._report(*self._stores.registry.move_pattern(name, action, condition, self._clock.now_us()))
 
     def pause_pattern(self, name: str) -> PatternReport:
         """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
         return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused pattern see what comes from this place of the log on."""
+        """Let a paused or suspended pattern see what comes from this place of the log on."""
         return self.move_pattern(name, "resume")
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline import OutputRow  # brings Spark, which the API does without
     from service.spans import Spans
 
-_DELIVERED = {"alert", "correction", "deviation"}
+_DELIVERED = {"alert", "correction", "deviation", "suspension"}
 _GRADED = {"alert", "correction"}
 
 
@@ -59,6 +59,8 @@ class AlertSink:
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
             self._write_alerts(alerts, webhooks, now_us, epoch_id)
+        if suspended := by_kind.pop("suspension", []):
+            self._suspend(suspended, webhooks, now_us, epoch_id)
         _log_given_up(by_kind.get("dead-letter", ()))
         recent = {
             "timeout": self._stores.timeouts,
@@ -81,6 +83,17 @@ class AlertSink:
         self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents)
         for span in spans.values():
             span.end()
+
+    def _suspend(
+        self, rows: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
+    ) -> None:
+        """Let all shards stop matching patterns of which one says so; of several that say so of one, one is told."""
+        standing = [row for row in rows if self._stores.registry.suspend_pattern(orjson.loads(row.body))]
+        for row in standing:
+            told = orjson.loads(row.body)
+            fields = {name: told[name] for name in ("pattern", "version", "shard", "reason")}
+            structlog.get_logger(__name__).warning("pattern-suspended", stream=row.stream, **fields)
+        self._stores.suspensions.append(self._graded(standing), epoch_id, webhooks, now_us)
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Rows whose bodies say how grave they are, by what their patterns say now; the log does not know it."""

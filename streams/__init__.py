@@ -69,7 +69,7 @@ from streams.text_columns import (
     time_texts,
 )
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
-from streams.work_budget import USUAL_BUDGET, WorkBudget
+from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
     "EARLIEST_US",
@@ -77,6 +77,9 @@ __all__ = [
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",
+    "MOST_EVENTS",
+    "MOST_TRACES",
+    "MOST_WORK",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
     "BatchFormatError",

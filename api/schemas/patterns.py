@@ -16,7 +16,7 @@ from service.stores import Condition, PatternDraft, RegisteredPattern, Severity
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
-State: TypeAlias = Literal["draft", "active", "paused", "retired"]
+State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 
 
 class NewPattern(WireModel):
@@ -89,6 +89,34 @@ class NewPattern(WireModel):
         )
 
 
+class WorkBudgetModel(WireModel):
+    """How much work a pattern may cost, counted in partial matches that events meet."""
+
+    per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
+    per_trace: int = Field(description="With more than so many beyond that it is given up in the transaction.")
+    traces: int = Field(description="With more than so many transactions given up in one shard it is suspended.")
+    forgiven_after: int = Field(description="One of them counts no longer after so many events of the stream there.")
+
+
+class SuspensionModel(WireModel):
+    """Why a pattern is matched no more; the same form goes to webhooks, with `type`, `stream` and `severity`."""
+
+    id: str
+    version: int = Field(description="The version that is suspended.")
+    key: str = Field(description="The transaction in which it was given up last.")
+    event: str = Field(description="Id of the event at which that was.")
+    event_type: str
+    time: str = Field(description="Time of the event.")
+    shard: int = Field(description="The shard that says so; all of them stop.")
+    budget: WorkBudgetModel
+    reason: str = Field(description="All of it as a sentence, and what keeps partial matches few.")
+
+    @classmethod
+    def from_domain(cls, suspension: Mapping[str, Any]) -> Self:
+        """The wire form of what the pipeline says."""
+        return cls.model_validate({name: suspension[name] for name in cls.model_fields})
+
+
 class PatternModel(WireModel):
     """A registered pattern."""
 
@@ -99,6 +127,9 @@ class PatternModel(WireModel):
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
     severity: Severity = Field(description="How grave what it finds is.")
     state: State = Field(description="Only an active pattern sees events.")
+    suspension: SuspensionModel | None = Field(
+        description="Why it is suspended; null in other states. Another version, or `resume`, lets it see events again."
+    )
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
     )
@@ -115,6 +146,7 @@ class PatternModel(WireModel):
             constraints="on" if pattern.is_guarded else "off",
             severity=pattern.severity,
             state=pattern.state,
+            suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),
         )
