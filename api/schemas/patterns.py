@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.endings import EndingSummary
+from api.schemas.suspensions import SuspensionModel
 from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
 from service import PatternInspection, PatternReport
@@ -87,34 +88,6 @@ class NewPattern(WireModel):
             is_draft=self.state == "draft",
             condition=condition,
         )
-
-
-class WorkBudgetModel(WireModel):
-    """How much work a pattern may cost, counted in partial matches that events meet."""
-
-    per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
-    per_trace: int = Field(description="With more than so many beyond that it is given up in the transaction.")
-    traces: int = Field(description="With more than so many transactions given up in one shard it is suspended.")
-    forgiven_after: int = Field(description="One of them counts no longer after so many events of the stream there.")
-
-
-class SuspensionModel(WireModel):
-    """Why a pattern is matched no more; the same form goes to webhooks, with `type`, `stream` and `severity`."""
-
-    id: str
-    version: int = Field(description="The version that is suspended.")
-    key: str = Field(description="The transaction in which it was given up last.")
-    event: str = Field(description="Id of the event at which that was.")
-    event_type: str
-    time: str = Field(description="Time of the event.")
-    shard: int = Field(description="The shard that says so; all of them stop.")
-    budget: WorkBudgetModel
-    reason: str = Field(description="All of it as a sentence, and what keeps partial matches few.")
-
-    @classmethod
-    def from_domain(cls, suspension: Mapping[str, Any]) -> Self:
-        """The wire form of what the pipeline says."""
-        return cls.model_validate({name: suspension[name] for name in cls.model_fields})
 
 
 class PatternModel(WireModel):

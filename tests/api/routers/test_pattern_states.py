@@ -58,7 +58,10 @@ def test_a_retired_pattern_stays_listed_and_is_over(orders, stores, check_proble
 
 
 SUSPENSION = {
+    "type": "pattern.suspended",
     "id": "5e",
+    "stream": "orders",
+    "pattern": "p",
     "version": 1,
     "key": "k",
     "event": "e7",
@@ -72,12 +75,12 @@ SUSPENSION = {
 
 def test_a_suspended_pattern_says_why_and_is_resumed_as_its_next_version(orders, stores, clock, check_problem):
     register(orders)
-    told = {"type": "pattern.suspended", "stream": "orders", "pattern": "p", **SUSPENSION}
-    AlertSink(stores, clock)([SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(told))], 3)
+    AlertSink(stores, clock)([SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))], 3)
     found = orders.get("/v1/patterns/p").json()
-    assert (found["state"], found["suspension"]) == ("suspended", SUSPENSION)
+    assert (found["state"], found["suspension"]) == ("suspended", {**SUSPENSION, "route": None, "severity": "medium"})
     (listed,) = orders.get("/v1/patterns").json()["items"]
-    assert (listed["state"], listed["suspension"]) == ("suspended", SUSPENSION)
+    assert (listed["state"], listed["suspension"]) == (found["state"], found["suspension"])
+    assert orders.get("/v1/suspensions?stream=orders").json()["items"] == [found["suspension"]]
     assert orders.get("/v1/patterns/p/statistics").json()["state"] == "suspended"
     assert 'forestall_pattern_suspended{pattern="p",stream="orders"} 1.0' in orders.get("/metrics").text
     body = check_problem(move(orders, "pause"), 409, "pattern-state")
