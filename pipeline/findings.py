@@ -234,10 +234,10 @@ class Teller:
             "time": format_time(overflow.time_us),
             "shard": shard,
             "budget": budget.to_json(),
-            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: its events met more "
-            f"partial matches than its budget allows in more than {budget.traces:,} traces, of which each counts for "
-            f"{budget.forgiven_after:,} events of the stream in one shard, the last time {_place_of(overflow)}; it is "
-            f"matched no more until it is registered in another form, or resumed. {_FEWER}",
+            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: it was given up in "
+            f"more than {budget.traces:,} {'trace' if budget.traces == 1 else 'traces'} of one shard (each counts for "
+            f"{budget.forgiven_after:,} events of the stream), the last time {_place_of(overflow)}; it matches nothing "
+            f"until another version is registered or it is resumed. {_FEWER}",
         }
         return RowKind.SUSPENSION, identity, body
 
