@@ -32,7 +32,7 @@ from nfa.language.json_reading import pattern_from_json
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
-from nfa.language.stream_checks import Notice, check_stream, warnings_of
+from nfa.language.stream_checks import Notice, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
 from nfa.results import (
@@ -78,6 +78,7 @@ from nfa.syntax import (
     atoms_of,
     operands_of,
 )
+from nfa.work_bounds import warnings_of
 
 __all__ = [
     "DECIDED_BY",
