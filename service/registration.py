@@ -31,7 +31,7 @@ from service.stores import (
     tag_of,
 )
 from service.strangers import require_declared, unfollowed_types
-from streams import Clock, Start, StreamDeclaration
+from streams import Clock, Start, StreamDeclaration, WorkBudget
 
 _INSPECTIONS_KEPT = 16
 
@@ -54,6 +54,11 @@ class Registration:
         self._clock = clock
         self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
         self.constraint_sets = ConstraintSets(stores, settings, clock)
+
+    @property
+    def budget(self) -> WorkBudget:
+        """How much work a pattern that is registered now may cost."""
+        return self._settings.pattern_work.budget
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new.

@@ -9,7 +9,8 @@ import pytest
 
 from pipeline import ShardState
 from pipeline.entries import StoredEntry
-from service import AlertSink, Intake, Registration, WebhookDraft, WebhookLibrary, build_stores
+from nfa import parse_pattern
+from service import AlertSink, DryRuns, Intake, Registration, WebhookDraft, WebhookLibrary, build_stores
 from service.settings import Limits
 from service.testing import settings_for
 from streams import StreamDeclaration
@@ -144,6 +145,21 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
     (told,) = [orjson.loads(row.body) for row in whole if row.kind == "suspension"]
     (kept,) = service.stores.suspensions.recent(9)
     assert {name: kept[name] for name in told} == told
+
+
+def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, server_url, clock):
+    service = Service(client, server_url, clock, **SMALL)
+    (warning,) = service.registration.register_pattern("orders", RISING).warnings
+    assert "the work per event is not bounded" in warning
+    assert "WITHIN bounds it" in warning
+    bounded = RISING.replace("rising", "soon") + " WITHIN 1 h"
+    assert service.registration.register_pattern("orders", bounded).warnings == ()
+    service.send("k", "A" * 40)
+    tried = DryRuns(service.stores, service.registration).run(
+        "orders", parse_pattern(RISING), is_guarded=True, most_events=1_000
+    )
+    assert tried.warnings[0] == warning
+    assert tried.warnings[-1].startswith("it was given up in the transaction 'k' at the event 'k")
 
 
 def test_other_settings_count_from_the_next_registration_on(client, server_url, clock):
