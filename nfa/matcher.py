@@ -271,7 +271,8 @@ class Matcher:
             may_be_guarded=options.may_be_guarded,
             idle_timeout_us=options.idle_timeout_us,
             patterns=[
-                (one.name, one.version, one.text, one.is_guarded, *_saved_budget(one)) for one in self._patterns.values()
+                (one.name, one.version, one.text, one.is_guarded, *_saved_budget(one))
+                for one in self._patterns.values()
             ],
             lanes=[],
             draining=[

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
-from nfa.kernels.run_tables import LATEST, NIL, STRICT, RunProgram
 from nfa.kernels.run_tables import ANY as ANY_MODE
+from nfa.kernels.run_tables import LATEST, NIL, STRICT, RunProgram
 from nfa.language.placement import first_position
 from nfa.language.stream_checks import Notice
 from nfa.language.stream_checks import warnings_of as plain_warnings_of
@@ -47,7 +47,7 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bool =
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
     """The power of the number of events in a trace with which the partial matches grow that an event may meet.
 
-    0: their number is bounded, by a window or the pattern's own length; infinite: every subset of the events may be one.
+    0: their number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
     """
     if pattern.within_us is not None or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -62,15 +62,15 @@ def _unbounded_work(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bo
     repeat = next(_many(pattern.event), None)
     if has_trace_end and (repeat is None or growth < _FEW):
         return None
-    ways = ["WITHIN bounds it", "so do SELECT NEXT or STRICT, or an equality between steps (b.id = a.id), as far as few match"]
+    ways = ["SELECT NEXT or STRICT", "an equality between steps (b.id = a.id)"]
     if repeat is not None:
-        ways.insert(1, "a repetition of fewer events or EACH NEXT makes them fewer")
+        ways.insert(0, "a repetition of fewer events or EACH NEXT")
     how = "with every subset of the repeated events" if growth == math.inf else _power(int(growth))
     return Notice(
         "unbounded-work",
-        f"the work per event is not bounded: an event may meet all partial matches of its trace, whose number grows {how}"
-        f"; beyond a budget the pattern is given up in the trace, and after several such traces suspended; "
-        f"{'; '.join(ways)}",
+        "the work per event is not bounded: an event may meet all partial matches of its trace, whose number grows "
+        f"{how}; beyond a budget the pattern is given up in the trace, and after several such traces suspended. WITHIN "
+        f"bounds it; what makes partial matches fewer: {', '.join(ways)}",
         first_position(pattern.event) if repeat is None else repeat.position,
     )
 
@@ -115,14 +115,15 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
                 if target not in component:
                     made[target] = max(made[target], _passed_on(p, state, step, made[state]))
     met = [state for state in range(1, len(made)) if _is_met(automaton, p, state)]
-    return max((made[state] if _is_kept(automaton, p, state) else made[state] - 1 for state in met), default=0.0)
+    found = (made[state] if _is_kept(automaton, p, state) else made[state] - 1 for state in met)
+    return float(max(found, default=0.0))
 
 
 def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
     """Growth of what a step makes of the partial matches of its state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # some for each event
-    return made + (p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
+    return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
 
 
 def _steps(p: RunProgram, state: int) -> range:

@@ -29,9 +29,7 @@ from pipeline.rules import Rules
 from streams import EARLIEST_US, LATEST_US, EventBatch, WorkBudget, format_time
 
 _SHOWN_CHARS = 4_000
-_FEWER = (
-    "WITHIN, stricter conditions, fewer or shorter repetitions, NEXT or a skip to the next match keep partial matches few"
-)
+_FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
 
 _Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
 Finding: TypeAlias = _Single | FoundRows
@@ -197,9 +195,9 @@ class Teller:
             )
         if overflow.work:
             yield WorkLimitReached(
-                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {budget.per_event:,} "
-                f"that each may meet, and the limit is {budget.per_trace:,}; the pattern finds nothing more in this "
-                f"trace until it ends, and all else goes on. {_FEWER}"
+                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
+                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; the pattern finds "
+                f"nothing more in this trace until it ends, and all else goes on. {_FEWER}"
             )
 
     def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> _Single:

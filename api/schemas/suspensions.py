@@ -43,7 +43,9 @@ class SuspensionModel(WireModel):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     type: Literal["pattern.suspended"] = Field("pattern.suspended", description="Tells it from alerts and others.")
-    id: str = Field(description="The same for the same version of the pattern, whichever shard says so; the webhook-id.")
+    id: str = Field(
+        description="The same for the same version of the pattern, whichever shard says so; the webhook-id."
+    )
     stream: str
     pattern: str
     version: int = Field(description="The version that is suspended.")

@@ -141,8 +141,6 @@ def meet_pair(
         ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once the
         event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: it meets nothing when it is called again.
     """
-    if p.is_suspended[pattern]:
-        return DONE
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
     pair = s.pair_slots[place]
@@ -250,7 +248,7 @@ def run_pair(
         ended.lost[place, 5] = 0
         ended.filled[1] += 1
     forget(p, s, pair, s.now[TIME])
-    return given_up > 0
+    return bool(given_up > 0)
 
 
 @routine
@@ -265,7 +263,8 @@ def meet_patterns(
         end = np.int64(p.listen_from[code + 1] if part < 0 else p.cell_end[code])
         for listener in range(begin + max(s.counters[LISTENER] - met, 0), end):
             s.now[HEARD] = listener
-            status = meet_pair(p, s, x, c, found, ended, p.listeners[listener], limits)
+            pattern = p.listeners[listener]
+            status = DONE if p.is_suspended[pattern] else meet_pair(p, s, x, c, found, ended, pattern, limits)
             if status != DONE:
                 s.counters[LISTENER] = met + listener - begin
                 return status

@@ -151,9 +151,8 @@ class RunEngine:
             self._texts,
             is_simultaneous=self._is_simultaneous,
             heard=heard,
-            budgets=self._budgets,
         )
-        self._apply_suspensions()
+        self._apply_budgets()
         if self._state.counters[tables.PAIRS] == 0:
             self._state = run_state.emptied(self._state, self._compiled)
             return
@@ -238,7 +237,7 @@ class RunEngine:
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays.get("run_accounts"), len(self._accounts), sequences)
-        self._apply_suspensions()
+        self._apply_budgets()
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
@@ -341,12 +340,16 @@ class RunEngine:
         if not self._accounts[pattern].charge(sequence, self._budgets[pattern]):
             return
         self._ended.lost[self._ended.filled[1] - 1, 5] = 1  # the kernel wrote that row last
-        self._apply_suspensions()
+        self._apply_budgets()
         for other in np.flatnonzero(self._state.pair_pattern == pattern).tolist():
             close_pair(self._state, other)
 
-    def _apply_suspensions(self) -> None:
-        self._compiled.program.is_suspended[:] = [account.is_suspended for account in self._accounts]
+    def _apply_budgets(self) -> None:
+        """Let the kernel know how much work each pattern may cost, and which are suspended."""
+        program = self._compiled.program
+        program.work[:] = [budget.per_trace for budget in self._budgets]
+        program.allowance[:] = [budget.per_event for budget in self._budgets]
+        program.is_suspended[:] = [account.is_suspended for account in self._accounts]
 
     def _make_room(self) -> None:
         needed = int(self._state.counters[tables.NEEDED]) + 1

@@ -24,7 +24,7 @@ from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIME
 from nfa.listening import Listening
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
-from streams import USUAL_BUDGET, WorkBudget
+from streams import USUAL_BUDGET
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
 _RULES = {
@@ -167,7 +167,6 @@ def compile_runs(
     *,
     is_simultaneous: bool,
     heard: RunListening | None = None,
-    budgets: Sequence[WorkBudget] = (),
 ) -> CompiledRuns:
     """Compile patterns.
 
@@ -178,7 +177,6 @@ def compile_runs(
         texts: Where literals are interned.
         is_simultaneous: Whether events of one time are not ordered.
         heard: Which events patterns listen to; None: to all of their types.
-        budgets: How much work each pattern may cost; none: the usual ones.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -187,7 +185,6 @@ def compile_runs(
     for number, (automaton, own) in enumerate(patterns):
         writer.tested = {atom: heard.tested(number, atom, codes) for atom in atoms_to_test(automaton)}
         writer.add(automaton, own)
-        writer.add_budget(budgets[number] if budgets else USUAL_BUDGET)
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(
         automata=tuple(automata),
@@ -245,6 +242,9 @@ class _Writer:
         first_state = len(rows["accepts"])
         self.parked.append([])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
+        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine knows the pattern's own, and whether it is suspended
+        rows["allowance"].append(USUAL_BUDGET.per_event)
+        rows["is_suspended"].append(False)
         is_ranked = is_ordered(automaton, is_simultaneous=self.is_simultaneous)
         rows["flags"].append(ORDERED * is_ranked + TIMEOUTS * pattern.timeouts)
         self._add_rule(automaton)
@@ -278,12 +278,6 @@ class _Writer:
         number, size = len(rows["state_from"]) - 2, len(automaton.states)
         self._own("pattern_at", range(columns.first_state, columns.first_state + size), number)
         self._own("waits_at", columns.negations.values(), number)
-
-    def add_budget(self, budget: WorkBudget) -> None:
-        """How much work the pattern that was just added may cost."""
-        self.rows["work"].append(budget.per_trace)
-        self.rows["allowance"].append(budget.per_event)
-        self.rows["is_suspended"].append(False)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
         """Whether runs in a state are parked, and under which value; its steps have just been added."""

@@ -7,8 +7,8 @@
     active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
 
 Only an active pattern sees events. A suspended one cost too much work; resumed, it is its next version, so that what
-the pipeline said of the one before is not taken for this one. A retired one stays listed with all that was found, and is never matched again; it
-may be deleted, as may any other.
+the pipeline said of the one before is not taken for this one. A retired one stays listed with all that was found, and
+is never matched again; it may be deleted, as may any other.
 """
 
 from __future__ import annotations

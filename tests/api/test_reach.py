@@ -60,7 +60,14 @@ def made(http, stores):
         ids["alerts", stream] = alert["id"]
         told = orjson.dumps({**FOUND, "pattern": pattern})
         row = SinkRow(kind="any", stream=stream, id=f"r{number}", body=told)
-        for store in (stores.endings, stores.timeouts, stores.deviations, stores.corrections, stores.dead_letters, stores.suspensions):
+        for store in (
+            stores.endings,
+            stores.timeouts,
+            stores.deviations,
+            stores.corrections,
+            stores.dead_letters,
+            stores.suspensions,
+        ):
             store.append([row], number)
     return ids
 

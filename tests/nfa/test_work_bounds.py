@@ -36,7 +36,9 @@ GROWTH = {
 
 
 def codes(text: str, *, has_trace_end: bool = True) -> list[str]:
-    return [notice.code for notice in warnings_of(parse_pattern(f"PATTERN p EVENT {text}"), has_trace_end=has_trace_end)]
+    return [
+        notice.code for notice in warnings_of(parse_pattern(f"PATTERN p EVENT {text}"), has_trace_end=has_trace_end)
+    ]
 
 
 def held(text: str, events: int) -> int:
@@ -103,5 +105,5 @@ def test_traces_that_end_are_warned_of_repetitions_alone():
 def test_the_warning_says_what_bounds_the_work():
     (notice,) = warnings_of(parse_pattern(f"PATTERN p EVENT {RISING}"), has_trace_end=True)
     assert "with power 3 of the trace's length" in notice.message
-    assert all(way in notice.message for way in ("WITHIN", "fewer events", "SELECT NEXT", "equality"))
+    assert all(way in notice.message for way in ("WITHIN bounds it", "fewer events", "SELECT NEXT", "equality"))
     assert notice.position.column == 22

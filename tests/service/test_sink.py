@@ -5,7 +5,7 @@ import structlog
 from pipeline import OutputRow, RowKind
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import PatternDraft, RegisteredWebhook
-from streams import StreamDeclaration, decode_control
+from streams import PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -119,7 +119,9 @@ def test_a_changed_version_of_a_suspended_pattern_is_matched_afresh(stores, cloc
     pattern, _ = stores.registry.put_pattern("s", draft, 2)
     assert (pattern.state, pattern.version, pattern.suspension) == ("active", 2, None)
     last = list(stores.log.read_range(0))[-1]
-    assert decode_control(last.kind, last.body).start == "fresh"
+    control = decode_control(last.kind, last.body)
+    assert isinstance(control, PatternOn)
+    assert (control.version, control.start) == (2, "fresh")
 
 
 @pytest.mark.parametrize("change", ["pause", "retire", "delete", "unknown"])

@@ -60,7 +60,9 @@ def test_a_budget_is_written_where_it_is_not_the_usual_one():
     assert decode_control(RecordKind.PATTERN_ON, encode_control(own)) == own
 
 
-@pytest.mark.parametrize("work", [{"traces": -1}, {"per_trace": 0}, {"per_event": "x"}, {"more": 1}, [1], {"traces": True}])
+@pytest.mark.parametrize(
+    "work", [{"traces": -1}, {"per_trace": 0}, {"per_event": "x"}, {"more": 1}, [1], {"traces": True}]
+)
 def test_a_budget_that_cannot_be_is_refused(work):
     body = orjson.dumps({"format": 1, "name": "p", "version": 1, "text": "PATTERN p EVENT A a", "work": work})
     with pytest.raises(ControlRecordError, match="pattern-on record: work: "):

@@ -73,9 +73,13 @@ SUSPENSION = {
 }
 
 
+def suspension():
+    return SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))
+
+
 def test_a_suspended_pattern_says_why_and_is_resumed_as_its_next_version(orders, stores, clock, check_problem):
     register(orders)
-    AlertSink(stores, clock)([SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))], 3)
+    AlertSink(stores, clock)([suspension()], 3)
     found = orders.get("/v1/patterns/p").json()
     assert (found["state"], found["suspension"]) == ("suspended", {**SUSPENSION, "route": None, "severity": "medium"})
     (listed,) = orders.get("/v1/patterns").json()["items"]
