@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from constraints import ConstraintSet, Exclusive, Monitor, Prior
 from nfa import Matcher, Overflow
 from nfa.errors import StateFormatError
 from nfa.runs.accounts import Account, restored, saved
@@ -79,6 +80,21 @@ def test_matches_of_the_event_that_suspends_it_are_told_and_none_after():
     assert all(key == "k" for _, _, key in matches)
     assert made.stats.nodes == 0
     assert fed(made, [event(10, key="z"), event(11, "B", "z")]) == ([], [])
+
+
+def test_traces_that_end_or_are_given_up_by_a_guard_say_nothing_of_a_suspended_pattern():
+    made = Matcher(end_events=["End"])
+    made.add_pattern(f"PATTERN p0 EVENT {RISING}", budget=replace(BUDGET, traces=0))
+    guard = Monitor(ConstraintSet({Exclusive("B", "X"), Prior("A", "Y")}))
+    made.set_guard(1, guard)
+    open_trace = [event(number, key="open") for number in range(3)]
+    assert fed(made, [*open_trace, *rising("k")])[1][0].suspends
+    made = Matcher.load(made.dump(), {1: guard})
+    output = made.process(
+        EventBatch.from_events([event(90, "X", "open"), event(91, "End", "open"), event(92, "Y", "k")])
+    )
+    assert (output.endings(), output.matches()) == ([], [])
+    assert made.stats.nodes == 0
 
 
 def test_traces_are_forgiven_after_so_many_events():

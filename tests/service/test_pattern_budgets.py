@@ -129,6 +129,17 @@ def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resume
     assert service.stores.registry.pattern("rising").state == "active"
 
 
+def test_a_state_that_is_divided_into_more_shards_keeps_what_its_patterns_owe(client, server_url, clock):
+    service = Service(client, server_url, clock, **SMALL)
+    service.registration.register_pattern("orders", RISING)
+    service.send("k0", "A" * 40)
+    service.match()
+    owing = list(service.states[0].split(1, 2))
+    service.send("k1", "A" * 40)
+    rows = [orjson.loads(row.body) for state in owing for row in state.apply(service.entries(0)[3:])]
+    assert [row["key"] for row in rows if row.get("type") == "pattern.suspended"] == ["k1", "k1"]
+
+
 def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, server_url, clock):
     service = Service(client, server_url, clock, **SMALL)
     service.registration.register_pattern("orders", RISING)
