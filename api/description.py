@@ -33,6 +33,7 @@ TAGS: list[dict[str, Any]] = [
         ("traces", "Single transactions: what was seen, what stands, what may come."),
         ("alerts", "What was found."),
         ("corrections", "Early alerts that were taken back."),
+        ("suspensions", "Patterns that are matched no more, as they cost too much work."),
         ("timeouts", "Partial matches that WITHIN ended."),
         ("endings", "Partial matches that could no longer become matches, and why."),
         ("deviations", "Transactions that leave the constraints of their stream."),

@@ -36,6 +36,7 @@ class RowKind(StrEnum):
     DEVIATION = "deviation"
     CORRECTION = "correction"
     DEAD_LETTER = "dead-letter"
+    SUSPENSION = "suspension"
     STATS = "stats"  # for the driver only, see pipeline.measures
 
 

@@ -73,6 +73,7 @@ from streams.text_columns import (
     time_texts,
 )
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
+from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
     "CONTROL_RECORDS",
@@ -80,7 +81,11 @@ __all__ = [
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",
+    "MOST_EVENTS",
+    "MOST_TRACES",
+    "MOST_WORK",
     "PACKAGES_WITH_KERNELS",
+    "USUAL_BUDGET",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -123,6 +128,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "WorkBudget",
     "ascending_words",
     "borders_of",
     "bytes_of",

@@ -17,6 +17,7 @@ from streams.errors import ControlRecordError
 from streams.operators import Definition, Input
 from streams.records import RecordKind
 from streams.timestamps import EARLIEST_US, LATEST_US
+from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 FORMAT_VERSION = 1
 
@@ -137,6 +138,7 @@ class PatternOn:
         is_guarded: Whether the stream's constraints end its partial matches early.
         start: What becomes of the partial matches of another version: they go, or they go on.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        budget: How much work it may cost.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -147,6 +149,7 @@ class PatternOn:
     is_guarded: bool = True
     start: Start = "fresh"
     route: str = ""
+    budget: WorkBudget = USUAL_BUDGET
 
     def to_json(self) -> dict[str, Any]:
         """The members of its body; those with a usual value are there only where they have another."""
@@ -157,6 +160,7 @@ class PatternOn:
             **({} if self.is_guarded else {_SWITCH: "off"}),
             **({} if self.start == "fresh" else {"start": self.start}),
             **({"route": self.route} if self.route else {}),
+            **({} if self.budget == USUAL_BUDGET else {"work": self.budget.to_json()}),
         }
 
     @classmethod
@@ -169,6 +173,7 @@ class PatternOn:
             is_guarded=members.choice(_SWITCH, ("on", "off")) == "on",
             start=cast("Start", members.choice("start", get_args(Start))),
             route=members.text("route") if "route" in members else "",
+            budget=_budget(members),
         )
 
     def definition(self, stream: str) -> Definition:
@@ -178,7 +183,7 @@ class PatternOn:
             name=self.name,
             version=self.version,
             inputs=(Input(stream, self.route),),
-            body={"text": self.text, "is_guarded": self.is_guarded},
+            body={"text": self.text, "is_guarded": self.is_guarded, "budget": self.budget.to_json()},
         )
 
 
@@ -391,6 +396,13 @@ class Punctuation:
         if key is None and before_us is None:
             raise members.error("before", "it has neither a time before nor a key")
         return cls(before_us=before_us, key=key)
+
+
+def _budget(members: Members) -> WorkBudget:
+    try:
+        return WorkBudget.from_json(members.get("work") if "work" in members else {})
+    except ValueError as error:
+        raise members.error("work", f"work: {error}") from error
 
 
 CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 
 import orjson
 import pyarrow as pa
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Overflow
-from nfa.runs.engine import RunEngine
 from shards.entries import StoredEntry
 from shards.errors import SavedStateError
 from shards.inline import run_inline
@@ -26,6 +24,7 @@ from streams import (
     RecordKind,
     StreamDeclaration,
     StreamOn,
+    WorkBudget,
     parse_time,
 )
 
@@ -148,6 +147,11 @@ def test_matches_beyond_the_limit_become_a_dead_letter():
         "kind": "events",
         "size_bytes": len(log[0][-1].body),
         "code": "match-limit",
+        "pattern": "pair",
+        "version": 1,
+        "key": "k",
+        "event_id": "e10501",
+        "event_type": "B",
     }
     assert letter["reason"].startswith(
         "500 matches of the pattern 'pair' (version 1) in the trace 'k' at the event 'e10501' of type 'B' were beyond "
@@ -156,10 +160,9 @@ def test_matches_beyond_the_limit_become_a_dead_letter():
     assert bodies(run_inline(log), "dead-letter") == [letter]
 
 
-def test_a_trace_that_costs_too_much_is_given_up_with_a_dead_letter(monkeypatch):
-    monkeypatch.setattr("nfa.lane.RunEngine", partial(RunEngine, work_limit=500, work_per_event=10))
+def test_a_trace_that_costs_too_much_is_given_up_with_a_dead_letter():
     text = "PATTERN rising EVENT SEQ(A{3} a [x > coalesce(prev(x), -1)], B b)"
-    rising = PatternOn(name="rising", version=1, text=text)
+    rising = PatternOn(name="rising", version=1, text=text, budget=WorkBudget(per_event=10, per_trace=500))
     events = [event(number, "A", x=number) for number in range(1, 1_000)]
     log = log_of([STREAM, rising, PAIR, events, [event(1_000, "U", x=5), event(1_001, "B")]])
     rows = run_inline(log)
@@ -167,6 +170,10 @@ def test_a_trace_that_costs_too_much_is_given_up_with_a_dead_letter(monkeypatch)
     assert letter["code"] == "work-limit"
     assert letter["reason"].startswith("the pattern 'rising' (version 1) in the trace 'k' at the event 'e")
     assert "was given up" in letter["reason"]
+    named = {name: letter[name] for name in ("pattern", "version", "key", "event_type")}
+    assert named == {"pattern": "rising", "version": 1, "key": "k", "event_type": "A"}
+    assert f"at the event {letter['event_id']!r}" in letter["reason"]
+    assert 500 < letter["work"] < 1_000
     assert {alert["pattern"] for alert in bodies(rows, "alert")} == {"pair"}
     assert bodies(run_inline(log), "dead-letter") == [letter]
 

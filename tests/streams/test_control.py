@@ -1,12 +1,13 @@
 """Control records, and their golden bytes: what a release has written, every later one reads and writes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from streams import FieldMapping, RecordKind, StreamDeclaration
+from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
 from streams.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
@@ -53,6 +54,7 @@ RECORDS = [
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
 ]
+BUDGET = WorkBudget(per_event=1, per_trace=20, traces=0, forgiven_after=300)
 GOLDEN = Path(__file__).parent / "golden"
 BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.KIND.value)
 
@@ -60,6 +62,23 @@ BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.K
 @BY_KIND
 def test_a_record_comes_back_as_it_was(record: ControlRecord) -> None:
     assert decode_control(record.KIND, encode_control(record)) == record
+
+
+def test_a_budget_is_written_where_it_is_not_the_usual_one():
+    plain = PatternOn(name="p", version=3, text="PATTERN p EVENT A a")
+    own = replace(plain, budget=BUDGET)
+    assert b"work" not in encode_control(plain)
+    assert orjson.loads(encode_control(own))["work"] == BUDGET.to_json()
+    assert decode_control(RecordKind.PATTERN_ON, encode_control(own)) == own
+
+
+@pytest.mark.parametrize(
+    "work", [{"traces": -1}, {"per_trace": 0}, {"per_event": "x"}, {"more": 1}, [1], {"traces": True}]
+)
+def test_a_budget_that_cannot_be_is_refused(work):
+    body = orjson.dumps({"format": 1, "name": "p", "version": 1, "text": "PATTERN p EVENT A a", "work": work})
+    with pytest.raises(ControlRecordError, match="pattern-on record: work: "):
+        decode_control(RecordKind.PATTERN_ON, body)
 
 
 @BY_KIND

@@ -10,7 +10,7 @@ from nfa import Matcher, MatchOutput, parse_pattern
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.operators import KeyChoice, Origin, Result, SavedHost
-from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration
+from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 
 _MATCHER = "matcher"
 
@@ -90,6 +90,7 @@ class PatternHost:
             version=definition.version,
             is_guarded=definition.body["is_guarded"],
             drains=start == "migrate",
+            budget=WorkBudget.from_json(definition.body.get("budget", {})),
         )
 
     def stop(self, name: str) -> None:

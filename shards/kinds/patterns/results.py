@@ -10,8 +10,6 @@ import orjson
 
 from nfa import (
     MATCH_LIMIT,
-    WORK_LIMIT,
-    WORK_PER_EVENT,
     Correction,
     Deviation,
     Ending,
@@ -27,7 +25,9 @@ from shards.kinds.patterns.alert_columns import alerts_of, endings_of
 from shards.kinds.patterns.rules import Rules
 from shards.operators import Origin, Result, Single
 from shards.rows import RowKind, alert_id, dead_letter_body, row_id
-from streams import format_time
+from streams import WorkBudget, format_time
+
+_FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,8 @@ class PatternResults:
         for overflow in _summed(output.overflows()):
             for loss in self._losses(overflow):
                 yield self._loss(origin, overflow, loss)
+            if overflow.suspends:
+                yield self._suspension(origin, overflow)
 
     def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
         """The same with the further key in their bodies."""
@@ -163,7 +165,7 @@ class PatternResults:
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
         """What was lost, in words: an alert that is not told has to be told of."""
-        pattern = self._query(overflow).pattern
+        pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
         if overflow.dropped:
@@ -177,20 +179,54 @@ class PatternResults:
                 f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
                 f"be missing; {advice}"
             )
-
         if overflow.work:
             yield WorkLimitReached(
-                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {WORK_PER_EVENT:,} "
-                f"that each may meet, and the limit is {WORK_LIMIT:,}; the pattern finds nothing more in this trace "
-                "until it ends, and all else goes on. WITHIN, stricter conditions, NEXT or a skip to the next match "
-                "keep partial matches few"
+                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
+                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; the pattern finds "
+                f"nothing more in this trace until it ends, and all else goes on. {_FEWER}"
             )
 
     def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:
         place = origin.entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
         identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
-        return RowKind.DEAD_LETTER, identity, dead_letter_body(origin.shard, origin.entry, error) | {"id": identity}
+        body = {
+            **dead_letter_body(origin.shard, origin.entry, error),
+            "id": identity,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event_id": overflow.event_id,
+            "event_type": overflow.event_type,
+            **({"work": overflow.work} if error.code == WorkLimitReached.code else {}),
+        }
+        return RowKind.DEAD_LETTER, identity, body
+
+    def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
+        """A pattern is matched no more; however many shards find so, it is one and the same suspension."""
+        identity = row_id(RowKind.SUSPENSION, self.stream, overflow.pattern, overflow.version)
+        budget = self._budget(overflow)
+        body = {
+            "type": "pattern.suspended",
+            "id": identity,
+            "stream": self.stream,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event": overflow.event_id,
+            "event_type": overflow.event_type,
+            "time": format_time(overflow.time_us),
+            "shard": origin.shard,
+            "budget": budget.to_json(),
+            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: it was given up in "
+            f"more than {budget.traces:,} {'trace' if budget.traces == 1 else 'traces'} of one shard (each counts for "
+            f"{budget.forgiven_after:,} events of the stream), the last time {_place_of(overflow)}; it matches nothing "
+            f"until another version is registered or it is resumed. {_FEWER}",
+        }
+        return RowKind.SUSPENSION, identity, body
+
+    def _budget(self, found: Overflow) -> WorkBudget:
+        return self.patterns[found.pattern, found.version].budget
 
     def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query
@@ -198,12 +234,18 @@ class PatternResults:
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """One per trace, event and pattern, in the order of their first."""
-    found: dict[Overflow, tuple[int, int, int]] = {}
+    found: dict[Overflow, Overflow] = {}
     for overflow in overflows:
-        place = replace(overflow, dropped=0, runs=0, work=0)
-        dropped, runs, work = found.get(place, (0, 0, 0))
-        found[place] = dropped + overflow.dropped, runs + overflow.runs, work + overflow.work
-    return [replace(place, dropped=dropped, runs=runs, work=work) for place, (dropped, runs, work) in found.items()]
+        place = replace(overflow, dropped=0, runs=0, work=0, suspends=False)
+        known = found.get(place, place)
+        found[place] = replace(
+            place,
+            dropped=known.dropped + overflow.dropped,
+            runs=known.runs + overflow.runs,
+            work=known.work + overflow.work,
+            suspends=known.suspends or overflow.suspends,
+        )
+    return list(found.values())
 
 
 def _place_of(overflow: Overflow) -> str:
