@@ -18,6 +18,7 @@ COPY streams streams
 COPY nfa nfa
 COPY constraints constraints
 COPY workflows workflows
+COPY shards shards
 COPY pipeline pipeline
 COPY service service
 COPY api api

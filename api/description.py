@@ -33,6 +33,7 @@ TAGS: list[dict[str, Any]] = [
         ("traces", "Single transactions: their events, the state of each pattern, and which types may come next."),
         ("alerts", "Matches of patterns."),
         ("corrections", "Retractions of alerts that were sent early."),
+        ("suspensions", "Patterns that are no longer matched, as they cost too much work."),
         ("timeouts", "Partial matches whose WITHIN has passed."),
         ("endings", "Early terminations: partial matches that could no longer complete, and why."),
         ("deviations", "Transactions that leave the constraints of their stream."),

@@ -24,8 +24,8 @@ from typing import Any
 from benchmarks.filled_log import STREAM, order_batches
 from benchmarks.workload import EP1, Q1, Q2, order_constraints
 from constraints import to_document
-from pipeline import OutputRow, ShardState
-from pipeline.testing import Step, log_of
+from shards import OutputRow, ShardState
+from shards.testing import Step, log_of
 from streams import ConstraintsOn, LogEntry, PatternOn, RecordKind, StreamDeclaration, StreamOn
 
 _ROOT = Path(__file__).resolve().parents[1]

@@ -23,16 +23,8 @@ import orjson
 from pyspark.sql import SparkSession
 
 from benchmarks.filled_log import FilledLog, filled_log, order_batches
-from pipeline import (
-    EventLogOptions,
-    JobOptions,
-    OutputRow,
-    SessionOptions,
-    build_session,
-    start_empty,
-    start_query,
-    warm_up,
-)
+from pipeline import EventLogOptions, JobOptions, SessionOptions, build_session, start_empty, start_query, warm_up
+from shards import OutputRow
 
 STARTS = {"matching": start_query, "empty": start_empty}
 SPENT = ("load_s", "match_s", "keep_s")

@@ -32,7 +32,8 @@ import pyarrow as pa
 
 from benchmarks.filled_log import FilledLog, append, filled_log, order_batches
 from benchmarks.pipeline_chaos import children_of
-from pipeline import EventLogOptions, JobOptions, OutputRow, SessionOptions, build_session, start_query, warm_up
+from pipeline import EventLogOptions, JobOptions, SessionOptions, build_session, start_query, warm_up
+from shards import OutputRow
 from streams import EventBatch, key_hash
 from streams.batch import SCHEMA
 

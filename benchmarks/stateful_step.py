@@ -32,13 +32,12 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.filled_log import FilledLog, filled_log, order_batches
-from pipeline import EventLogOptions, JobOptions, LogQuery, OutputRow, SessionOptions, build_session, warm_up
-from pipeline.entries import StoredEntry
+from pipeline import EventLogOptions, JobOptions, LogQuery, SessionOptions, build_session, warm_up
 from pipeline.held_shards import HeldOptions
 from pipeline.pulse import Pulse
-from pipeline.shard import ShardState
 from pipeline.sources import EventLogSource
 from pipeline.step import OUTPUT_DDL, ignore_shards, match_shards, to_batch
+from shards import OutputRow, ShardState, StoredEntry
 from streams import position_order
 
 STATE_DDL = "blob BINARY"

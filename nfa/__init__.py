@@ -32,7 +32,7 @@ from nfa.language.json_reading import pattern_from_json
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
-from nfa.language.stream_checks import Notice, check_stream, warnings_of
+from nfa.language.stream_checks import Notice, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
 from nfa.results import (
@@ -48,7 +48,7 @@ from nfa.results import (
     Timeout,
     match_order,
 )
-from nfa.runs.engine import WORK_LIMIT, WORK_PER_EVENT, Ties
+from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,
     Arithmetic,
@@ -78,14 +78,13 @@ from nfa.syntax import (
     atoms_of,
     operands_of,
 )
+from nfa.work_bounds import warnings_of
 
 __all__ = [
     "DECIDED_BY",
     "MATCHER_FEATURES",
     "MATCH_LIMIT",
     "OTHER",
-    "WORK_LIMIT",
-    "WORK_PER_EVENT",
     "Absence",
     "After",
     "Arithmetic",

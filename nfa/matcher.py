@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from nfa.results import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
 from nfa.traces import EARLIEST
-from streams import EventBatch, key_hash
+from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
 
 MATCH_LIMIT = 10_000
 
@@ -83,7 +84,15 @@ class Matcher:
         running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
         return {(pattern.name, pattern.version): pattern for pattern in running}
 
-    def add_pattern(self, text: str, *, version: int = 1, is_guarded: bool = True, drains: bool = False) -> Query:
+    def add_pattern(
+        self,
+        text: str,
+        *,
+        version: int = 1,
+        is_guarded: bool = True,
+        drains: bool = False,
+        budget: WorkBudget = USUAL_BUDGET,
+    ) -> Query:
         """Register a pattern from here on; one of the same name is replaced and its partial matches go.
 
         Args:
@@ -94,11 +103,13 @@ class Matcher:
             drains: The one of the same name goes on for the partial matches that it has, until its WITHIN has passed or
                 there is another version. All that it finds counts in the stats and towards its limits, and only what
                 began before is told.
+            budget: How much work it may cost: beyond, it is given up in a trace, and at last suspended. It meets no
+                event then, until it is added again.
 
         Raises:
             PatternRefused: The text is refused.
         """
-        pattern = registered(text, version, is_guarded=is_guarded)
+        pattern = registered(text, version, is_guarded=is_guarded, budget=budget)
         self._draining.pop(pattern.name, None)
         replaced = self._patterns.pop(pattern.name, None)
         if drains and replaced is not None:
@@ -259,10 +270,20 @@ class Matcher:
             key_paths=sorted(list(path) for path in self._key_paths),
             may_be_guarded=options.may_be_guarded,
             idle_timeout_us=options.idle_timeout_us,
-            patterns=[(one.name, one.version, one.text, one.is_guarded) for one in self._patterns.values()],
+            patterns=[
+                (one.name, one.version, one.text, one.is_guarded, *_saved_budget(one))
+                for one in self._patterns.values()
+            ],
             lanes=[],
             draining=[
-                (one.pattern.version, one.pattern.text, one.pattern.is_guarded, one.border, one.until_us)
+                (
+                    one.pattern.version,
+                    one.pattern.text,
+                    one.pattern.is_guarded,
+                    one.border,
+                    one.until_us,
+                    *_saved_budget(one.pattern),
+                )
                 for one in self._draining.values()
             ],
         )
@@ -289,10 +310,10 @@ class Matcher:
             idle_timeout_us=header.idle_timeout_us,
         )
         try:
-            for _, version, text, is_guarded in header.patterns:
-                matcher.add_pattern(text, version=version, is_guarded=is_guarded)
-            for version, text, is_guarded, border, until_us in header.draining:
-                pattern = registered(text, version, is_guarded=is_guarded)
+            for _, version, text, is_guarded, *saved in header.patterns:
+                matcher.add_pattern(text, version=version, is_guarded=is_guarded, budget=_read_budget(saved))
+            for version, text, is_guarded, border, until_us, *saved in header.draining:
+                pattern = registered(text, version, is_guarded=is_guarded, budget=_read_budget(saved))
                 matcher._draining[pattern.name] = Draining(pattern=pattern, border=border, until_us=until_us)
         except PatternRefused as error:
             raise StateFormatError(f"saved state holds a pattern that is refused now: {error.message}") from error
@@ -354,3 +375,15 @@ class Matcher:
     def _check_whole(self) -> None:
         if self._is_midway:
             raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
+
+
+def _saved_budget(pattern: RegisteredPattern) -> list[dict[str, int]]:
+    """The budget as it is saved: only where it is not the usual one, so that most states look as they always did."""
+    return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
+
+
+def _read_budget(saved: Sequence[Any]) -> WorkBudget:
+    try:
+        return WorkBudget.from_json(saved[0]) if saved else USUAL_BUDGET
+    except ValueError as error:
+        raise StateFormatError(f"saved state: {error}") from error

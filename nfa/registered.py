@@ -10,6 +10,7 @@ from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
 from nfa.language.parsing import parse_pattern
 from nfa.syntax import Path
+from streams import USUAL_BUDGET, WorkBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,6 +22,7 @@ class RegisteredPattern:
         version: Of the pattern.
         text: What was registered.
         is_guarded: Whether guards may end its partial matches.
+        budget: How much work it may cost.
         query: What a guard reasons about.
         automaton: What the engines run.
         view: How its states look to a guard.
@@ -33,6 +35,7 @@ class RegisteredPattern:
     query: Query
     automaton: PatternAutomaton = field(repr=False)
     view: GuardView = field(repr=False)
+    budget: WorkBudget = USUAL_BUDGET
 
     @property
     def keys(self) -> tuple[Path, ...]:
@@ -40,7 +43,9 @@ class RegisteredPattern:
         return self.query.pattern.keys
 
 
-def registered(text: str, version: int, *, is_guarded: bool = True) -> RegisteredPattern:
+def registered(
+    text: str, version: int, *, is_guarded: bool = True, budget: WorkBudget = USUAL_BUDGET
+) -> RegisteredPattern:
     """A pattern from its text.
 
     Raises:
@@ -56,4 +61,5 @@ def registered(text: str, version: int, *, is_guarded: bool = True) -> Registere
         query=query,
         automaton=automaton,
         view=guard_view(automaton, query),
+        budget=budget,
     )

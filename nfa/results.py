@@ -203,6 +203,7 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, as its events met so many partial
             matches beyond what each of them may meet.
+        suspends: The pattern was given up in too many traces by that: from here on it meets no event.
     """
 
     pattern: str
@@ -214,6 +215,7 @@ class Overflow:
     dropped: int
     runs: int = 0
     work: int = 0
+    suspends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +286,8 @@ class LaneOutput:
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: int64 (losses, 5): row, pattern, matches, runs, work for which the pattern was given up or 0.
+        lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, 1 where
+            that suspends the pattern.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
         classes: What guards were told of an event, by the class numbers in the rows.
         guards: Guards by version.
@@ -442,9 +445,9 @@ class LaneOutput:
     def values_of_overflows(self) -> Iterator[Overflow]:
         """Where something was lost; several of one event and pattern add up."""
         events = self._events_at(self.lost_rows[:, 0])
-        for (_, number, dropped, runs, work), event in zip(self.lost_rows.tolist(), events, strict=True):
+        for (_, number, dropped, runs, work, suspends), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
-            lost = {"dropped": dropped, "runs": runs, "work": work}
+            lost = {"dropped": dropped, "runs": runs, "work": work, "suspends": bool(suspends)}
             yield Overflow(pattern=pattern.name, version=pattern.version, **event, **lost)
 
     def values_of_deviations(self) -> Iterator[Deviation]:

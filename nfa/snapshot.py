@@ -66,10 +66,10 @@ class Header:
     ties: Ties
     key_paths: list[list[str]]
     may_be_guarded: bool
-    patterns: list[tuple[str, int, str, bool]]
+    patterns: list[tuple[Any, ...]]  # name, version, text, is_guarded, and a budget that is not the usual one
     lanes: list[LaneHeader]
     idle_timeout_us: int | None = None
-    draining: list[tuple[int, str, bool, int, int | None]] = field(default_factory=list)
+    draining: list[tuple[Any, ...]] = field(default_factory=list)  # version, text, is_guarded, border, end, budget
 
 
 def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:

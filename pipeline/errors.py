@@ -5,13 +5,7 @@ PipelineError
 ├── ClusterUnready         no machine of a cluster came, or one lacks a package
 ├── LogUnreachable         Redis does not answer
 ├── LogDamaged             the log misses entries that have to be read
-├── MatchLimitReached      more matches were completed at once than are emitted
-├── RunLimitReached        a trace has more partial matches of a pattern than are kept
-├── WorkLimitReached       a trace costs a pattern more work than is allowed
 ├── SourceOptionError      an option of the event-log source is missing or malformed
-├── EventLate              an event came later than its stream allows
-├── EntryQuarantined       an entry broke the matcher and was set aside
-├── SavedStateError        saved state of a shard is damaged or of an unknown version
 ├── QueryFailed            the streaming query ended by an error
 ├── BacktestFailed         Spark gave up on a backtest
 ├── FeedFolderMissing      the folder of a feed is no folder, or cannot be listed
@@ -29,7 +23,7 @@ from streams import Fault, ForestallError
 
 
 class PipelineError(ForestallError):
-    """Something is wrong in the log, the Spark job or the state of a shard."""
+    """Something is wrong in the log or the Spark job."""
 
     code: ClassVar[str] = "pipeline"
 
@@ -64,51 +58,11 @@ class LogDamaged(PipelineError):
     fault: ClassVar[Fault] = "external"
 
 
-class MatchLimitReached(PipelineError):
-    """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
-
-    code: ClassVar[str] = "match-limit"
-    fault: ClassVar[Fault] = "caller"
-
-
-class RunLimitReached(PipelineError):
-    """A trace has more partial matches of a pattern than are kept; matches may be missing."""
-
-    code: ClassVar[str] = "run-limit"
-    fault: ClassVar[Fault] = "caller"
-
-
-class WorkLimitReached(PipelineError):
-    """The events of a trace met more partial matches of a pattern than they may: it is given up in that trace."""
-
-    code: ClassVar[str] = "work-limit"
-    fault: ClassVar[Fault] = "caller"
-
-
 class SourceOptionError(PipelineError):
     """An option of the event-log source is missing or malformed."""
 
     code: ClassVar[str] = "source-option"
     fault: ClassVar[Fault] = "caller"
-
-
-class EventLate(PipelineError):
-    """An event came later than its stream allows."""
-
-    code: ClassVar[str] = "late-event"
-    fault: ClassVar[Fault] = "caller"
-
-
-class EntryQuarantined(PipelineError):
-    """An entry broke the matcher and was set aside; it stays in the log."""
-
-    code: ClassVar[str] = "quarantined"
-
-
-class SavedStateError(PipelineError):
-    """Saved state of a shard is damaged or of a version that this release does not know."""
-
-    code: ClassVar[str] = "saved-state"
 
 
 class QueryFailed(PipelineError):

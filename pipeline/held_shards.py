@@ -25,15 +25,13 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.entries import StoredEntry
-from pipeline.errors import LogDamaged, SavedStateError
+from pipeline.errors import LogDamaged
 from pipeline.measures import Spent, stats_row
 from pipeline.quarantine import Quarantine
-from pipeline.rows import RowBlock
-from pipeline.shard import ShardState
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import START, connect, read_entries
 from pipeline.sources.options import EventLogOptions
+from shards import RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import position_order
 
 _ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed

@@ -17,11 +17,11 @@ from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions
 from pipeline.progress import BatchMeter, BatchReport
 from pipeline.pulse import Heartbeat, Pulse
-from pipeline.rows import OutputRow
 from pipeline.running_query import RunningQuery
 from pipeline.sources import EventLogOptions, EventLogSource
 from pipeline.spark_account import summary_of
 from pipeline.step import from_table, ignore_shards, match_shards
+from shards import OutputRow
 
 Sink = Callable[[Sequence[OutputRow], int], None]
 

@@ -7,9 +7,18 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from pipeline.entries import StoredEntry
-from pipeline.rows import FoundRows, RowBlock, RowKind, row_id
-from pipeline.shard import ShardState
+from shards import FoundRows, RowBlock, RowKind, ShardState, StoredEntry, row_id
+
+_SHOWN = (
+    "events",
+    "open_traces",
+    "held",
+    "late_dropped",
+    "late_dead_lettered",
+    "late_processed",
+    "waiting",
+    "watermark_us",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +52,7 @@ def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, s
         "bytes": sum(len(entry.body) for entry in entries),
         **asdict(spent),
         "state_bytes": state_bytes,
-        "streams": state.measures(),
+        "streams": {label: {name: measured[name] for name in _SHOWN} for label, measured in state.measures().items()},
     }
     found = FoundRows.of(RowKind.STATS, [(row_id(RowKind.STATS, state.shard, state.position), body)])
     return RowBlock(found=found, stream="", position=state.position, shard=state.shard)

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.rows import OutputRow, RowKind
+from shards import OutputRow, RowKind
 
 PARTS = ("plan", "read", "match", "state", "commit", "other")
 

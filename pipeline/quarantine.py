@@ -14,7 +14,7 @@ from typing import cast
 
 import redis
 
-from pipeline.entries import StoredEntry, quarantine_note
+from shards import StoredEntry, quarantine_note
 
 _QUARANTINE_KEY = "forestall:quarantine:{shard}"
 _TRIES_KEY = "forestall:tries"

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.measures import Spent, stats_row
-from pipeline.rows import OutputRow
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources import EventLogOptions, log_ends
 from pipeline.sources.log_reading import connect
+from shards import OutputRow
 
 
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:

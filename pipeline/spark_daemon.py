@@ -17,7 +17,7 @@ def main() -> None:
     collect after every task.
     """
     gc.disable()
-    for name in ("pyspark.worker", "pipeline.backtest", "pipeline.stream_state"):
+    for name in ("pyspark.worker", "pipeline.backtest", "shards.place"):
         import_module(name)
     gc.freeze()
     gc.enable()

@@ -25,9 +25,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pipeline.entries import StoredEntry
 from pipeline.held_shards import HeldOptions, held_shards
-from pipeline.rows import OutputRow, RowBlock, RowKind
+from shards import OutputRow, RowBlock, RowKind, StoredEntry
 from streams import position_order
 
 OUTPUT_DDL = "shard INT, position STRING, kind STRING, stream STRING, id STRING, body BINARY"

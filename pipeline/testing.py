@@ -1,94 +1,16 @@
-"""Logs for tests: steps of a stream become the entries of its shards, and are matched without Spark."""
+"""The job for tests: the log is matched without Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
 
 import orjson
 
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.job import JobOptions
-from pipeline.rows import OutputRow, rows_of
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
-from streams import (
-    KINDS,
-    ControlRecord,
-    Event,
-    EventBatch,
-    LogEntry,
-    PatternOff,
-    PatternOn,
-    PatternPause,
-    RecordKind,
-    StreamDeclaration,
-    StreamOn,
-    encode_control,
-)
-
-Step: TypeAlias = "ControlRecord | Sequence[Event]"
-
-
-def log_of(steps: Iterable[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
-    """The log of each shard: control records go to all of them, events to that of each key that is in use then.
-
-    One position per step, and one more for each further key.
-    """
-    logs: dict[int, list[LogEntry]] = {shard: [] for shard in range(shards)}
-    routes = _Routes()
-    number = 0
-    for step in steps:
-        routes.note(step)
-        for route, path in routes.of(step):
-            number += 1
-            for shard, (kind, body) in _bodies(step, shards, path).items():
-                position = f"1-{number}"
-                logs[shard].append(LogEntry(position=position, kind=kind, stream=stream, body=body, route=route))
-    return logs
-
-
-class _Routes:
-    """The further keys that the patterns of a log use."""
-
-    def __init__(self) -> None:
-        self._declaration: StreamDeclaration | None = None
-        self._used: dict[str, str] = {}
-
-    def note(self, step: Step) -> None:
-        match step:
-            case StreamOn(declaration):
-                self._declaration = declaration
-            case PatternOn(name=name, route=route):
-                self._used[name] = route
-            case PatternOff(name) | PatternPause(name):
-                self._used.pop(name, None)
-
-    def of(self, step: Step) -> list[tuple[str, tuple[str, ...]]]:
-        """Where a step goes: the correlation key, and for events each key in use with its path."""
-        found: list[tuple[str, tuple[str, ...]]] = [("", ())]
-        if isinstance(step, Sequence) and self._declaration is not None:
-            names = sorted(set(self._used.values()) - {""})
-            found += [(name, self._declaration.attribute_of(name)) for name in names]
-        return found
-
-
-def event(number: int, event_type: str, key: str = "k", **data: Any) -> Event:
-    """The event ``e<number>``, so many seconds after the epoch."""
-    return Event(id=f"e{number}", type=event_type, time_us=number * 1_000_000, key=key, data=data)
-
-
-def bodies(rows: Iterable[OutputRow], kind: str) -> list[Mapping[str, Any]]:
-    """Decoded bodies of the rows of one kind."""
-    return [orjson.loads(row.body) for row in rows if row.kind == kind]
-
-
-def _bodies(step: Step, shards: int, path: tuple[str, ...]) -> dict[int, tuple[RecordKind, bytes]]:
-    if not isinstance(step, Sequence):
-        return dict.fromkeys(range(shards), (KINDS[type(step)], encode_control(step)))
-    batch = EventBatch.from_events(step)
-    parts = (batch.keyed_by(path) if path else batch).split_by_shard(shards)
-    return {shard: (RecordKind.EVENTS, part.to_bytes()) for shard, part in parts.items()}
+from shards import OutputRow, rows_of
 
 
 def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], None]) -> None:

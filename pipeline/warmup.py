@@ -10,19 +10,11 @@ from threading import Event
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from constraints import guard_features, guarded_exercise, parse_constraints
-from nfa import matcher_features, matching_exercise, parse_pattern
-from pipeline.trial import TrialPlan, Variant
-from streams import ConstraintsOn, PatternOn, StreamOn
+from constraints import guarded_exercise
 from streams.compiling import CompileProgress, compile_kernels, compile_missing, run_exercise
 
 PIPELINE_EXERCISES = (guarded_exercise(),)
 """A stream may get any pattern and any constraints at any time, and its state is saved."""
-
-
-def trial_exercises(plan: TrialPlan) -> list[str]:
-    """The exercises that a backtest needs, by what its variants run."""
-    return sorted({_variant_exercise(variant) for variant in plan.variants})
 
 
 @contextmanager
@@ -61,15 +53,3 @@ def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for exercise in PIPELINE_EXERCISES:
             run_exercise(exercise)
         yield batch
-
-
-def _variant_exercise(variant: Variant) -> str:
-    """What matches as a variant does."""
-    patterns = [parse_pattern(record.text) for record in variant.control if isinstance(record, PatternOn)]
-    (declaration,) = (record.declaration for record in variant.control if isinstance(record, StreamOn))
-    features = matcher_features(patterns, ties=declaration.ties, is_idling=declaration.idle_timeout is not None)
-    for record in variant.control:
-        if isinstance(record, ConstraintsOn):
-            known = parse_constraints(record.document).constraint_set
-            return guarded_exercise(features | guard_features(known, ties=declaration.ties))
-    return matching_exercise(features)

@@ -6,7 +6,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet
 from nfa import Match, Pattern, Prune
@@ -19,6 +19,7 @@ from service.strangers import strangers
 from streams import Event, EventBatch, LogEntry, RecordKind, StreamDeclaration, position_order
 
 _SHOWN_MATCHES = 100
+_SHOWN_LOSSES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,14 @@ class DryRuns:
             f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
         )
         begin_s = time.perf_counter()
-        found = match_events([pattern], events, rules, _options(declaration, route, rules, is_guarded=is_guarded))
+        options = _options(declaration, route, rules, is_guarded=is_guarded)
+        found = match_events([pattern], events, rules, replace(options, budget=self._registration.budget))
+        given_up = [loss for loss in found.overflow if loss.work]
+        warnings += tuple(
+            f"it was given up in the transaction {loss.key!r} at the event {loss.event_id!r}, as its events met more "
+            "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
+            for loss in given_up[:_SHOWN_LOSSES]
+        )
         return DryRun(
             pattern=pattern.name,
             stream=stream,

@@ -32,7 +32,18 @@ from nfa import (
     matching_exercise,
 )
 from service.match_text import matches_text
-from streams import EARLIEST_US, LATEST_US, Event, EventBatch, Late, ReorderBuffer, Ties, format_time
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    USUAL_BUDGET,
+    Event,
+    EventBatch,
+    Late,
+    ReorderBuffer,
+    Ties,
+    WorkBudget,
+    format_time,
+)
 from streams.compiling import progress_of
 
 if TYPE_CHECKING:
@@ -68,6 +79,7 @@ class MatchOptions:
         idle_timeout_us: A trace ends so long after its newest event. None: never.
         first: So many events are seen before the patterns come.
         now_us: With ``is_open``: time has come so far, if the events do not say more. None: what they say.
+        budget: How much work each pattern may cost.
     """
 
     sections: Collection[Section] = USUAL_SECTIONS
@@ -80,6 +92,7 @@ class MatchOptions:
     idle_timeout_us: int | None = None
     first: int = 0
     now_us: int | None = None
+    budget: WorkBudget = USUAL_BUDGET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +308,7 @@ def match_events(
     starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(whole), BATCH_ROWS), len(whole)]
     for start, end in pairwise(starts):
         if start == chosen.first:
-            _add(matcher, patterns)
+            _add(matcher, patterns, chosen.budget)
         batch = whole.slice(start, end - start)
         if order is None:
             found.take(matcher.process(batch))
@@ -304,7 +317,7 @@ def match_events(
         if progress:
             progress(end)
     if chosen.first >= len(whole):
-        _add(matcher, patterns)
+        _add(matcher, patterns, chosen.budget)
     _close(matcher, found, order, chosen)
     report = found.report(matcher, used, chosen.ties)
     return report if order is None else replace(report, late=order.late)
@@ -326,9 +339,9 @@ def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | Non
     return guarded_exercise(features | guard_features(used, ties=options.ties))
 
 
-def _add(matcher: Matcher, patterns: Sequence[Pattern]) -> None:
+def _add(matcher: Matcher, patterns: Sequence[Pattern], budget: WorkBudget) -> None:
     for pattern in patterns:
-        matcher.add_pattern(pattern.text)
+        matcher.add_pattern(pattern.text, budget=budget)
 
 
 def _close(matcher: Matcher, found: _Found, order: _Order | None, options: MatchOptions) -> None:
@@ -361,7 +374,7 @@ def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
 
 @dataclass(slots=True)
 class _Order:
-    """Puts events into the order of their times as a shard of the pipeline does (``pipeline.stream_state``)."""
+    """Puts events into the order of their times as a shard of the pipeline does (``shards.place``)."""
 
     buffer: ReorderBuffer
     matcher: Matcher

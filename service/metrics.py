@@ -103,6 +103,18 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
     yield _counted(stores.deviations.counts(), "deviations", "Deviating traces.", ("stream", "kind"))
     yield _counted(stores.dead_letters.counts(), "dead_letters", "Events and entries not taken.", ("stream", "code"))
+    yield _counted(
+        stores.dead_letters.counts_by_pattern(),
+        "pattern_limits_reached",
+        "Dead letters of patterns that reached a limit of matches, partial matches or work.",
+        ("stream", "pattern", "code"),
+    )
+    yield _gauge(
+        "pattern_suspended",
+        "1 where a pattern is suspended, as it cost too much work.",
+        ("stream", "pattern"),
+        [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
+    )
     webhooks = {webhook.id: stores.webhooks.stats(webhook.id) for webhook in stores.webhooks.all()}
     outcomes = [
         ((webhook, outcome), getattr(fared, outcome))

@@ -31,7 +31,7 @@ from service.stores import (
     tag_of,
 )
 from service.strangers import require_declared, unfollowed_types
-from streams import Clock, Start, StreamDeclaration
+from streams import Clock, Start, StreamDeclaration, WorkBudget
 
 _INSPECTIONS_KEPT = 16
 
@@ -54,6 +54,11 @@ class Registration:
         self._clock = clock
         self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
         self.constraint_sets = ConstraintSets(stores, settings, clock)
+
+    @property
+    def budget(self) -> WorkBudget:
+        """How much work a pattern that is registered now may cost."""
+        return self._settings.pattern_work.budget
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new.
@@ -220,14 +225,14 @@ class Registration:
             record = self._stores.registry.pattern(name)
             if record.state == "draft":
                 self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
-        return self._report(*self._stores.registry.move_pattern(name, action, condition))
+        return self._report(*self._stores.registry.move_pattern(name, action, condition, self._clock.now_us()))
 
     def pause_pattern(self, name: str) -> PatternReport:
         """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
         return self.move_pattern(name, "pause")
 
     def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused pattern see what comes from this place of the log on."""
+        """Let a paused or suspended pattern see what comes from this place of the log on."""
         return self.move_pattern(name, "resume")
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:

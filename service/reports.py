@@ -108,7 +108,8 @@ def pattern_warnings(
 ) -> tuple[str, ...]:
     """What of a pattern can never match, and what is probably not meant, in words."""
     route = route_of(pattern, declaration)
-    notices = warnings_of(pattern, has_trace_end=not route and has_trace_end(declaration))
+    has_end, is_log_ordered = not route and has_trace_end(declaration), declaration.ties == "log"
+    notices = warnings_of(pattern, has_trace_end=has_end, is_log_ordered=is_log_ordered)
     finer = ", ".join(finer_keys(pattern, declaration))
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),

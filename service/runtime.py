@@ -39,6 +39,7 @@ from service.stores import (
     Registry,
     RequestContextStore,
     StreamTimesStore,
+    SuspensionStore,
     TimeoutStore,
     WebhookStore,
     WorkflowStore,
@@ -66,6 +67,7 @@ class Stores:
     deviations: DeviationStore
     corrections: CorrectionStore
     dead_letters: DeadLetterStore
+    suspensions: SuspensionStore
     feeds: FeedStore
     deliveries: DeliveryStore
     delivery_log: DeliveryLog
@@ -100,7 +102,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         url=url,
         client=client,
         log=log,
-        registry=Registry(client, log),
+        registry=Registry(client, log, settings.pattern_work.budget),
         announcements=Announcements(client, log),
         answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
         alerts=AlertStore(client, kept=settings.limits.alerts_kept),
@@ -109,6 +111,7 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
         deviations=DeviationStore(client, kept=kept),
         corrections=CorrectionStore(client, kept=kept),
         dead_letters=DeadLetterStore(client, kept=kept),
+        suspensions=SuspensionStore(client, kept=kept),
         feeds=FeedStore(client),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),

@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.errors import SettingsInvalid
 from service.targets import TargetRules
-from streams import MAX_SHARDS
+from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 PREFIX = "FORESTALL_"
 
@@ -187,6 +187,34 @@ class WorkSettings(BaseModel):
     max_answer_bytes: Count = 64 * 1024**2
 
 
+class PatternWorkSettings(BaseModel):
+    """How much work a pattern may cost, counted in the partial matches that events meet and never in seconds.
+
+    The log records the values with each pattern that is registered, activated or resumed, so that every replay gives
+    up the same patterns; changed values apply from then on.
+
+    Attributes:
+        per_event: Partial matches of a pattern that each event of a transaction may meet without counting.
+        per_trace: Partial matches that the events of a transaction may meet beyond that; with more the pattern is given
+            up in the transaction (dead letter `work-limit`).
+        traces: Transactions of one shard in which a pattern may be given up; with one more it is suspended.
+        forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is no
+            longer counted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    per_event: Annotated[int, Field(ge=0, le=MOST_WORK)] = USUAL_BUDGET.per_event
+    per_trace: Annotated[int, Field(ge=1, le=MOST_WORK)] = USUAL_BUDGET.per_trace
+    traces: Annotated[int, Field(ge=0, le=MOST_TRACES)] = USUAL_BUDGET.traces
+    forgiven_after: Annotated[int, Field(ge=1, le=MOST_EVENTS)] = USUAL_BUDGET.forgiven_after
+
+    @property
+    def budget(self) -> WorkBudget:
+        """As patterns have it."""
+        return WorkBudget(**self.model_dump())
+
+
 class BatchLimits(BaseModel):
     """How much a micro-batch reads from the log, which bounds its memory and time.
 
@@ -284,6 +312,7 @@ class Settings(BaseSettings):
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
         work: See ``WorkSettings``.
+        pattern_work: See ``PatternWorkSettings``.
         batch: See ``BatchLimits``.
         tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
@@ -319,6 +348,7 @@ class Settings(BaseSettings):
     webhooks: WebhookSettings = WebhookSettings()
     limits: Limits = Limits()
     work: WorkSettings = WorkSettings()
+    pattern_work: PatternWorkSettings = PatternWorkSettings()
     batch: BatchLimits = BatchLimits()
     tracing: TracingSettings = TracingSettings()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000

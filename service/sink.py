@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
+import structlog
 
 from service.alert_spans import AlertSpans
 from service.runtime import Stores
@@ -15,10 +16,10 @@ from service.stores import USUAL_SEVERITY, RegisteredWebhook, Severity
 from streams import Clock
 
 if TYPE_CHECKING:
-    from pipeline import OutputRow  # brings Spark, which the API does without
     from service.spans import Spans
+    from shards import OutputRow  # brings Spark, which the API does without
 
-_DELIVERED = {"alert", "correction", "deviation"}
+_DELIVERED = {"alert", "correction", "deviation", "suspension"}
 _GRADED = {"alert", "correction"}
 
 
@@ -58,6 +59,9 @@ class AlertSink:
         now_us = self._clock.now_us()
         if alerts := by_kind.pop("alert", []):
             self._write_alerts(alerts, webhooks, now_us, epoch_id)
+        if suspended := by_kind.pop("suspension", []):
+            self._suspend(suspended, webhooks, now_us, epoch_id)
+        _log_given_up(by_kind.get("dead-letter", ()))
         recent = {
             "timeout": self._stores.timeouts,
             "ending": self._stores.endings,
@@ -80,6 +84,17 @@ class AlertSink:
         for span in spans.values():
             span.end()
 
+    def _suspend(
+        self, rows: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
+    ) -> None:
+        """Let all shards stop matching patterns of which one says so; of several that say so of one, one is told."""
+        standing = [row for row in rows if self._stores.registry.suspend_pattern(orjson.loads(row.body))]
+        for row in standing:
+            told = orjson.loads(row.body)
+            fields = {name: told[name] for name in ("pattern", "version", "shard", "reason")}
+            structlog.get_logger(__name__).warning("pattern-suspended", stream=row.stream, **fields)
+        self._stores.suspensions.append(self._graded(standing), epoch_id, webhooks, now_us)
+
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Rows with the present severity of their patterns in their bodies; the log does not know it."""
         severities = self._stores.registry.severities()
@@ -87,6 +102,20 @@ class AlertSink:
             replace(row, body=_with_severity(row.body, severities.get(orjson.loads(row.body)["pattern"])))
             for row in rows
         ]
+
+
+def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
+    """Log where a pattern was given up in a trace; nobody has to read dead letters to see that matches are missing."""
+    for row in dead_letters:
+        letter = orjson.loads(row.body)
+        if letter["code"] == "work-limit":
+            structlog.get_logger(__name__).warning(
+                "pattern-given-up",
+                stream=row.stream,
+                shard=row.shard,
+                dead_letter=row.id,
+                **{name: letter[name] for name in ("pattern", "version", "key", "event_id", "work")},
+            )
 
 
 def _with_severity(body: bytes, severity: Severity | None) -> bytes:

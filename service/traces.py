@@ -32,7 +32,7 @@ from streams import (
     key_hash,
 )
 
-TraceState: TypeAlias = Literal["alive", "waiting", "ended", "closed", "paused", "other-key"]
+TraceState: TypeAlias = Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"]
 
 _SHOWN_EVENTS = 200
 _SHOWN_MATCHES = 20
@@ -50,7 +50,8 @@ class PatternInTrace:
         name: Of the pattern.
         version: Of the pattern.
         state: ``alive``: it holds partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it
-            can no longer match; ``closed``: the transaction is over; ``paused``: it sees nothing; ``other-key``: it is
+            can no longer match; ``closed``: the transaction is over; ``paused``, ``suspended``: it sees nothing;
+            ``other-key``: it is
             matched by a further key, which a transaction does not have.
         matches: Event ids by alias, of the newest matches.
         matched: How many matches there are.
@@ -302,8 +303,9 @@ class _Look:
 
     def _pattern(self, record: RegisteredPattern, report: TraceReport) -> PatternInTrace:
         pattern = parse_pattern(record.text)
-        if record.is_paused or route_of(pattern, self._declaration):
-            state: TraceState = "paused" if record.is_paused else "other-key"
+        if record.state != "active" or route_of(pattern, self._declaration):
+            is_seeing = record.state == "active"
+            state: TraceState = "other-key" if is_seeing else "suspended" if record.suspension else "paused"
             return PatternInTrace(name=record.name, version=record.version, state=state)
         first = self._seen.starts.get((record.name, record.version), 0)
         rules = self._constraint_set if record.is_guarded else self._ends

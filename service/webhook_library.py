@@ -42,6 +42,9 @@ BODY_MEMBERS: Mapping[DeliveredKind, frozenset[str]] = {
     "deviation": frozenset(
         "type id stream key event event_type time version kind constraints symbols allowed released reason".split()
     ),
+    "pattern.suspended": frozenset(
+        "type id stream pattern severity version key route event event_type time shard budget reason".split()
+    ),
 }
 """What bodies may have at their top."""
 

@@ -11,9 +11,12 @@ from streams.clock import Clock, SystemClock
 from streams.cloudevents import parse_cloudevent, render_cloudevent
 from streams.column_parsing import parse_columns
 from streams.control import (
-    KINDS,
+    CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
+    OperatorOff,
+    OperatorOn,
+    OperatorPause,
     PatternOff,
     PatternOn,
     PatternPause,
@@ -47,6 +50,7 @@ from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
 from streams.nearest import did_you_mean, listed, nearest
+from streams.operators import Definition, Input
 from streams.parsing import ParsedEvents, parse_each
 from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
@@ -69,20 +73,26 @@ from streams.text_columns import (
     time_texts,
 )
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
+from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "CONTROL_RECORDS",
     "EARLIEST_US",
-    "KINDS",
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",
+    "MOST_EVENTS",
+    "MOST_TRACES",
+    "MOST_WORK",
     "PACKAGES_WITH_KERNELS",
+    "USUAL_BUDGET",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
     "ControlRecord",
     "ControlRecordError",
     "DeclarationError",
+    "Definition",
     "Detail",
     "Duplicates",
     "Event",
@@ -93,9 +103,13 @@ __all__ = [
     "Fault",
     "FieldMapping",
     "ForestallError",
+    "Input",
     "KeptFolderRefused",
     "Late",
     "LogEntry",
+    "OperatorOff",
+    "OperatorOn",
+    "OperatorPause",
     "ParsedEvents",
     "PatternOff",
     "PatternOn",
@@ -114,6 +128,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "WorkBudget",
     "ascending_words",
     "borders_of",
     "bytes_of",

@@ -6,6 +6,7 @@
     ├── PatternError           nfa.errors           pattern text, compilation, run state
     ├── ConstraintError        constraints.errors   constraint sets and their clashes
     ├── WorkflowError          workflows.errors     models and simulation
+    ├── ShardError             shards.errors        entries and states of shards
     ├── PipelineError          pipeline.errors      log, Spark job, sinks
     └── ServiceError           service.errors       settings, stores, registry, delivery
 

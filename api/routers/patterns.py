@@ -63,7 +63,7 @@ def register_pattern(
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter) -> PatternList:
-    """All patterns that the caller may touch, by name, drafts, paused and retired ones too."""
+    """All patterns that the caller may touch, by name, drafts, paused, suspended and retired ones too."""
     patterns = shown(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
 
@@ -133,7 +133,10 @@ def pause_pattern(name: str, services: Served, response: Response, preconditions
 @router.post("/{name:path}/resume", summary="Resume a pattern")
 @bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Show events to a paused pattern again, from this position of the log on; its version stays the same."""
+    """Show events to a paused pattern again, from this position of the log on; its version stays the same.
+
+    A pattern that was suspended because it cost too much work is resumed as its next version, with the same text.
+    """
     return _moved(services.registration.move_pattern(name, "resume", preconditions), response)
 
 

@@ -66,7 +66,12 @@ class DeadLetterModel(WireModel):
     position: str | None = Field(None, description="Pipeline: the entry's place in the log of its shard.")
     kind: str | None = Field(None, description="Pipeline: the entry's kind.")
     route: str | None = Field(None, description="Pipeline: the stream's further key that the entry's events are for.")
-
+    pattern: str | None = Field(None, description="Limits of a pattern: its name.")
+    version: int | None = Field(None, description="Limits of a pattern: its version.")
+    key: str | None = Field(None, description="Limits of a pattern: the correlation key of the trace.")
+    event_id: str | None = Field(None, description="Limits of a pattern: the event; empty where time passed.")
+    event_type: str | None = Field(None, description="Limits of a pattern: the type of the event.")
+    work: int | None = Field(None, description="work-limit: the partial matches met beyond what events allow.")
     replay: ReplayModel | None = Field(None, description="The result of sending it again last.")
 
     @classmethod

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.endings import EndingSummary
+from api.schemas.suspensions import SuspensionModel
 from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
 from service import PatternInspection, PatternReport
@@ -16,7 +17,7 @@ from service.stores import Condition, PatternDraft, RegisteredPattern, Severity
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
-State: TypeAlias = Literal["draft", "active", "paused", "retired"]
+State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 
 
 class NewPattern(WireModel):
@@ -99,6 +100,9 @@ class PatternModel(WireModel):
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active pattern sees events.")
+    suspension: SuspensionModel | None = Field(
+        description="Why it is suspended; null in other states. Another version, or `resume`, lets it see events again."
+    )
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
     )
@@ -115,6 +119,7 @@ class PatternModel(WireModel):
             constraints="on" if pattern.is_guarded else "off",
             severity=pattern.severity,
             state=pattern.state,
+            suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
             registered_at=format_time(pattern.registered_us),
         )

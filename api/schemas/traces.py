@@ -39,10 +39,10 @@ class TracePattern(WireModel):
 
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "paused", "other-key"] = Field(
+    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"] = Field(
         description="'alive': it holds partial matches; 'waiting': it has bound nothing and may still match; 'ended': "
-        "it can no longer match; 'closed': the transaction is over; 'paused': it sees nothing; 'other-key': it is "
-        "matched by a further key of the stream."
+        "it can no longer match; 'closed': the transaction is over; 'paused', 'suspended': it sees nothing; "
+        "'other-key': it is matched by a further key of the stream."
     )
     matched: int = Field(description="How often it has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")

@@ -213,7 +213,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, nu
         is_certain = place < size
         pattern = p.waits_at[column] if is_certain else p.pattern_at[column]
         is_seen = not is_certain and place > size and p.pattern_at[gates.kills[first + place - size - 1]] == pattern
-        if pattern == NIL or is_seen:
+        if pattern == NIL or is_seen or p.is_suspended[pattern]:
             continue
         pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
         if pair != NIL:

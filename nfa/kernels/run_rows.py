@@ -33,6 +33,7 @@ from nfa.kernels.run_tables import (
     FILLED,
     FLUSH,
     FRESH,
+    GIVEN_UP,
     GREEDY,
     HEARD,
     KILLED,
@@ -137,7 +138,8 @@ def meet_pair(
     """Let a pattern meet the event at hand in its trace.
 
     Returns:
-        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
+        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once the
+        event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: it meets nothing when it is called again.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -161,8 +163,10 @@ def meet_pair(
         return NO_ROOM
     if pair == NIL:
         pair = open_pair(s, place, s.now[TRACE], np.int64(pattern))
-    run_pair(p, s, x, c, found, ended, pair, limits, can_begin)
-    return DONE
+    if not run_pair(p, s, x, c, found, ended, pair, limits, can_begin):
+        return DONE
+    s.counters[STOP_PAIR] = pair
+    return GIVEN_UP
 
 
 @routine
@@ -182,7 +186,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 
 @routine
-def count_work(s: RunState, pair: Int, limits: Limits) -> Int:
+def count_work(p: RunProgram, s: RunState, pair: Int) -> Int:
     """Add the runs that met the event at hand to the pair's work, less what an event allows; beyond the limit the pair
     is given up.
 
@@ -191,9 +195,10 @@ def count_work(s: RunState, pair: Int, limits: Limits) -> Int:
     Returns:
         The work for which it was given up, or 0.
     """
-    work = max(s.pair_work[pair] + s.now[STEPS] - limits.allowance, np.int64(0))
+    pattern = s.pair_pattern[pair]
+    work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
     s.pair_work[pair] = work
-    if work <= limits.work:
+    if work <= p.work[pattern]:
         return np.int64(0)
     give_up_pair(s, pair)
     return np.int64(work)
@@ -210,8 +215,8 @@ def run_pair(
     pair: Int,
     limits: Limits,
     can_begin: bool,
-) -> None:
-    """Let the runs of a pair meet the event at hand; there is room."""
+) -> bool:
+    """Let the runs of a pair meet the event at hand; there is room. True: the pair is given up."""
     pattern = s.pair_pattern[pair]
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
@@ -235,13 +240,15 @@ def run_pair(
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
         release_event(s, np.int32(s.now[EVENT]))
-    given_up = count_work(s, pair, limits)
+    given_up = count_work(p, s, pair)
     if s.now[UNTOLD] > 0 or s.now[LOST] > 0 or given_up > 0:
         place = ended.filled[1]
         ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern
         ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[UNTOLD], s.now[LOST], given_up
+        ended.lost[place, 5] = 0
         ended.filled[1] += 1
     forget(p, s, pair, s.now[TIME])
+    return bool(given_up > 0)
 
 
 @routine
@@ -256,7 +263,8 @@ def meet_patterns(
         end = np.int64(p.listen_from[code + 1] if part < 0 else p.cell_end[code])
         for listener in range(begin + max(s.counters[LISTENER] - met, 0), end):
             s.now[HEARD] = listener
-            status = meet_pair(p, s, x, c, found, ended, p.listeners[listener], limits)
+            pattern = p.listeners[listener]
+            status = DONE if p.is_suspended[pattern] else meet_pair(p, s, x, c, found, ended, pattern, limits)
             if status != DONE:
                 s.counters[LISTENER] = met + listener - begin
                 return status

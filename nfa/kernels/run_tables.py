@@ -23,7 +23,7 @@ ONE = np.uint64(1)
 NOTHING = np.uint64(0)
 
 # What the kernel returns.
-DONE, NO_ROOM, FLUSH, CLOSE, FAIL = range(5)
+DONE, NO_ROOM, FLUSH, CLOSE, FAIL, GIVEN_UP = range(6)
 
 # Kinds of a run: growing; complete, with trailing conditions open; to be told; kept for timeouts; told before its
 # deadlines, as what it waited for could no longer come.
@@ -78,6 +78,9 @@ class RunProgram(NamedTuple):
     rule: NDArray[np.int32]  # by pattern: after-match rule
     rule_atoms: NDArray[np.uint64]  # by pattern: atoms of the alias to which it skips, as bits
     most: NDArray[np.int64]  # by pattern: LIMIT; LATEST: none
+    work: NDArray[np.int64]  # by pattern: runs that a pair may meet beyond what its events allow
+    allowance: NDArray[np.int64]  # by pattern: runs that each event may meet without counting
+    is_suspended: NDArray[np.bool_]  # by pattern: it meets no event
     alias_from: NDArray[np.int32]  # by pattern, then by positive atom
     alias_rank: NDArray[np.int32]  # place of the atom's alias among those of its pattern, by name
     alias_count: NDArray[np.int32]  # by pattern
@@ -235,20 +238,16 @@ class Conditions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Bounds: matches told at once, runs of a pair, most steps from any state; runs that a pair may meet beyond what
-    its events allow, and what each event allows.
-    """
+    """Bounds: matches told at once, runs of a pair, most steps from any state."""
 
     matches: int
     runs: int
     width: int
-    work: int
-    allowance: int
 
 
 class Ended(NamedTuple):
     """Pairs that a guard ended (visit, pattern, monitor before, after, state), and what was lost (visit, pattern,
-    matches, runs, work for which the pair was given up); ``filled`` counts both.
+    matches, runs, work for which the pair was given up, whether that suspends the pattern); ``filled`` counts both.
     """
 
     rows: NDArray[np.int64]

@@ -17,7 +17,8 @@ class Notice:
     """A warning about a pattern that is accepted.
 
     Attributes:
-        code: ``unbounded-repetition``, ``no-within``, ``where-of-one-step``, ``unknown-type`` or ``unknown-attribute``.
+        code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``where-of-one-step``, ``unknown-type`` or
+            ``unknown-attribute``.
         message: What may go wrong and what would be better.
         position: Where in the text.
     """

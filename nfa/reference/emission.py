@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from nfa.reference.attempts import Attempt, Bindings
@@ -14,6 +15,14 @@ from nfa.reference.traces import Trace
 from nfa.syntax import After, Scalar
 
 
+class DecidedBy(IntEnum):
+    """What decides a match at a time, in the order in which it is known."""
+
+    DEADLINE = 0  # before the events of that time
+    EVENT = 1  # one of them by itself, where events of one time are ordered
+    TIME = 2  # that no other event of that time comes
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Detection:
     """When a match, or a condition of it, is decided.
@@ -21,19 +30,19 @@ class Detection:
     Attributes:
         time_us: The time.
         is_at_end: Whether the end of the input decides it, behind everything else of that time.
-        is_waited: Whether time that passes decides it, behind what events of that time decide by themselves.
-        place: Of the event that decides it by itself, where events of one time are ordered; else 0.
+        by: What of that time decides it.
+        place: Of the event that decides it by itself; else 0.
     """
 
     time_us: int
     is_at_end: bool = False
-    is_waited: bool = True
+    by: DecidedBy = DecidedBy.TIME
     place: int = 0
 
     @property
-    def order(self) -> tuple[bool, int, bool, int]:
+    def order(self) -> tuple[bool, int, DecidedBy, int]:
         """What the end of the input decides comes last."""
-        return self.is_at_end, self.time_us, self.is_waited, self.place
+        return self.is_at_end, self.time_us, self.by, self.place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +101,7 @@ def detection_of(attempt: Attempt, ended: Ended) -> Detection | None:
     every: list[Negation | Greedy] = [*attempt.layout.negations, *attempt.layout.greedies]
     trailing = [condition for condition in every if not condition.ahead]
     if not trailing and attempt.trace.ties == "log":
-        return Detection(attempt.end_us, is_waited=False, place=max(attempt.bound.values()))
+        return Detection(attempt.end_us, by=DecidedBy.EVENT, place=max(attempt.bound.values()))
     if not ended.has_passed(attempt.end_us, is_deadline=False):
         return None
     latest = Detection(attempt.end_us)
@@ -108,7 +117,7 @@ def _decided(attempt: Attempt, condition: Negation | Greedy, ended: Ended) -> De
     found = []
     deadline = deadline_us(attempt, condition)
     if deadline is not None and ended.has_passed(deadline, is_deadline=True):
-        found.append(Detection(deadline))
+        found.append(Detection(deadline, by=DecidedBy.DEADLINE))
     if not ended.is_open and ended.ended_us is not None:
         found.append(Detection(ended.ended_us))
     if not ended.is_open and deadline is None:
@@ -161,7 +170,7 @@ def _first(trace: Trace, match: FoundMatch) -> int:
 
 def capped(matches: Iterable[FoundMatch], limit: int) -> tuple[list[FoundMatch], int]:
     """The first ``limit`` matches of each moment of detection (5.5, 5.6), and how many others."""
-    seen: Counter[tuple[bool, int, bool, int]] = Counter()
+    seen: Counter[tuple[bool, int, DecidedBy, int]] = Counter()
     kept, dropped = [], 0
     for match in matches:
         seen[match.detected.order] += 1

@@ -19,8 +19,10 @@ from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
 from nfa.kernels.run_upkeep import finish_pair
+from nfa.runs import accounts
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
+from nfa.runs.accounts import Account
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
@@ -28,10 +30,9 @@ from nfa.runs.program import GuardColumns, RunListening, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, unpark_all
 from nfa.traces import Visits, Want
+from streams import USUAL_BUDGET, WorkBudget
 
 RUN_LIMIT = 100_000
-WORK_LIMIT = 10_000_000
-WORK_PER_EVENT = 1_000
 
 _LEAST_SWEEP = 4_096
 _MOST_FOUND = 65_536  # matches for which room is made in advance
@@ -46,9 +47,6 @@ class RunEngine:
         ties: Whether events of one time are ordered by the log or not at all.
         match_limit: Most matches told per trace, pattern and event (detection time where matches are ranked).
         run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
-        work_limit: Most runs of one pattern that the events of one trace may meet beyond ``work_per_event`` each; then
-            the pattern is given up in the trace until the trace ends.
-        work_per_event: Runs that each event may meet without counting; what it does not use pays off what others did.
     """
 
     def __init__(
@@ -57,15 +55,14 @@ class RunEngine:
         ties: Ties = "log",
         match_limit: int = 10_000,
         run_limit: int = RUN_LIMIT,
-        work_limit: int = WORK_LIMIT,
-        work_per_event: int = WORK_PER_EVENT,
     ) -> None:
         self._is_simultaneous = ties == "simultaneous"
         self._match_limit, self._run_limit = match_limit, run_limit
-        self._work_limit, self._work_per_event = work_limit, work_per_event
         self._texts = TextPool()
         self._compiled = compile_runs((), {}, PredicateTable.of(()), self._texts, is_simultaneous=self._is_simultaneous)
         self._heard = RunListening()
+        self._budgets: tuple[WorkBudget, ...] = ()
+        self._accounts: list[Account] = []
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
@@ -131,6 +128,7 @@ class RunEngine:
         predicates: PredicateTable,
         columns: Sequence[GuardColumns],
         heard: RunListening | None = None,
+        budgets: Sequence[WorkBudget] = (),
     ) -> None:
         """Run other patterns from here on; what open traces hold for patterns that stay is kept.
 
@@ -140,7 +138,11 @@ class RunEngine:
             predicates: Holds the unary conditions of all their steps.
             columns: For each pattern what is its own of a guard's tables.
             heard: Which events patterns listen to; None: to all of their types.
+            budgets: How much work each pattern may cost in a trace and all in all; none: the usual ones.
         """
+        known = dict(zip(map(id, self._compiled.automata), self._accounts, strict=True))
+        self._accounts = [known.get(id(automaton)) or Account() for automaton in automata]
+        self._budgets = tuple(budgets) or (USUAL_BUDGET,) * len(automata)
         old, self._heard = self._compiled, heard or RunListening()
         self._compiled = compile_runs(
             list(zip(automata, columns, strict=True)),
@@ -150,6 +152,7 @@ class RunEngine:
             is_simultaneous=self._is_simultaneous,
             heard=heard,
         )
+        self._apply_budgets()
         if self._state.counters[tables.PAIRS] == 0:
             self._state = run_state.emptied(self._state, self._compiled)
             return
@@ -218,7 +221,8 @@ class RunEngine:
         """
         self._forget_texts()
         unpark_all(self._state)
-        return run_saving.saved(self._state, self._compiled, self._texts, self._last_times, traces)
+        arrays = run_saving.saved(self._state, self._compiled, self._texts, self._last_times, traces)
+        return {**arrays, **accounts.saved(self._accounts)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
         """Take the state that ``dump_arrays`` gave; ``configure`` was called with the same patterns.
@@ -232,6 +236,8 @@ class RunEngine:
             StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
+        self._accounts = accounts.restored(arrays.get("run_accounts"), len(self._accounts), sequences)
+        self._apply_budgets()
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
@@ -303,8 +309,6 @@ class RunEngine:
             matches=self._match_limit,
             runs=self._run_limit,
             width=self._compiled.width,
-            work=self._work_limit,
-            allowance=self._work_per_event,
         )
         conditions = self._conditions()
         visit: tables.Int = 0
@@ -312,9 +316,13 @@ class RunEngine:
             status, visit = kernel.match_rows(
                 self._compiled.program, self._state, columns, conditions, self._found, self._ended, visit, limits
             )
+            if status == tables.GIVEN_UP:
+                self._charge(int(self._state.counters[tables.STOP_PAIR]), int(columns.sequences[visit]))
             self._drain(collected, rows)
             if status == tables.DONE:
                 return
+            if status == tables.GIVEN_UP:
+                continue
             if status == tables.NO_ROOM:
                 self._make_room()
                 conditions = self._conditions()
@@ -325,6 +333,23 @@ class RunEngine:
             ranked.flush(pair, time_us, collected, int(rows[visit]), is_last=status == tables.FAIL)
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, pair)
+
+    def _charge(self, pair: int, sequence: int) -> None:
+        """A pair was given up at an event; if that was once too often, its pattern is suspended."""
+        pattern = int(self._state.pair_pattern[pair])
+        if not self._accounts[pattern].charge(sequence, self._budgets[pattern]):
+            return
+        self._ended.lost[self._ended.filled[1] - 1, 5] = 1  # the kernel wrote that row last
+        self._apply_budgets()
+        for other in np.flatnonzero(self._state.pair_pattern == pattern).tolist():
+            close_pair(self._state, other)
+
+    def _apply_budgets(self) -> None:
+        """Let the kernel know how much work each pattern may cost, and which are suspended."""
+        program = self._compiled.program
+        program.work[:] = [budget.per_trace for budget in self._budgets]
+        program.allowance[:] = [budget.per_event for budget in self._budgets]
+        program.is_suspended[:] = [account.is_suspended for account in self._accounts]
 
     def _make_room(self) -> None:
         needed = int(self._state.counters[tables.NEEDED]) + 1
@@ -381,7 +406,7 @@ def _new_found(size: int) -> Found:
 
 
 def _new_ended(size: int) -> Ended:
-    return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 5), np.int64), filled=np.zeros(2, np.int64))
+    return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 6), np.int64), filled=np.zeros(2, np.int64))
 
 
-__all__ = ["RUN_LIMIT", "WORK_LIMIT", "WORK_PER_EVENT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]
+__all__ = ["RUN_LIMIT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]

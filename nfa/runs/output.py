@@ -51,8 +51,8 @@ class RunOutput:
             constraint can have; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
-        lost: int64 (losses, 5): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern was given up in the trace or 0.
+        lost: int64 (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
+            pattern was given up in the trace or 0, 1 where that suspends the pattern.
     """
 
     matches: FoundRuns
@@ -80,7 +80,7 @@ class Collected:
             corrections=_joined(self.corrections),
             timeouts=_joined(self.timeouts),
             endings=np.concatenate([np.zeros((0, 5), np.int64), *self.endings]),
-            lost=np.concatenate([np.zeros((0, 5), np.int64), *self.lost]),
+            lost=np.concatenate([np.zeros((0, 6), np.int64), *self.lost]),
         )
 
 

@@ -24,6 +24,7 @@ from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIME
 from nfa.listening import Listening
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
+from streams import USUAL_BUDGET
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
 _RULES = {
@@ -214,8 +215,8 @@ _BITS = frozenset(
     "rule_atoms key_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
     " in_spans".split()
 )
-_TIMES = frozenset({"most", "within", "span_within", "watch_within", "trail_within", "limit"})
-_FLAGS = frozenset({"accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
+_TIMES = frozenset({"most", "work", "allowance", "within", "span_within", "watch_within", "trail_within", "limit"})
+_FLAGS = frozenset({"is_suspended", "accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
 
 
 @dataclass
@@ -241,6 +242,9 @@ class _Writer:
         first_state = len(rows["accepts"])
         self.parked.append([])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
+        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine knows the pattern's own, and whether it is suspended
+        rows["allowance"].append(USUAL_BUDGET.per_event)
+        rows["is_suspended"].append(False)
         is_ranked = is_ordered(automaton, is_simultaneous=self.is_simultaneous)
         rows["flags"].append(ORDERED * is_ranked + TIMEOUTS * pattern.timeouts)
         self._add_rule(automaton)

@@ -85,16 +85,24 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Those of some runs that are decided before a time, or also at it."""
+        """Those of some runs that are decided before a time, by a deadline also at it."""
         state, found = self.state, []
         for run in runs:
-            is_deadline = state.run_lead[run] == EARLIEST
-            if state.run_kind[run] == tables.PENDING and state.run_due[run] < time_us + is_deadline:
+            is_before = state.run_due[run] < time_us
+            is_reached = state.run_due[run] == time_us and not self._is_waited(run)
+            if state.run_kind[run] == tables.PENDING and (is_before or is_reached):
                 state.run_kind[run] = tables.DECIDED
                 state.run_how[run] = state.run_how[run] or tables.BY_WINDOW
-            if state.run_kind[run] == tables.DECIDED and state.run_due[run] < time_us + is_last:
+            is_at_once = is_reached or (is_last and state.run_due[run] == time_us)
+            if state.run_kind[run] == tables.DECIDED and (is_before or is_at_once):
                 found.append(run)
         return found
+
+    def _is_waited(self, run: int) -> bool:
+        """Whether more than a reached deadline decides a complete run: that no other event of its time comes."""
+        state = self.state
+        is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
+        return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
         """Emit or drop decided runs: those emitted before their deadline can be corrected until then.
@@ -126,17 +134,17 @@ class RankedPairs:
         limit = self.match_limit if pattern.limit is None else pattern.limit
         told: list[int] = []
         seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
-        counts: Counter[tuple[bool, int]] = Counter()
+        counts: Counter[tuple[bool, int, bool]] = Counter()
         for run in sorted(decided, key=lambda run: ranking.told_order(runs[run])):
             match = runs[run]
             if state.run_muted[run] or match.identity in seen or state.pair_finished[pair]:
                 continue
             seen.add(match.identity)
-            counts[match.is_at_end, match.detected_us] += 1
-            if counts[match.is_at_end, match.detected_us] <= limit:
+            counts[match.decision] += 1
+            if counts[match.decision] <= limit:
                 told.append(run)
             else:
-                collected.lost.append(np.array([[row, number, 1, 0, 0]], np.int64))
+                collected.lost.append(np.array([[row, number, 1, 0, 0, 0]], np.int64))
             for other, ranked in runs.items():
                 is_twin = state.run_kind[other] == tables.PENDING and ranked.identity == match.identity
                 if other != run and (
@@ -195,6 +203,7 @@ class RankedPairs:
             run=run,
             bindings=bindings,
             is_at_end=is_at_end,
+            is_waited=self._is_waited(run),
             detected_us=due,
             start_us=min(times),
             end_us=max(times),

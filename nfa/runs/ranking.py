@@ -23,6 +23,7 @@ class Ranked:
         run: Which run it is.
         bindings: Ranks by alias, in binding order.
         is_at_end: Whether the end of the input decided its last condition: it is told behind all others.
+        is_waited: Whether what decided it is that no other event of its time comes; a deadline decides before it.
         detected_us: When its last condition was decided.
         start_us: Time of its earliest event.
         end_us: Time of its latest.
@@ -31,9 +32,15 @@ class Ranked:
     run: int
     bindings: Mapping[str, tuple[Rank, ...]]
     is_at_end: bool
+    is_waited: bool
     detected_us: int
     start_us: int
     end_us: int
+
+    @property
+    def decision(self) -> tuple[bool, int, bool]:
+        """When it is decided, as an order; a LIMIT counts each by itself."""
+        return self.is_at_end, self.detected_us, self.is_waited
 
     @property
     def events(self) -> list[Rank]:
@@ -50,7 +57,7 @@ def told_order(match: Ranked) -> tuple[object, ...]:
     """Sort key of alerts."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
-    return match.is_at_end, match.detected_us, match.end_us, match.start_us, events[0], -len(events), events, bindings
+    return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings
 
 
 def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:

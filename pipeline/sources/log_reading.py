@@ -9,9 +9,9 @@ import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
-from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged, LogUnreachable
 from pipeline.sources.options import EventLogOptions
+from shards import StoredEntry
 from streams import log_key, position_order
 
 START = "0-0"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from house.sources import PACKAGES, ROOT, Source, Violation
 
-CORE = ("streams", "nfa", "constraints", "workflows")
+CORE = ("streams", "nfa", "constraints", "workflows", "shards")
 SHARED_MODULES = ("testing", "reference", "errors")  # meant for other packages as they are
 
 _CLOCK_HOME = "streams/clock.py"

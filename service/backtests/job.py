@@ -16,16 +16,15 @@ from pipeline import (
     BacktestResult,
     History,
     SessionOptions,
-    TrialPlan,
     build_context,
     compiling_beside,
     end_session,
     end_with_process,
     is_local,
     run_backtest,
-    trial_exercises,
 )
 from service.process import signals_held
+from shards import TrialPlan, trial_exercises
 from streams.compiling import JSON_LINES, CompileProgress, progress_of
 from streams.readers import kind_of
 

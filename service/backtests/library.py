@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet, parse_constraints
@@ -162,7 +162,7 @@ class BacktestLibrary:
                 f"correlation key {declaration.key} only"
             )
         check_stream(parsed, has_trace_end=not is_open or has_trace_end(declaration))
-        return tried
+        return replace(tried, budget=self._settings.pattern_work.budget)
 
     def _written(self, text: str) -> TriedPattern:
         limit = self._settings.limits.max_pattern_chars

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from constraints import ConstraintSet, to_document, within_cap
 from nfa import Prune, atoms_of, build_query, parse_pattern
-from pipeline import Likeness, TrialPlan, Variant
 from service.backtests.questions import Question, TriedPattern
+from shards import Likeness, TrialPlan, Variant
 from streams import ConstraintsOn, ControlRecord, StreamOn
 
 TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no-prune", "no-constraints"

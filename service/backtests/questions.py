@@ -8,7 +8,7 @@ from typing import Any
 
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune
-from streams import PatternOn, StreamDeclaration
+from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +20,25 @@ class TriedPattern:
         text: In the pattern language.
         version: As it is registered; 1 where it is not.
         is_guarded: Whether constraints end its partial matches early.
+        budget: How much work it may cost.
     """
 
     name: str
     text: str
     version: int = 1
     is_guarded: bool = True
+    budget: WorkBudget = USUAL_BUDGET
 
     def to_record(self) -> PatternOn:
         """What the log says where it begins."""
-        return PatternOn(name=self.name, version=self.version, text=self.text, is_guarded=self.is_guarded)
+        return PatternOn(
+            name=self.name, version=self.version, text=self.text, is_guarded=self.is_guarded, budget=self.budget
+        )
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
+        """From plain JSON, maybe of an earlier release, which knew no budgets."""
+        return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +84,8 @@ class Question:
         constraints, prune = document["constraints"], document["prune"]
         return cls(
             declaration=StreamDeclaration.from_json(document["declaration"]),
-            patterns=tuple(TriedPattern(**pattern) for pattern in document["patterns"]),
-            against=tuple(TriedPattern(**pattern) for pattern in document["against"]),
+            patterns=tuple(TriedPattern.from_document(pattern) for pattern in document["patterns"]),
+            against=tuple(TriedPattern.from_document(pattern) for pattern in document["against"]),
             constraint_set=None if constraints is None else parse_constraints(constraints).constraint_set,
             prune=None if prune is None else Prune(prune),
             compares_pruning=document["compares_pruning"],

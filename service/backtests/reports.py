@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline import BacktestResult, ComparisonCounts, VariantCounts
+from pipeline import BacktestResult
+from shards import ComparisonCounts, VariantCounts
 from streams import format_time, parse_time
 
 _NS = 1_000_000_000

@@ -397,4 +397,5 @@ def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
 
 def _overflow(overflow: Overflow) -> str:
     where = f"{overflow.key}  at {overflow.event_id}" if overflow.event_id else "as time passed"
-    return f"{overflow.pattern}  {where}: {overflow.dropped} matches, {overflow.runs} partial matches"
+    given_up = "" if not overflow.work else ", and the pattern was suspended" if overflow.suspends else ", given up"
+    return f"{overflow.pattern}  {where}: {overflow.dropped} matches, {overflow.runs} partial matches{given_up}"

@@ -39,6 +39,7 @@ def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
     return {
         **{member: found[member] for member in plain},
+        **({"suspended because": found["suspension"]["reason"]} if found["suspension"] else {}),
         "ended early by": [condition["text"] for condition in found["failing_conditions"]],
         "ended so far": {
             "in all": found["endings"]["total"],
@@ -104,7 +105,7 @@ def pause(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: Is
 
 @patterns.command()
 def resume(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Let a paused pattern see what comes from now on."""
+    """Let a paused or suspended pattern see what comes from now on."""
     _move(name, "resume", url, api_key, is_json=is_json)
 
 

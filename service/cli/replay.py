@@ -39,7 +39,7 @@ def replay(
     stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
     end: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE", help="With --declare: an end event type. Repeatable.")
+        list[str] | None, typer.Option(metavar="TYPE", help="With --declare: end event. Repeatable.")
     ] = None,
     url: Url = None,
     key: Annotated[

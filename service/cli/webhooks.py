@@ -25,6 +25,7 @@ class Kind(StrEnum):
     ALERT = "alert"
     CORRECTION = "correction"
     DEVIATION = "deviation"
+    SUSPENSION = "pattern.suspended"
 
 
 WebhookId = Annotated[str, typer.Argument(help="Id of the webhook, as 'forestall webhooks list' shows it.")]

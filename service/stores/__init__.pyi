@@ -42,6 +42,7 @@ from .server_facts import ServerFacts, server_facts, server_time_us
 from .severities import SEVERITIES, USUAL_SEVERITY, Severity
 from .store_format import FIRST_FORMAT, StoreFormat
 from .stream_times import StreamTimes, StreamTimesStore
+from .suspensions import SuspensionStore
 from .timeouts import TimeoutStore
 from .webhooks import (
     USUAL_KINDS,
@@ -142,6 +143,7 @@ __all__ = [
     "StreamTimes",
     "StreamTimesStore",
     "Submission",
+    "SuspensionStore",
     "TimeoutStore",
     "WebhookStore",
     "WorkflowDraft",

@@ -8,7 +8,7 @@ from typing import Any
 from service.stores.connection import PREFIX, Client, register
 from service.stores.event_log import EventLog
 from service.stores.layout import FITTING
-from streams import KINDS, LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
+from streams import LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
 
 _TOKEN_MS = 60_000
 
@@ -49,7 +49,7 @@ class Announcements:
             LogResharding: The log is being divided anew.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
-        arguments: list[str | bytes | int] = [_TOKEN_MS, KINDS[type(record)].value, stream, encode_control(record)]
+        arguments: list[str | bytes | int] = [_TOKEN_MS, record.KIND.value, stream, encode_control(record)]
 
         def append(shards: int) -> Any:
             chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, cast
@@ -47,11 +48,26 @@ class DeadLetterStore(RecentStore):
     """Recent dead letters of the intake and of the pipeline, counted by reason."""
 
     key: ClassVar[str] = PREFIX + "dead-letters"
-    counted: ClassVar[tuple[str, ...]] = ("stream", "code")
+    counted: ClassVar[tuple[str, ...]] = ("stream", "code", "pattern")
 
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
         super().__init__(client, kept=kept)
         self._note_outcome = register(client, _NOTE_OUTCOME)
+
+    def counts(self, **chosen: str) -> list[dict[str, Any]]:
+        """One object per stream and code, in their order, with ``count`` since the store began.
+
+        Args:
+            chosen: Only counters whose fields have these values.
+        """
+        sums: Counter[tuple[str, str]] = Counter()
+        for found in super().counts(**chosen):
+            sums[found["stream"], found["code"]] += found["count"]
+        return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
+
+    def counts_by_pattern(self) -> list[dict[str, Any]]:
+        """One object per stream, code and pattern, of the dead letters that are about a pattern."""
+        return [found for found in super().counts() if found["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
         """A dead letter that is kept.

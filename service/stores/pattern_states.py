@@ -4,8 +4,11 @@
       │                  │  ◄──resume──     │
       └──────retire──────┴──────retire──────┘──► retired
 
-Only an active pattern sees events. A retired one stays listed with all that was found, and is never matched again; it
-may be deleted, as may any other.
+    active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
+
+Only an active pattern sees events. A suspended one cost too much work; resumed, it is its next version, so that what
+the pipeline said of the one before is not taken for this one. A retired one stays listed with all that was found, and
+is never matched again; it may be deleted, as may any other.
 """
 
 from __future__ import annotations
@@ -22,13 +25,18 @@ PatternAction: TypeAlias = Literal["activate", "pause", "resume", "retire"]
 _MOVES: Mapping[PatternAction, Mapping[PatternState, PatternState]] = {
     "activate": {"draft": "active", "active": "active"},
     "pause": {"active": "paused", "paused": "paused"},
-    "resume": {"paused": "active", "active": "active"},
-    "retire": {"draft": "retired", "active": "retired", "paused": "retired", "retired": "retired"},
+    "resume": {"paused": "active", "suspended": "active", "active": "active"},
+    "retire": dict.fromkeys(("draft", "active", "paused", "suspended", "retired"), "retired"),
 }
 
 
-def moved(pattern: RegisteredPattern, action: PatternAction) -> RegisteredPattern:
+def moved(pattern: RegisteredPattern, action: PatternAction, now_us: int | None = None) -> RegisteredPattern:
     """The pattern after an action; itself where it is in that state already.
+
+    Args:
+        pattern: As it is.
+        action: What leads to another state.
+        now_us: When a version that begins by it begins; None: when that before did.
 
     Raises:
         WrongPatternState: The action does not begin in its state.
@@ -40,7 +48,11 @@ def moved(pattern: RegisteredPattern, action: PatternAction) -> RegisteredPatter
     if state == pattern.state:
         return pattern
     stage = state if state == "retired" else "running"
-    return replace(pattern, stage=stage, is_paused=state == "paused")
+    after = replace(pattern, stage=stage, is_paused=state == "paused", suspension=None)
+    if pattern.state != "suspended" or state != "active":
+        return after
+    registered_us = pattern.registered_us if now_us is None else now_us
+    return replace(after, version=pattern.version + 1, registered_us=registered_us)
 
 
 def require_writable(pattern: RegisteredPattern, *, is_draft: bool) -> None:

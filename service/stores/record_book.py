@@ -15,7 +15,7 @@ from service.stores.connection import Client, register
 from service.stores.event_log import EventLog
 from service.stores.layout import FITTING
 from service.stores.routes import REROUTING, ROUTES_KEY, users_key
-from streams import KINDS, LAYOUT_KEY, ControlRecord, encode_control, log_key
+from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
 
 _ATTEMPTS = 5
 
@@ -128,7 +128,7 @@ class RecordBook:
 def _told(change: Change) -> list[str | bytes | int]:
     if change.control is None:
         return ["", change.stream, ""]
-    return [KINDS[type(change.control)].value, change.stream, encode_control(change.control)]
+    return [change.control.KIND.value, change.stream, encode_control(change.control)]
 
 
 def version_of(field: str, version: int) -> str:

@@ -13,7 +13,7 @@ from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import DeclarationError, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
-PatternState: TypeAlias = Literal["draft", "active", "paused", "retired"]
+PatternState: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 PatternStage: TypeAlias = Literal["draft", "running", "retired"]
 
 
@@ -29,6 +29,7 @@ class RegisteredPattern:
         is_paused: Whether it sees nothing for now.
         severity: Of its alerts.
         stage: Before it is matched for the first time, from then on, or after it was for the last time.
+        suspension: Why it sees nothing, as the pipeline says it, where it cost too much work; else None.
     """
 
     name: str
@@ -42,12 +43,15 @@ class RegisteredPattern:
     is_paused: bool = False
     severity: Severity = USUAL_SEVERITY
     stage: PatternStage = "running"
+    suspension: Mapping[str, Any] | None = None
 
     @property
     def state(self) -> PatternState:
         """Whether it is matched; see ``service.stores.pattern_states``."""
         if self.stage != "running":
             return self.stage
+        if self.suspension is not None:
+            return "suspended"
         return "paused" if self.is_paused else "active"
 
     @property

@@ -35,7 +35,17 @@ from service.stores.registered import (
     read_stream,
 )
 from service.stores.severities import USUAL_SEVERITY, Severity
-from streams import ConstraintsOn, PatternOff, PatternOn, PatternPause, Start, StreamDeclaration, StreamOn
+from streams import (
+    USUAL_BUDGET,
+    ConstraintsOn,
+    PatternOff,
+    PatternOn,
+    PatternPause,
+    Start,
+    StreamDeclaration,
+    StreamOn,
+    WorkBudget,
+)
 
 PATTERNS_KEY = PREFIX + "patterns"
 PATTERN_VERSIONS_KEY = PREFIX + "pattern-versions"
@@ -80,8 +90,9 @@ class Registry:
         event_types: The schemas of types of events.
     """
 
-    def __init__(self, client: Client, log: EventLog) -> None:
+    def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self.event_types = EventTypeStore(client)
+        self._budget = budget
         self._book = RecordBook(client, log)
 
     # Streams
@@ -160,7 +171,7 @@ class Registry:
                 _check_same_stream(there, stream)
                 require_writable(there, is_draft=draft.is_draft)
                 if draft.is_said_by(there):
-                    return _same_change(there, draft)
+                    return self._same_change(there, draft)
             pattern = RegisteredPattern(
                 name=draft.name,
                 stream=stream,
@@ -174,7 +185,8 @@ class Registry:
                 stage="draft" if draft.is_draft else "running",
             )
             running = there if there is not None and there.is_running else None
-            return _pattern_change(pattern, None if draft.is_draft else _pattern_on(pattern, _start(draft, running)))
+            control = None if draft.is_draft else self._pattern_on(pattern, _start(draft, running))
+            return _pattern_change(pattern, control)
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, draft.name, change)
         return read_pattern(record, draft.name), is_new
@@ -202,9 +214,15 @@ class Registry:
         return self.move_pattern(name, "resume")
 
     def move_pattern(
-        self, name: str, action: PatternAction, condition: Condition = ANY
+        self, name: str, action: PatternAction, condition: Condition = ANY, now_us: int | None = None
     ) -> tuple[RegisteredPattern, bool]:
-        """Lead a pattern from its state to another.
+        """Lead a pattern from its state to another; one that was suspended is resumed as its next version.
+
+        Args:
+            name: Of the pattern.
+            action: What leads to the other state.
+            condition: On what is there.
+            now_us: When a version that begins by it begins; None: when that before did.
 
         Returns:
             The pattern as it is now, and whether it changed.
@@ -217,10 +235,34 @@ class Registry:
         def change(current: bytes | None) -> Change | None:
             known = _active(current, name)
             condition.check_record(known)
-            return _moved_change(known, action)
+            return self._moved_change(known, action, now_us)
 
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
         return read_pattern(record, name), is_new
+
+    def suspend_pattern(self, suspension: Mapping[str, Any]) -> bool:
+        """Let every shard stop matching the version of a pattern of which one shard says that it cost too much.
+
+        Args:
+            suspension: What that shard says: ``pattern``, ``version`` and why.
+
+        Returns:
+            Whether the pattern is suspended for just this: not if another shard said so before, or if it has another
+            version by now, is deleted, paused or retired.
+        """
+        name = suspension["pattern"]
+
+        def change(current: bytes | None) -> Change | None:
+            known = _active(current, name)
+            if known.version != suspension["version"] or known.state != "active":
+                return None
+            return _pattern_change(replace(known, suspension=suspension), PatternPause(name))
+
+        try:
+            record, _ = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, name, change)
+        except UnknownPatternName:
+            return False
+        return read_pattern(record, name).suspension == suspension
 
     def remove_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
@@ -277,6 +319,40 @@ class Registry:
     def severities(self) -> dict[str, Severity]:
         """The severity of each pattern's alerts, by name; of deleted patterns too, as some of theirs may still come."""
         return {name: read_pattern(body, name).severity for name, body in self._book.all(PATTERNS_KEY)}
+
+    def _pattern_on(self, pattern: RegisteredPattern, start: Start) -> PatternOn:
+        return PatternOn(
+            name=pattern.name,
+            version=pattern.version,
+            text=pattern.text,
+            is_guarded=pattern.is_guarded,
+            start=start,
+            route=pattern.route,
+            budget=self._budget,
+        )
+
+    def _same_change(self, there: RegisteredPattern, draft: PatternDraft) -> Change | None:
+        """What changes where a pattern is sent in the words that it has: its severity, and a draft may be activated."""
+        graded = replace(there, severity=draft.severity or there.severity)
+        if there.state == "draft" and not draft.is_draft:
+            return self._moved_change(graded, "activate")
+        return None if graded == there else _pattern_change(graded, None)  # the log has no need to know
+
+    def _moved_change(
+        self, pattern: RegisteredPattern, action: PatternAction, now_us: int | None = None
+    ) -> Change | None:
+        """The change that an action makes; the log is told what concerns a pattern that it knows, or is to know."""
+        after = moved(pattern, action, now_us)
+        if after == pattern:
+            return None
+        control: PatternOn | PatternOff | PatternPause | None
+        if after.state == "active":
+            control = self._pattern_on(after, "fresh")
+        elif after.state == "paused":
+            control = PatternPause(after.name)
+        else:
+            control = PatternOff(after.name) if pattern.state == "active" else None
+        return _pattern_change(after, control)
 
     # Constraint sets
 
@@ -365,7 +441,7 @@ def _check_same_stream(running: RegisteredPattern, stream: str) -> None:
 
 def _start(draft: PatternDraft, running: RegisteredPattern | None) -> Start:
     """How a draft starts in fact: there is nothing to go on where no version sees events."""
-    if draft.start == "fresh" or running is None or running.is_paused:
+    if draft.start == "fresh" or running is None or running.state != "active":
         return "fresh"
     if running.route != draft.route:
         raise MigrationRefused(
@@ -378,40 +454,6 @@ def _start(draft: PatternDraft, running: RegisteredPattern | None) -> Start:
 
 def _named(route: str) -> str:
     return f"the further key {route!r}" if route else "the correlation key"
-
-
-def _pattern_on(pattern: RegisteredPattern, start: Start) -> PatternOn:
-    return PatternOn(
-        name=pattern.name,
-        version=pattern.version,
-        text=pattern.text,
-        is_guarded=pattern.is_guarded,
-        start=start,
-        route=pattern.route,
-    )
-
-
-def _same_change(there: RegisteredPattern, draft: PatternDraft) -> Change | None:
-    """What changes where a pattern is sent in the words that it has: its severity, and a draft may be activated."""
-    graded = replace(there, severity=draft.severity or there.severity)
-    if there.state == "draft" and not draft.is_draft:
-        return _moved_change(graded, "activate")
-    return None if graded == there else _pattern_change(graded, None)  # the log has no need to know
-
-
-def _moved_change(pattern: RegisteredPattern, action: PatternAction) -> Change | None:
-    """The change that an action makes; the log is told what concerns a pattern that it knows, or is to know."""
-    after = moved(pattern, action)
-    if after == pattern:
-        return None
-    control: PatternOn | PatternOff | PatternPause | None
-    if after.state == "active":
-        control = _pattern_on(after, "fresh")
-    elif after.state == "paused":
-        control = PatternPause(after.name)
-    else:
-        control = PatternOff(after.name) if pattern.state == "active" else None
-    return _pattern_change(after, control)
 
 
 def _pattern_change(pattern: RegisteredPattern, control: PatternOn | PatternOff | PatternPause | None) -> Change:

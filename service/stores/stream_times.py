@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.layout import FITTING, LayoutStore
-from streams import KINDS, LAYOUT_KEY, Tick, encode_control, log_key
+from streams import LAYOUT_KEY, Tick, encode_control, log_key
 
 STREAM_TIMES_KEY = PREFIX + "stream-times"
 
@@ -90,7 +90,7 @@ class StreamTimesStore:
         Raises:
             LogResharding: The log is being divided anew.
         """
-        arguments: list[str | bytes | int] = [stream, tick.time_us, KINDS[Tick].value, encode_control(tick)]
+        arguments: list[str | bytes | int] = [stream, tick.time_us, Tick.KIND.value, encode_control(tick)]
 
         def append(shards: int) -> Any:
             return self._tick([STREAM_TIMES_KEY, LAYOUT_KEY, *map(log_key, range(shards))], [*arguments, shards])

@@ -1,4 +1,4 @@
-"""Registered webhooks: where alerts, corrections and deviations go, and the state of their deliveries."""
+"""Registered webhooks: where alerts, corrections, deviations and suspensions go, and the state of their deliveries."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ LOG_KEY = PREFIX + "webhook-log:"
 GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
-DeliveredKind: TypeAlias = Literal["alert", "correction", "deviation"]
-USUAL_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")
+DeliveredKind: TypeAlias = Literal["alert", "correction", "deviation", "pattern.suspended"]
+USUAL_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction", "pattern.suspended")
+_FORMER_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")  # of records that do not say
 
 _ATTEMPTS = 5
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
@@ -214,6 +215,6 @@ def _contended(webhook_id: str) -> RegistryContended:
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
     fields = decode(body, f"the webhook {webhook_id!r}")
-    kinds = tuple(fields.get("kinds", USUAL_KINDS))
+    kinds = tuple(fields.get("kinds", _FORMER_KINDS))
     retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))
     return RegisteredWebhook(**{**fields, "kinds": kinds, "retiring": retiring})

@@ -20,11 +20,11 @@ from schemathesis.specs.openapi import checks as openapi_checks
 
 from api import create_app
 from api.testing import serving
-from pipeline import ShardState
-from pipeline.testing import Step, event, log_of
 from service import AlertSink
 from service.stores import Outcome
 from service.testing import settings_for
+from shards import ShardState
+from shards.testing import Step, event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]

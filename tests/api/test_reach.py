@@ -14,7 +14,7 @@ from service.testing import SinkRow, settings_for
 
 pytestmark = pytest.mark.redis
 
-RECENT = ("timeouts", "endings", "deviations", "corrections", "dead-letters")
+RECENT = ("timeouts", "endings", "deviations", "corrections", "dead-letters", "suspensions")
 URL = "http://127.0.0.1:1/alerts"
 TEXT = "PATTERN {} EVENT SEQ(A a, Z z)"
 ALERT = {
@@ -60,7 +60,14 @@ def made(http, stores):
         ids["alerts", stream] = alert["id"]
         told = orjson.dumps({**FOUND, "pattern": pattern})
         row = SinkRow(kind="any", stream=stream, id=f"r{number}", body=told)
-        for store in (stores.endings, stores.timeouts, stores.deviations, stores.corrections, stores.dead_letters):
+        for store in (
+            stores.endings,
+            stores.timeouts,
+            stores.deviations,
+            stores.corrections,
+            stores.dead_letters,
+            stores.suspensions,
+        ):
             store.append([row], number)
     return ids
 

@@ -16,12 +16,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from api import create_app
 from api.testing import serving
-from pipeline.inline import run_inline
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores, open_spans
 from service.deliverer import Deliverer
 from service.errors import TracerMissing
 from service.settings import TracingSettings
 from service.testing import empty_client, receiving, settings_for
+from shards.inline import run_inline
 from streams import SystemClock
 
 pytestmark = pytest.mark.redis

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfa import Match, Matcher, Ties, match_order
 from nfa.language.parsing import parse_pattern
-from nfa.reference import reference_matches
+from nfa.reference import reference_matches, reference_outcome
 from nfa.testing import batches, event_lists, splits
 from streams import Event, EventBatch
 
@@ -64,3 +64,20 @@ def test_what_only_the_end_decides_comes_last(text: str, wanted: list[tuple[str,
         found = found_in(f"PATTERN p EVENT {text}", parts)
         shown = [(" ".join(f"{name}={ids[0]}" for name, ids in m.bindings.items()), m.detected_us) for m in found]
         assert shown == wanted
+
+
+@pytest.mark.parametrize("ties", ["log", "simultaneous"])
+@pytest.mark.parametrize("cuts", [[2], [1, 1]])
+def test_a_deadline_decides_before_the_events_of_its_time(ties: Ties, cuts: list[int]) -> None:
+    text = "PATTERN p EVENT OR(SEQ(A a, WITHIN 2 us NOT C n), B b) SELECT ONCE PER KEY"
+    events = [Event(id=f"e{time_us}", type=name, time_us=time_us, key="k") for name, time_us in (("A", 1), ("B", 3))]
+    parts = [EventBatch.from_events(events[sum(cuts[:n]) : sum(cuts[: n + 1])]) for n in range(len(cuts))]
+    assert [match.bindings for match in found_in(text, parts, ties)] == [{"a": ("e1",)}]
+    assert [match.bindings for match in reference_matches([parse_pattern(text)], events, ties=ties)] == [{"a": ("e1",)}]
+
+
+def test_what_a_deadline_decides_in_an_open_trace_comes_first() -> None:
+    pattern = parse_pattern("PATTERN p EVENT OR(A a0, A{1,2} a1 GREEDY, A a2) WITHIN 1 us")
+    events = [Event(id=f"e{n}", type="A", time_us=n // 5, key="k") for n in range(7)]
+    shown = reference_outcome(pattern, events[:6], is_open=True).matches
+    assert reference_outcome(pattern, events, is_open=True).matches[: len(shown)] == shown

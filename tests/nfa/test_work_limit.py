@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -16,27 +15,22 @@ from nfa.automata.pattern_automaton import build_automaton
 from nfa.errors import StateFormatError
 from nfa.kernels.run_tables import LATEST
 from nfa.language.parsing import parse_pattern
-from nfa.runs.engine import RunEngine
 from nfa.runs.testing import RunHarness
-from streams import Event, EventBatch
+from streams import Event, EventBatch, WorkBudget
 
 RISING = "SEQ(A{3} a [v > coalesce(prev(v), -1)], B b)"
 LIMIT, PER_EVENT = 500, 10
-
-
-@pytest.fixture(autouse=True)
-def small_budget(monkeypatch):
-    monkeypatch.setattr("nfa.lane.RunEngine", partial(RunEngine, work_limit=LIMIT, work_per_event=PER_EVENT))
+SMALL = WorkBudget(per_event=PER_EVENT, per_trace=LIMIT)
 
 
 def event(number: int, kind: str = "A", key: str = "k") -> Event:
     return Event(id=f"{key}{number}", type=kind, time_us=number, key=key, data={"v": number})
 
 
-def matcher(*texts: str, end_events: Sequence[str] = ()) -> Matcher:
+def matcher(*texts: str, end_events: Sequence[str] = (), budget: WorkBudget = SMALL) -> Matcher:
     made = Matcher(end_events=end_events)
     for number, text in enumerate(texts):
-        made.add_pattern(f"PATTERN p{number} EVENT {text}")
+        made.add_pattern(f"PATTERN p{number} EVENT {text}", budget=budget)
     return made
 
 
@@ -45,6 +39,21 @@ def fed(made: Matcher, events: Sequence[Event]) -> tuple[list[tuple[str, str]], 
     output = made.process(EventBatch.from_events(list(events)))
     matches = [(match.pattern, match.key) for match in output.matches()]
     return matches, [overflow for overflow in output.overflows() if overflow.work]
+
+
+def in_parts(
+    made: Matcher, events: Sequence[Event], places: Iterable[int]
+) -> tuple[list[tuple[str, str]], list[Overflow]]:
+    """As ``fed``, with the matches in order, of batches that begin at some places and are saved in between."""
+    matches: list[tuple[str, str]] = []
+    given_up: list[Overflow] = []
+    borders = [0, *sorted(place for place in places if place < len(events)), len(events)]
+    for first, last in itertools.pairwise(borders):
+        found = fed(made, events[first:last])
+        matches += found[0]
+        given_up += found[1]
+        made = Matcher.load(made.dump(), {})
+    return sorted(matches), given_up
 
 
 def test_ten_thousand_rising_values_are_given_up_early_and_all_else_goes_on():
@@ -90,19 +99,9 @@ def test_only_what_an_event_meets_beyond_its_allowance_counts(runs, is_given_up)
 )
 def test_any_split_and_saving_in_between_give_up_at_the_same_event(kinds, places, text):
     events = [event(n, kind, "km"[n % 2]) for n, kind in enumerate(kinds)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nfa.lane.RunEngine", partial(RunEngine, work_limit=100, work_per_event=5))
-        whole = fed(matcher(text), events)
-        made = matcher(text)
-        parts: tuple[list[tuple[str, str]], list[Overflow]] = ([], [])
-        borders = [0, *sorted(place for place in places if place < len(events)), len(events)]
-        for first, last in itertools.pairwise(borders):
-            matches, given_up = fed(made, events[first:last])
-            parts[0].extend(matches)
-            parts[1].extend(given_up)
-            made = Matcher.load(made.dump(), {})
-    assert sorted(parts[0]) == sorted(whole[0])
-    assert parts[1] == whole[1]
+    budget = WorkBudget(per_event=5, per_trace=100)
+    whole = fed(matcher(text, budget=budget), events)
+    assert in_parts(matcher(text, budget=budget), events, places) == (sorted(whole[0]), whole[1])
 
 
 def test_state_that_was_saved_before_work_was_counted_still_loads():

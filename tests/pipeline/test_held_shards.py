@@ -4,14 +4,14 @@ import orjson
 import pytest
 import redis
 
-from pipeline.entries import StoredEntry
 from pipeline.errors import LogDamaged
 from pipeline.held_shards import HeldOptions, HeldShards, held_shards
-from pipeline.inline import run_inline
-from pipeline.rows import rows_of
-from pipeline.shard import ShardState
 from pipeline.sources import EventLogOptions
-from pipeline.testing import Step, bodies, event, log_of
+from shards.entries import StoredEntry
+from shards.inline import run_inline
+from shards.rows import rows_of
+from shards.state import ShardState
+from shards.testing import Step, bodies, event, log_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, log_key
 
 pytestmark = pytest.mark.redis

@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.entries import StoredEntry
 from pipeline.errors import QueryFailed
-from pipeline.inline import run_inline
 from pipeline.job import JobOptions, run_pipeline, start_empty, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.testing import Step, event, log_of
+from shards.entries import StoredEntry
+from shards.inline import run_inline
+from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOff, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]

@@ -2,7 +2,7 @@ import orjson
 import pytest
 
 from pipeline.progress import PARTS, BatchMeter, BatchProgress, fold, seen_by_driver
-from pipeline.rows import OutputRow, RowKind
+from shards.rows import OutputRow, RowKind
 
 DURATIONS = {
     "triggerExecution": 500, "addBatch": 400, "latestOffset": 20, "getBatch": 1, "queryPlanning": 9,

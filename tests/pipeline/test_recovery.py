@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.inline import run_inline
-from pipeline.testing import Step, event, log_of
+from shards.inline import run_inline
+from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]

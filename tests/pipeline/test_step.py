@@ -1,7 +1,7 @@
 import pyarrow as pa
 
-from pipeline.rows import FoundRows, RowBlock, RowKind, rows_of
 from pipeline.step import from_table, ranges, to_batch
+from shards.rows import FoundRows, RowBlock, RowKind, rows_of
 
 NAMES = ("shard", "after", "position", "kind", "stream", "route", "body")
 

@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from constraints import ConstraintSet, Exclusive, Settings, to_document
-from pipeline import PIPELINE_EXERCISES, TrialPlan, Variant, compiling_beside, trial_exercises
+from pipeline import PIPELINE_EXERCISES, compiling_beside
 from pipeline.warmup import warm_up
+from shards import TrialPlan, Variant, trial_exercises
 from streams import ConstraintsOn, KeptFolderRefused, PatternOn, StreamDeclaration, StreamOn
 from streams.compiling import COMPILING
 from streams.kernels.keeping import kept_needs

@@ -6,8 +6,7 @@ import sys
 import orjson
 import pytest
 
-from pipeline import run_inline
-from pipeline.testing import event, log_of, match_log
+from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.backup import back_up, look_into, restore
 from service.backup_file import frames, writing
@@ -16,6 +15,8 @@ from service.cluster import job_options
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable
 from service.stores import Keyspace, PatternDraft, Submission, connect
 from service.testing import HandClock, private_server, settings_for
+from shards import run_inline
+from shards.testing import event, log_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = pytest.mark.redis

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError, run_inline
+from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
-from pipeline.testing import event, log_of, match_log
+from pipeline.testing import match_log
 from service import AlertSink, LogResharding, build_stores, pipeline_process
 from service.announcing import Announcing
 from service.cluster import job_options
@@ -13,6 +13,8 @@ from service.errors import ReshardRefused
 from service.resharding import reshard
 from service.stores import PatternDraft, Submission
 from service.testing import HandClock, settings_for
+from shards import run_inline
+from shards.testing import event, log_of
 from streams import (
     LAYOUT_KEY,
     EventBatch,
@@ -273,7 +275,7 @@ def breaking(monkeypatch, target, *, after=0, before_it=True):
 STEPS = [
     ("service.resharding.match_all", 0, True),
     ("service.resharding.match_all", 0, False),
-    ("pipeline.shard:ShardState.split", 1, True),
+    ("shards.state:ShardState.split", 1, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 0, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 3, False),
     ("service.stores:LayoutStore.switch", 0, True),

@@ -4,10 +4,10 @@ import orjson
 import pytest
 
 from nfa import parse_pattern
-from pipeline import run_inline
 from service import Intake, Registration
 from service.errors import KeyMismatch
 from service.routing import finer_keys, has_whole_traces, route_of
+from shards import run_inline
 from streams import StreamDeclaration
 
 SHOP = StreamDeclaration(name="shop", key="data.order", keys={"customer": "data.customer_id", "place": "data.place"})

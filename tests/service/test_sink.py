@@ -1,9 +1,11 @@
 import orjson
 import pytest
+import structlog
 
-from pipeline import OutputRow, RowKind
 from service import AlertSink, WebhookDraft, WebhookLibrary
-from service.stores import RegisteredWebhook
+from service.stores import PatternDraft, RegisteredWebhook
+from shards import OutputRow, RowKind
+from streams import PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -42,6 +44,97 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
     claimed = {delivery.alert: delivery.body for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)}
     assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()[:-1] + ',"severity":"medium"}'}
+
+
+def test_a_pattern_that_is_given_up_is_logged_and_counted(stores, clock):
+    letters = [
+        row("dead-letter", "l1", code="work-limit", version=2, key="k", event_id="e", work=7),
+        row("dead-letter", "l2", code="match-limit"),
+        row("dead-letter", "l3", pattern=None),
+    ]
+    with structlog.testing.capture_logs() as logged:
+        AlertSink(stores, clock)(letters, 5)
+    (line,) = logged
+    assert (line["event"], line["log_level"]) == ("pattern-given-up", "warning")
+    assert [line[name] for name in ("stream", "pattern", "key", "event_id", "work")] == ["s", "p", "k", "e", 7]
+    assert [(found["code"], found["count"]) for found in stores.dead_letters.counts()] == [
+        ("c", 1),
+        ("match-limit", 1),
+        ("work-limit", 1),
+    ]
+    assert [(found["pattern"], found["code"]) for found in stores.dead_letters.counts_by_pattern()] == [
+        ("p", "match-limit"),
+        ("p", "work-limit"),
+    ]
+
+
+def suspension(version=1, shard=0):
+    fields = {"type": "pattern.suspended", "version": version, "key": "k", "event": "e", "reason": "too much"}
+    return row("suspension", f"s{version}", shard=shard, **fields)
+
+
+@pytest.fixture
+def registered(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="s"))
+    draft = PatternDraft(name="p", text="PATTERN p EVENT A+ a", severity="high")
+    return stores.registry.put_pattern("s", draft, 1)[0]
+
+
+def controls(stores):
+    return [entry.kind.value for entry in stores.log.read_range(0)][1:]
+
+
+def test_a_suspended_pattern_is_stopped_in_every_shard_told_once_and_resumed_as_its_next_version(
+    stores, settings, clock, registered
+):
+    WebhookLibrary(stores, settings, clock).register(WebhookDraft(url="http://127.0.0.1:1/"))
+    sink = AlertSink(stores, clock)
+    with structlog.testing.capture_logs() as logged:
+        sink([suspension(), suspension(shard=1)], 5)
+    assert [line["event"] for line in logged] == ["pattern-suspended"]
+    sink([suspension(), suspension(shard=1)], 5)  # the micro-batch again, after a crash
+    sink([suspension(shard=1)], 6)  # a shard that was behind
+    pattern = stores.registry.pattern("p")
+    assert (pattern.state, pattern.suspension["reason"], pattern.suspension["shard"]) == ("suspended", "too much", 0)
+    assert controls(stores) == ["pattern-on", "pattern-pause"]
+    (delivery,) = stores.deliveries.claim(clock.now_us(), 1, 9)
+    assert (delivery.kind, delivery.alert) == ("pattern.suspended", "s1")
+    told = orjson.loads(delivery.body)
+    assert (told["type"], told["pattern"], told["severity"]) == ("pattern.suspended", "p", "high")
+    assert stores.suspensions.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
+
+    resumed, is_new = stores.registry.move_pattern("p", "resume", now_us=7)
+    assert (is_new, resumed.state, resumed.version, resumed.registered_us) == (True, "active", 2, 7)
+    sink([suspension()], 7)  # of the version before
+    assert stores.registry.pattern("p") == resumed
+    sink([suspension(version=2)], 8)
+    assert stores.registry.pattern("p").state == "suspended"
+    assert controls(stores) == ["pattern-on", "pattern-pause", "pattern-on", "pattern-pause"]
+
+
+def test_a_changed_version_of_a_suspended_pattern_is_matched_afresh(stores, clock, registered):
+    AlertSink(stores, clock)([suspension()], 5)
+    assert not stores.registry.put_pattern("s", PatternDraft(name="p", text=registered.text), 2)[1]
+    draft = PatternDraft(name="p", text="PATTERN p EVENT A+ a WITHIN 1 h", start="migrate")
+    pattern, _ = stores.registry.put_pattern("s", draft, 2)
+    assert (pattern.state, pattern.version, pattern.suspension) == ("active", 2, None)
+    last = list(stores.log.read_range(0))[-1]
+    control = decode_control(last.kind, last.body)
+    assert isinstance(control, PatternOn)
+    assert (control.version, control.start) == (2, "fresh")
+
+
+@pytest.mark.parametrize("change", ["pause", "retire", "delete", "unknown"])
+def test_a_pattern_that_is_stopped_already_is_not_suspended(stores, clock, registered, change):
+    if change == "delete":
+        stores.registry.remove_pattern("p")
+    elif change != "unknown":
+        stores.registry.move_pattern("p", change)
+    before = controls(stores)
+    told = row("suspension", "s9", version=1, pattern="q" if change == "unknown" else "p", shard=0, reason="r")
+    AlertSink(stores, clock)([told], 5)
+    assert controls(stores) == before
+    assert stores.suspensions.recent(9) == []
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """Control records, and their golden bytes: what a release has written, every later one reads and writes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from streams import FieldMapping, RecordKind, StreamDeclaration
+from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
 from streams.control import (
-    KINDS,
+    CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
+    OperatorOff,
+    OperatorOn,
+    OperatorPause,
     PatternOff,
     PatternOn,
     PatternPause,
@@ -22,6 +26,7 @@ from streams.control import (
     encode_control,
 )
 from streams.errors import ControlRecordError, DeclarationError
+from streams.operators import Definition, Input
 
 RECORDS = [
     StreamOn(
@@ -36,23 +41,49 @@ RECORDS = [
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
     PatternPause("p"),
+    OperatorOn(
+        Definition(
+            kind="aggregate", name="logins", version=2, inputs=(Input("orders", "customer"),), body={"n": "count()"}
+        ),
+        start="migrate",
+    ),
+    OperatorOff("aggregate", "logins"),
+    OperatorPause("aggregate", "logins"),
     Tick(time_us=1_767_225_600_000_000, cause="clock"),
     TraceEnd(key="o-1", time_us=1_767_225_600_000_000),
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
 ]
+BUDGET = WorkBudget(per_event=1, per_trace=20, traces=0, forgiven_after=300)
 GOLDEN = Path(__file__).parent / "golden"
-BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: KINDS[type(record)].value)
+BY_KIND = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.KIND.value)
 
 
 @BY_KIND
 def test_a_record_comes_back_as_it_was(record: ControlRecord) -> None:
-    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+    assert decode_control(record.KIND, encode_control(record)) == record
+
+
+def test_a_budget_is_written_where_it_is_not_the_usual_one():
+    plain = PatternOn(name="p", version=3, text="PATTERN p EVENT A a")
+    own = replace(plain, budget=BUDGET)
+    assert b"work" not in encode_control(plain)
+    assert orjson.loads(encode_control(own))["work"] == BUDGET.to_json()
+    assert decode_control(RecordKind.PATTERN_ON, encode_control(own)) == own
+
+
+@pytest.mark.parametrize(
+    "work", [{"traces": -1}, {"per_trace": 0}, {"per_event": "x"}, {"more": 1}, [1], {"traces": True}]
+)
+def test_a_budget_that_cannot_be_is_refused(work):
+    body = orjson.dumps({"format": 1, "name": "p", "version": 1, "text": "PATTERN p EVENT A a", "work": work})
+    with pytest.raises(ControlRecordError, match="pattern-on record: work: "):
+        decode_control(RecordKind.PATTERN_ON, body)
 
 
 @BY_KIND
 def test_the_bytes_of_the_first_format_are_read_and_written(record: ControlRecord) -> None:
-    kind = KINDS[type(record)]
+    kind = record.KIND
     golden = (GOLDEN / f"{kind.value}-v1.json").read_bytes()
     assert decode_control(kind, golden) == record
     assert encode_control(record) == golden
@@ -77,12 +108,14 @@ def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing()
 
 @pytest.mark.parametrize("record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5)])
 def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
-    assert decode_control(KINDS[type(record)], encode_control(record)) == record
+    assert decode_control(record.KIND, encode_control(record)) == record
 
 
 def test_every_kind_but_events_has_a_record_and_a_golden_file() -> None:
-    assert {*KINDS.values(), RecordKind.EVENTS} == set(RecordKind)
-    assert {path.name for path in GOLDEN.glob("*.json")} == {f"{kind.value}-v1.json" for kind in KINDS.values()}
+    assert {*(record.KIND for record in CONTROL_RECORDS), RecordKind.EVENTS} == set(RecordKind)
+    assert {path.name for path in GOLDEN.glob("*.json")} == {
+        f"{record.KIND.value}-v1.json" for record in CONTROL_RECORDS
+    }
 
 
 def test_a_declaration_may_name_only_what_it_needs() -> None:
@@ -122,6 +155,13 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
             {"format": 1, "name": "c", "version": 1, "document": ["prior(A, B)"]},
             "document is not a JSON object",
         ),
+        (RecordKind.OPERATOR_ON, {"format": 1, "kind": "join", "name": "j", "version": 1}, "inputs are None"),
+        (
+            RecordKind.OPERATOR_ON,
+            {"format": 1, "kind": "j", "name": "j", "version": 1, "inputs": [1]},
+            "list of objects",
+        ),
+        (RecordKind.OPERATOR_OFF, {"format": 1, "name": "j"}, "kind is None"),
         (RecordKind.EVENTS, {"format": 1}, "not a control record"),
     ],
 )

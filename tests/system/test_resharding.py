@@ -11,12 +11,12 @@ from threading import Event as Pause
 
 import pytest
 
-from pipeline import run_inline
-from pipeline.testing import event, log_of
 from service import build_stores
 from service.settings import Settings
 from service.stores import connect
 from service.temporary import running
+from shards import run_inline
+from shards.testing import event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]

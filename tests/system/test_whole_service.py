@@ -20,7 +20,6 @@ from constraints import to_document
 from house import ROOT
 from nfa import parse_pattern
 from nfa.reference import reference_matches
-from pipeline import run_inline
 from service import build_stores
 from service.matching import match_document
 from service.receiver import receiver
@@ -28,6 +27,7 @@ from service.settings import Settings
 from service.stores import connect
 from service.temporary import require_ready, running
 from service.testing import receiving
+from shards import run_inline
 from workflows import (
     OrderSettings,
     OrderWorkload,

@@ -57,6 +57,45 @@ def test_a_retired_pattern_stays_listed_and_is_over(orders, stores, check_proble
     assert controls(stores) == ["pattern-on", "pattern-off", "pattern-on"]
 
 
+SUSPENSION = {
+    "type": "pattern.suspended",
+    "id": "5e",
+    "stream": "orders",
+    "pattern": "p",
+    "version": 1,
+    "key": "k",
+    "event": "e7",
+    "event_type": "A",
+    "time": "2026-01-01T00:00:00Z",
+    "shard": 0,
+    "budget": {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000},
+    "reason": "the pattern 'p' (version 1) is suspended: ...",
+}
+
+
+def suspension():
+    return SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))
+
+
+def test_a_suspended_pattern_says_why_and_is_resumed_as_its_next_version(orders, stores, clock, check_problem):
+    register(orders)
+    AlertSink(stores, clock)([suspension()], 3)
+    found = orders.get("/v1/patterns/p").json()
+    assert (found["state"], found["suspension"]) == ("suspended", {**SUSPENSION, "route": None, "severity": "medium"})
+    (listed,) = orders.get("/v1/patterns").json()["items"]
+    assert (listed["state"], listed["suspension"]) == (found["state"], found["suspension"])
+    assert orders.get("/v1/suspensions?stream=orders").json()["items"] == [found["suspension"]]
+    assert orders.get("/v1/patterns/p/statistics").json()["state"] == "suspended"
+    assert 'forestall_pattern_suspended{pattern="p",stream="orders"} 1.0' in orders.get("/metrics").text
+    body = check_problem(move(orders, "pause"), 409, "pattern-state")
+    assert (body["state"], body["permitted"]) == ("suspended", ["resume", "retire", "delete"])
+    assert register(orders).json()["state"] == "suspended"
+    resumed = move(orders, "resume").json()
+    assert (resumed["state"], resumed["version"], resumed["suspension"]) == ("active", 2, None)
+    assert [one["version"] for one in orders.get("/v1/patterns/p/versions").json()["items"]] == [1, 2]
+    assert controls(stores) == ["pattern-on", "pattern-pause", "pattern-on"]
+
+
 @pytest.mark.parametrize("before", [["pause"], ["pause", "retire"]])
 def test_the_log_is_told_once_that_a_pattern_stops(orders, stores, before):
     register(orders)

@@ -28,6 +28,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "constraints": "on",
         "severity": "medium",
         "state": "active",
+        "suspension": None,
         "route": None,
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,

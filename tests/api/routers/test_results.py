@@ -3,12 +3,12 @@
 import orjson
 import pytest
 
-from pipeline import ShardState
-from pipeline.testing import Step, event, log_of
 from service import AlertSink, Intake, Limits
 from service.intake import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
 from service.testing import SinkRow
+from shards import ShardState
+from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
 
 pytestmark = pytest.mark.redis

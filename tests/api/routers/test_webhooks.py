@@ -7,12 +7,14 @@ from standardwebhooks import Webhook
 from api.schemas.alerts import AlertModel
 from api.schemas.corrections import CorrectionModel
 from api.schemas.deviations import DeviationModel
-from pipeline import OutputRow, RowKind
+from api.schemas.suspensions import SuspensionModel
 from service import BODY_MEMBERS, AlertSink
 from service.stores import Outcome
 from service.testing import SinkRow, receiving
+from shards import OutputRow, RowKind
 from streams import SystemClock
 
+USUAL_KINDS = ["alert", "correction", "pattern.suspended"]
 pytestmark = pytest.mark.redis
 
 URL = "http://127.0.0.1:1/alerts"
@@ -76,8 +78,8 @@ def test_a_webhook_may_ask_only_for_what_exists(orders, check_problem):
     assert orders.post("/v1/webhooks", json={"url": URL, "stream": "orders"}).json()["stream"] == "orders"
 
 
-def test_a_webhook_gets_alerts_and_corrections_unless_it_asks_for_something_else(http, check_problem):
-    assert http.post("/v1/webhooks", json={"url": URL}).json()["kinds"] == ["alert", "correction"]
+def test_a_webhook_gets_alerts_corrections_and_suspensions_unless_it_asks_for_something_else(http, check_problem):
+    assert http.post("/v1/webhooks", json={"url": URL}).json()["kinds"] == USUAL_KINDS
     created = http.post("/v1/webhooks", json={"url": URL, "kinds": ["deviation", "alert", "deviation"]}).json()
     assert http.get(f"/v1/webhooks/{created['id']}").json()["kinds"] == ["deviation", "alert"]
     for kinds in ([], ["ending"]):
@@ -99,7 +101,7 @@ def test_a_webhook_is_changed_in_parts(orders, created):
     changes = {"stream": "orders", "min_severity": "high", "description": "on call", "template": {"t": "{{id}}"}}
     changed = orders.patch(path, json=changes).json()
     assert {name: changed[name] for name in changes} == changes
-    assert (changed["url"], changed["kinds"]) == (URL, ["alert", "correction"])
+    assert (changed["url"], changed["kinds"]) == (URL, USUAL_KINDS)
     back = orders.patch(path, json={"stream": None, "template": None}).json()
     assert (back["stream"], back["template"], back["min_severity"]) == (None, None, "high")
     assert orders.patch(path, json={}).json() == back
@@ -265,5 +267,6 @@ def test_templates_know_the_members_of_bodies():
         "alert": AlertModel.model_fields,
         "correction": CorrectionModel.model_fields,
         "deviation": DeviationModel.model_fields,
+        "pattern.suspended": SuspensionModel.model_fields,
     }
     assert {kind: set(names) for kind, names in members.items()} == BODY_MEMBERS

@@ -11,7 +11,7 @@ from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex
 from pipeline.sources.event_log import EventLogReader, EventLogSource, ShardRanges
 from pipeline.sources.options import EventLogOptions
-from pipeline.testing import event, log_of
+from shards.testing import event, log_of
 from streams import PatternOff, log_key
 
 pytestmark = pytest.mark.redis

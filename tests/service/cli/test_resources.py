@@ -150,6 +150,20 @@ def test_endings_are_lists(told):
     assert told("endings", "list") == told("endings", "summary") == []
 
 
+def test_a_suspended_pattern_says_why_and_is_resumed(ask, told, stores):
+    told("streams", "add", "orders")
+    told("patterns", "add", PATTERN, "--stream", "orders")
+    budget = {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000}
+    said = {"pattern": "lost", "version": 1, "key": "k", "event": "e", "event_type": "A", "shard": 0, "budget": budget}
+    said |= {"id": "s", "stream": "orders", "time": "2026-01-01T00:00:00Z", "reason": "the trace 'k' cost too much"}
+    assert stores.registry.suspend_pattern(said)
+    assert ask("patterns", "list")[1].splitlines()[1].split()[:3] == ["lost", "orders", "suspended"]
+    assert "the trace 'k' cost too much" in ask("patterns", "show", "lost")[1]
+    (resumed,) = told("patterns", "resume", "lost")
+    assert (resumed["state"], resumed["version"]) == ("active", 2)
+    assert "suspended because" not in ask("patterns", "show", "lost")[1]
+
+
 def test_the_status_for_a_restricted_key_is_what_it_may_see(call, server_url, stores):
     with serving(create_app(settings_for(server_url, api_key="a-key-for-tests"))) as url:
         mine = ("--url", url, "--api-key", "a-key-for-tests")

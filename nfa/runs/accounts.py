@@ -1,0 +1,64 @@
+"""How often patterns were given up in traces, and which of them are suspended for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.errors import StateFormatError
+from streams import WorkBudget
+
+
+@dataclass(slots=True)
+class Account:
+    """What a pattern owes for the traces in which it was given up, in events.
+
+    Each such trace adds ``WorkBudget.forgiven_after``, each event takes one off. So nothing but the events and their
+    order matters.
+
+    Attributes:
+        owed: At the event ``since``.
+        since: Sequence number of the event at which it was given up last.
+        is_suspended: Whether it was given up once too often: it meets no event any more.
+    """
+
+    owed: int = 0
+    since: int = 0
+    is_suspended: bool = False
+
+    def charge(self, sequence: int, budget: WorkBudget) -> bool:
+        """The pattern is given up in one more trace; returns whether it is suspended by that.
+
+        Args:
+            sequence: Number of the event, not below that of the call before.
+            budget: Of the pattern.
+        """
+        self.owed = max(self.owed - (sequence - self.since), 0) + budget.forgiven_after
+        self.since = sequence
+        self.is_suspended = self.owed > budget.traces * budget.forgiven_after
+        return self.is_suspended
+
+
+def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
+    """Accounts by pattern number as one array of three numbers each."""
+    rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
+    return {"run_accounts": np.array(rows, np.int64).reshape(-1)}
+
+
+def restored(numbers: NDArray[np.int64] | None, patterns: int, sequences: int) -> list[Account]:
+    """The accounts of so many patterns that ``saved`` gave; None: the state was saved before there were any.
+
+    Raises:
+        StateFormatError: They are of another number of patterns, or no such accounts.
+    """
+    if numbers is None:
+        return [Account() for _ in range(patterns)]
+    if numbers.dtype != np.int64 or numbers.shape != (3 * patterns,):
+        raise StateFormatError("saved state: run_accounts is not of the patterns that run")
+    rows = numbers.reshape(-1, 3)
+    if np.any(rows < 0) or np.any(rows[:, 1] > sequences) or np.any(rows[:, 2] > 1):
+        raise StateFormatError("saved state: run_accounts owes less than nothing, or since an event that never came")
+    return [Account(owed, since, bool(is_suspended)) for owed, since, is_suspended in rows.tolist()]

@@ -1,0 +1,184 @@
+"""How the work of a pattern grows with its trace, and a warning where nothing bounds it.
+
+The run engine lets an event meet partial matches one by one. How many there may be in a trace of n events is bounded by
+a power of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, of
+which every subset may be bound, makes it infinite. Nothing grows where the shared-node engine runs the pattern.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.conditions.predicates import PredicateTable
+from nfa.conditions.texts import TextPool
+from nfa.kernels.run_tables import ANY as ANY_MODE
+from nfa.kernels.run_tables import LATEST, NIL, STRICT, RunProgram
+from nfa.language.placement import first_position
+from nfa.language.stream_checks import Notice
+from nfa.language.stream_checks import warnings_of as plain_warnings_of
+from nfa.layout import is_run_by_shared_engine
+from nfa.runs.program import GuardColumns, atoms_to_test, compile_runs
+from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
+
+_FEW = 2  # elements of a repetition that are no reason to warn of traces that end
+
+
+def warnings_of(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bool = True) -> tuple[Notice, ...]:
+    """What is accepted but probably not meant, in the order of the text; also where work per event is not bounded.
+
+    Args:
+        pattern: A checked pattern.
+        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+        is_log_ordered: Whether events of one time are ordered.
+
+    Raises:
+        PatternRefused: ``too-large``: it has too many states to be run.
+    """
+    found = plain_warnings_of(pattern, has_trace_end=has_trace_end)
+    grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
+    if grows is None:
+        return found
+    others = [one for one in found if one.code != "no-within"]  # of which WITHIN is the remedy too
+    return tuple(sorted([*others, grows], key=lambda notice: (notice.position.line, notice.position.column)))
+
+
+def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
+    """The power of the number of events in a trace with which the partial matches grow that an event may meet.
+
+    0: their number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
+    """
+    if pattern.within_us is not None or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
+        return 0.0
+    automaton = build_automaton(pattern)
+    return _growth(automaton, _program_of(automaton, is_log_ordered=is_log_ordered))
+
+
+def _unbounded_work(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bool) -> Notice | None:
+    growth = growth_of(pattern, is_log_ordered=is_log_ordered)
+    if growth == 0:
+        return None
+    repeat = next(_many(pattern.event), None)
+    if has_trace_end and (repeat is None or growth < _FEW):
+        return None
+    ways = ["SELECT NEXT or STRICT", "an equality between steps (b.id = a.id)"]
+    if repeat is not None:
+        ways.insert(0, "a repetition of fewer events or EACH NEXT")
+    how = "with every subset of the repeated events" if growth == math.inf else _power(int(growth))
+    return Notice(
+        "unbounded-work",
+        "the work per event is not bounded: an event may meet all partial matches of its trace, whose number grows "
+        f"{how}; beyond a budget the pattern is given up in the trace, and after several such traces suspended. WITHIN "
+        f"bounds it; what makes partial matches fewer: {', '.join(ways)}",
+        first_position(pattern.event) if repeat is None else repeat.position,
+    )
+
+
+def _power(growth: int) -> str:
+    return "with the trace" if growth == 1 else f"with power {growth} of the trace's length"
+
+
+def _many(node: Node) -> Iterator[Repeat]:
+    """Repetitions of more than a few events."""
+    if not isinstance(node, Atom | Repeat) and node.within_us is not None:
+        return
+    if isinstance(node, Repeat) and (node.max is None or node.max > _FEW):
+        yield node
+    for part in parts_of(node):
+        yield from _many(part)
+
+
+def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProgram:
+    """The tables of the run engine, as if nobody else ran."""
+    atoms = atoms_to_test(automaton)
+    names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
+    codes = {name: code for code, name in enumerate(names)}
+    own = [(automaton, GuardColumns(first_state=0, negations={}))]
+    compiled = compile_runs(own, codes, PredicateTable.of(atoms), TextPool(), is_simultaneous=not is_log_ordered)
+    return compiled.program
+
+
+def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
+    """The greatest growth of any state whose partial matches an event meets."""
+    made = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
+    for component in _components(p):
+        inside = [step for state in component for step in _steps(p, state) if p.target[step] in component]
+        if inside:  # a repetition: ANY may leave out what it likes, else there is one way on for each beginning
+            is_any = any(p.mode[step] == ANY_MODE for step in inside)
+            most = math.inf if is_any else max(made[state] for state in component) + 1
+            for state in component:
+                made[state] = most
+        for state in component:
+            for step in _steps(p, state):
+                target = int(p.target[step])
+                if target not in component:
+                    made[target] = max(made[target], _passed_on(p, state, step, made[state]))
+    met = [state for state in range(1, len(made)) if _is_met(automaton, p, state)]
+    found = (made[state] if _is_kept(automaton, p, state) else made[state] - 1 for state in met)
+    return float(max(found, default=0.0))
+
+
+def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
+    """Growth of what a step makes of the partial matches of its state."""
+    if state == 0 or _is_found_by_value(p, state):
+        return 1.0  # some for each event
+    return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
+
+
+def _steps(p: RunProgram, state: int) -> range:
+    return range(p.step_from[state], p.step_from[state + 1])
+
+
+def _components(p: RunProgram) -> list[set[int]]:
+    """States that lead to one another, each set before those that it leads to (R. Tarjan, 1972)."""
+    order: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    found: list[set[int]] = []
+    waiting = [(0, iter(_steps(p, 0)))]
+    while waiting:
+        state, steps = waiting[-1]
+        if state not in order:
+            order[state] = lowest[state] = len(order)
+            path.append(state)
+            on_path.add(state)
+        for step in steps:
+            target = int(p.target[step])
+            if target not in order:
+                waiting.append((target, iter(_steps(p, target))))
+                break
+            if target in on_path:
+                lowest[state] = min(lowest[state], order[target])
+        else:
+            waiting.pop()
+            if waiting:
+                lowest[waiting[-1][0]] = min(lowest[waiting[-1][0]], lowest[state])
+            if lowest[state] == order[state]:
+                place = path.index(state)
+                found.append(set(path[place:]))
+                on_path -= found[-1]
+                del path[place:]
+    return found[::-1]
+
+
+def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
+    """Whether partial matches in a state may wait for ever, so that they gather."""
+    goes_on = any(p.mode[step] != STRICT and p.limit[step] == LATEST for step in _steps(p, state))
+    waits = any(one.within_us is None for finish in automaton.finishes[state] for one in finish.negations)
+    return goes_on or waits
+
+
+def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
+    """Whether partial matches in a state are held, and an event meets all of them."""
+    trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
+    return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
+
+
+def _is_found_by_value(p: RunProgram, state: int) -> bool:
+    """Whether an event finds the partial matches in a state by a value, and meets no others."""
+    return bool(p.parks[state]) and p.key_column[state] != NIL
+
+
+__all__: Sequence[str] = ["growth_of", "warnings_of"]

@@ -1,0 +1,76 @@
+"""The envelope of saved state: magic, format version, SHA-256 of the rest, then named sections of bytes.
+
+Layout, little-endian: 4 bytes magic, 2 bytes version, 32 bytes digest of all that follows, 4 bytes length of the
+header, the header (a JSON object, ``{"head": …, "sections": {name: length, …}}``), the sections one after another.
+Format 1 has a list of lengths; its sections are named by their numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from shards.errors import SavedStateError
+
+MAGIC = b"FSSH"
+FORMAT_VERSION = 2
+_READ = (1, 2)
+
+_PREFIX = struct.Struct("<4sH32s")
+_LENGTH = struct.Struct("<I")
+
+
+def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
+    """Saved form of a JSON object and some bytes by name; equal arguments give equal bytes."""
+    ordered = dict(sorted(sections.items()))
+    lengths = {name: len(section) for name, section in ordered.items()}
+    header = orjson.dumps({"head": head, "sections": lengths}, option=orjson.OPT_SORT_KEYS)
+    digest = sha256()
+    parts = [_LENGTH.pack(len(header)), header, *ordered.values()]
+    for part in parts:
+        digest.update(part)
+    return b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, digest.digest()), *parts])
+
+
+def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
+    """The format's version, and what ``pack`` was given.
+
+    Raises:
+        SavedStateError: Not such bytes, of an unknown version, or damaged.
+    """
+    version, digest = _prefix_of(body)
+    rest = memoryview(body)[_PREFIX.size :]
+    if sha256(rest).digest() != digest:
+        raise SavedStateError(f"saved state of {len(body)} bytes is damaged: its checksum is wrong")
+    (header_size,) = _LENGTH.unpack_from(rest)
+    header = orjson.loads(rest[_LENGTH.size : _LENGTH.size + header_size])
+    lengths = header["sections"]
+    if isinstance(lengths, list):
+        lengths = {str(number): length for number, length in enumerate(lengths)}
+    sections: dict[str, bytes] = {}
+    offset = _LENGTH.size + header_size
+    for name, length in lengths.items():
+        sections[name] = bytes(rest[offset : offset + length])
+        offset += length
+    return version, header["head"], sections
+
+
+def _prefix_of(body: bytes) -> tuple[int, bytes]:
+    """The version and the digest that saved state names for itself; the digest is unchecked."""
+    if len(body) < _PREFIX.size + _LENGTH.size:
+        raise SavedStateError(f"{len(body)} bytes are too few for the state of a shard")
+    magic, version, digest = _PREFIX.unpack_from(body)
+    if magic != MAGIC:
+        raise SavedStateError(
+            f"saved state begins with {magic!r}, not {MAGIC!r}: these bytes are not the state of a shard"
+        )
+    if version not in _READ:
+        raise SavedStateError(
+            f"saved state of a shard has format {version}; this release reads {' and '.join(map(str, _READ))}",
+            version=version,
+        )
+    return version, bytes(digest)

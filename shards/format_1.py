@@ -1,0 +1,33 @@
+"""Saved state of the release before, in the form of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+
+def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Head and sections of format 1, which knew patterns only, as those of format 2.
+
+    Args:
+        head: With the members of each stream under ``streams``, and the number of its sections under ``sections``.
+        sections: By their numbers: of each stream the matcher, then the events that wait, where some may.
+    """
+    sizes = head.get("sections", [1] * len(sections))
+    places: list[dict[str, Any]] = []
+    named: dict[str, bytes] = {}
+    streams = zip(head["streams"], accumulate(sizes, initial=0), sizes, strict=False)
+    for number, (saved, first, size) in enumerate(streams):
+        places.append(
+            {
+                "declaration": saved["declaration"],
+                "route": saved.get("route", ""),
+                "late": saved.get("late", {}),
+                "hosts": {"pattern": {"constraints": saved["constraints"]}},
+                **({"order": saved["order"]} if "order" in saved else {}),
+            }
+        )
+        names = ("pattern/matcher", "waiting")[:size]
+        named |= {f"{number}/{name}": sections[str(first + place)] for place, name in enumerate(names)}
+    return {"shard": head["shard"], "position": head["position"], "places": places}, named

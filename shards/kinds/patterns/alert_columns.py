@@ -1,0 +1,224 @@
+"""Alerts and endings by columns: the ids and bodies of all matches of a batch at once.
+
+The bytes are those of ``reference`` beside this module, which shows one match at a time: that is what they mean. Bound
+events of all matches stand in one array, so what is said of them is that array with something between any two of them,
+cut where a match ends; that holds for every shape of a match.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RegisteredPattern, atoms_of, describe_atom
+from shards.rows import FoundRows, RowKind, row_ids
+from streams import (
+    Texts,
+    chosen_texts,
+    column_of,
+    flag_texts,
+    joined_texts,
+    json_contents,
+    json_text,
+    run_texts,
+    texts_of,
+    time_texts,
+)
+
+_EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the caches of a processor
+_FIRST, _SAME, _OTHER = 0, 1, 2
+
+
+def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
+    """The alerts of the matches of one correlation key, in their order.
+
+    Args:
+        lane: What was found.
+        stream: The stream's name.
+        route: Name of the further key, where there is one.
+
+    Raises:
+        EventRejected: A time is outside the years 1 to 9999.
+    """
+    returned = texts_of([_json(values) for values in lane.values_of_returns()])
+    done = 0
+    for part in lane.columns_of_matches().parts(_EVENTS_AT_ONCE):
+        returns = returned[done : done + len(part)] if len(returned) else "{}"
+        yield _alerts(part, stream, returns, _end(route))
+        done += len(part)
+
+
+def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = "") -> FoundRows:
+    """Endings.
+
+    Args:
+        columns: They.
+        reasons: What is said of each kind, as plain JSON.
+        stream: The stream's name.
+        route: Name of the further key, where there is one.
+    """
+    names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
+    key, event = json_contents(columns.key), json_contents(columns.event_id)
+    named = chosen_texts([f'["ending",{json_text(stream)},{name},"' for name in names], columns.kind)
+    ids = row_ids(joined_texts([named, key, '","', event, '"]']))
+    heads = [_head(stream, ending.pattern, ending.version) for ending in columns.kinds]
+    types = [f'","event_type":{json_text(ending.event_type)},"time":"' for ending in columns.kinds]
+    told = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
+    parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
+    parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(told, columns.kind)]
+    return FoundRows(kind=RowKind.ENDING, ids=ids, bodies=joined_texts(parts).cast(pa.binary()))
+
+
+def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
+    used, place = np.unique(columns.pattern, return_inverse=True)
+    patterns = [columns.patterns[number] for number in used.tolist()]
+    key, bound = json_contents(columns.key), _Bound.of(columns, patterns, place)
+    bindings = bound.bindings()
+    same = bindings if bound.is_by_name else bound.by_name().bindings()
+    names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
+    ids = row_ids(joined_texts([chosen_texts(names, place), key, '",{', same, '"]}]']))
+    heads = [_head(stream, one.name, one.version) for one in patterns]
+    starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
+    is_at_end = np.array_equal(columns.detected_us, columns.end_us)
+    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '","start":"', starts]
+    parts += ['","end":"', ends, '","detected_at":"', ends if is_at_end else time_texts(columns.detected_us)]
+    parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
+    parts += [_decisions(columns.how), flag_texts(columns.is_deviating, ',"deviating":true')]
+    parts += [flag_texts(columns.is_lost, ',"would_be_lost":true'), end]
+    tally: Counter[str] = Counter()
+    for one, count in zip(patterns, np.bincount(place, minlength=len(patterns)).tolist(), strict=True):
+        tally[one.name] += count
+    return FoundRows(kind=RowKind.ALERT, ids=ids, bodies=joined_texts(parts).cast(pa.binary()), tally=tally)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bound:
+    """The bound events of some matches, by match and alias.
+
+    Attributes:
+        aliases: Of all patterns, one pattern after the other.
+        steps: What each of them stands for, in words.
+        ranks: Place of each among those of its pattern by name.
+        alias: Of each event, as its place in ``aliases``.
+        ids: Of each event, as it stands in JSON.
+        ends: Place behind the last event of each match.
+        place: How an event follows the one before: the first of its match, of the same alias, or of another one.
+    """
+
+    aliases: Sequence[str]
+    steps: Sequence[str]
+    ranks: NDArray[np.int64]
+    alias: NDArray[np.int64]
+    ids: pa.Array
+    ends: NDArray[np.int64]
+    place: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, columns: MatchColumns, patterns: Sequence[RegisteredPattern], place: NDArray[np.intp]) -> _Bound:
+        """Those of some matches.
+
+        Args:
+            columns: The matches.
+            patterns: Those that they are of.
+            place: Of each match the place of its pattern among them.
+        """
+        named = [pattern.automaton.aliases for pattern in patterns]
+        firsts = np.cumsum([0, *map(len, named)])
+        sizes = np.diff(columns.ends, prepend=0)
+        alias = columns.aliases.astype(np.int64)
+        if len(patterns) > 1:
+            alias += np.repeat(firsts[place], sizes)
+        return cls(
+            aliases=[alias for names in named for alias in names],
+            steps=[step for pattern in patterns for step in _steps(pattern)],
+            ranks=np.concatenate([np.argsort(sorted(range(len(names)), key=names.__getitem__)) for names in named]),
+            alias=alias,
+            ids=json_contents(columns.ids),
+            ends=columns.ends,
+            place=_places(alias, columns.ends),
+        )
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether the events of each match are by the names of their aliases."""
+        ranks = self.ranks[self.alias]
+        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != _FIRST))
+
+    def by_name(self) -> _Bound:
+        """The same with the events of each match by the names of their aliases."""
+        matches = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
+        order = np.lexsort((self.ranks[self.alias], matches))
+        alias = self.alias[order]
+        return _Bound(
+            aliases=self.aliases,
+            steps=self.steps,
+            ranks=self.ranks,
+            alias=alias,
+            ids=self.ids.take(column_of(order)),
+            ends=self.ends,
+            place=_places(alias, self.ends),
+        )
+
+    def bindings(self) -> pa.Array:
+        """The JSON object of each match, without its braces and without the last quote and bracket."""
+        before: list[str] = []
+        for name in map(json_text, self.aliases):
+            before += [f'{name}:["', '","', f'"],{name}:["']
+        return run_texts(joined_texts([chosen_texts(before, 3 * self.alias + self.place), self.ids]), self.ends)
+
+    def why(self) -> tuple[pa.Array, Texts]:
+        """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
+        behind = [f" {verb} {step}" for step in self.steps for verb in ("are", "is")]
+        alone = 2 * self.alias + (self.place != _SAME)  # of the last event of an alias: whether it is its only one
+        number = np.where(self.place == _OTHER, np.roll(alone, 1) + 2, self.place)
+        before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
+        return run_texts(joined_texts([before, self.ids]), self.ends), chosen_texts(behind, alone[self.ends - 1])
+
+
+def _places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
+    """How each bound event follows the one before."""
+    found = np.full(len(alias), _OTHER, np.int8)
+    found[1:][alias[1:] == alias[:-1]] = _SAME
+    found[:1] = _FIRST
+    found[ends[:-1]] = _FIRST
+    return found
+
+
+def _steps(pattern: RegisteredPattern) -> list[str]:
+    """The step of each alias of a pattern in words, as it stands in JSON."""
+    told = steps_of(pattern)
+    return [json_text(told[alias])[1:-1] for alias in pattern.automaton.aliases]
+
+
+def steps_of(pattern: RegisteredPattern) -> dict[str, str]:
+    """The steps of a pattern in words, by alias: where alternatives share an alias, all of them."""
+    steps: dict[str, dict[str, None]] = {}
+    for atom in atoms_of(pattern.query.pattern.event):
+        steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
+    return {alias: " or ".join(found) for alias, found in steps.items()}
+
+
+def _head(stream: str, pattern: str, version: int) -> str:
+    return f'","stream":{json_text(stream)},"pattern":{json_text(pattern)},"version":{version},"key":"'
+
+
+def _decisions(how: NDArray[np.int8]) -> Texts:
+    """What decided each match, where anything had to be waited for."""
+    known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
+    words = ["" if word is None else f',"decided_by":"{word}"' for word in known]
+    return chosen_texts(words, how) if how.any() else ""
+
+
+def _end(route: str) -> str:
+    return f',"route":{json_text(route)}}}' if route else "}"
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,206 @@
+"""The patterns of one key of a stream, and the constraints that its traces follow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from nfa import Matcher, MatchOutput, parse_pattern
+from shards.kinds.patterns.results import PatternResults
+from shards.kinds.patterns.rules import Rules, rules_of
+from shards.operators import KeyChoice, Origin, Result, SavedHost
+from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
+
+_MATCHER = "matcher"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """One version of a stream's constraints."""
+
+    name: str
+    document: Any
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class PatternOutput:
+    """What the matcher found, with what is needed to put it into words."""
+
+    found: MatchOutput
+    results_of: PatternResults
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """Alerts, timeouts, early terminations and what else there is, in this order."""
+        return self.results_of.of(self.found, origin)
+
+
+class PatternHost:
+    """Patterns at one place.
+
+    Args:
+        declaration: Of the stream.
+        route: Name of the further key; empty for the correlation key.
+        matcher: The state of the traces.
+        versions: Constraints by version: the newest, and those that open traces follow.
+    """
+
+    def __init__(
+        self, declaration: StreamDeclaration, route: str, matcher: Matcher, versions: Mapping[int, _Version]
+    ) -> None:
+        self._declaration = declaration
+        self._route = route
+        self._matcher = matcher
+        self._versions = dict(versions)
+
+    @property
+    def names(self) -> Collection[str]:
+        """The patterns that run."""
+        return self._matcher.patterns.keys()
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether some pattern is decided by time that passes."""
+        return self._matcher.waits_for_time
+
+    @property
+    def newest_us(self) -> int | None:
+        """How far time has come for the matcher."""
+        return self._matcher.newest_us
+
+    def start(self, definition: Definition, start: Start) -> None:
+        """Start a pattern.
+
+        Raises:
+            PatternError: The text is refused.
+            ControlRecordError: The text names its pattern otherwise than the definition does.
+        """
+        text = definition.body["text"]
+        running = self._matcher.patterns.get(definition.name)
+        if running is not None and (running.version, running.text) == (definition.version, text):
+            return
+        named = parse_pattern(text).name
+        if named != definition.name:
+            raise ControlRecordError(
+                f"pattern-on record: pattern {definition.name!r} calls itself {named!r} in its text"
+            )
+        self._matcher.add_pattern(
+            text,
+            version=definition.version,
+            is_guarded=definition.body["is_guarded"],
+            drains=start == "migrate",
+            budget=WorkBudget.from_json(definition.body.get("budget", {})),
+        )
+
+    def stop(self, name: str) -> None:
+        """Stop a pattern; its partial matches are dropped.
+
+        Raises:
+            PatternError: No such pattern runs.
+        """
+        self._matcher.remove_pattern(name)
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Let traces that begin later follow these constraints.
+
+        Raises:
+            ConstraintError: The document is refused.
+            ControlRecordError: The version was taken by another document.
+        """
+        known = self._versions.get(record.version)
+        if known is not None and known.document != record.document:
+            raise ControlRecordError(
+                f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
+                "is another document"
+            )
+        rules = rules_of(record.document, self._declaration.ties)
+        self._matcher.set_guard(record.version, rules.monitor)
+        self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
+
+    def process(self, batch: EventBatch) -> PatternOutput:
+        """Match events."""
+        return self._output(self._matcher.process(batch))
+
+    def advance_time(self, watermark_us: int) -> PatternOutput:
+        """Decide what the watermark decides."""
+        return self._output(self._matcher.pass_time(watermark_us))
+
+    def end_trace(self, key: str, time_us: int | None) -> PatternOutput:
+        """End the trace of a key."""
+        return self._output(self._matcher.end_traces([key], time_us))
+
+    def finish(self) -> PatternOutput:
+        """End every trace."""
+        return self._output(self._matcher.finish())
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget the traces of other keys."""
+        self._matcher.keep(is_kept, has_counts=has_counts)
+
+    def measures(self) -> Mapping[str, int]:
+        """``nfa.MatcherStats``."""
+        return asdict(self._matcher.stats)
+
+    def dump(self) -> SavedHost:
+        """The matcher, and the constraints that something follows."""
+        in_use = self._matcher.guard_versions_in_use
+        self._versions = {number: version for number, version in self._versions.items() if number in in_use}
+        constraints = [
+            {"version": number, "name": version.name, "document": version.document}
+            for number, version in sorted(self._versions.items())
+        ]
+        return SavedHost(head={"constraints": constraints}, sections={_MATCHER: self._matcher.dump()})
+
+    @classmethod
+    def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
+        """The host that ``dump`` saved.
+
+        Raises:
+            ForestallError: A part cannot be read.
+        """
+        versions = {
+            one["version"]: _Version(
+                name=one["name"], document=one["document"], rules=rules_of(one["document"], declaration.ties)
+            )
+            for one in saved.head["constraints"]
+        }
+        monitors = {number: version.rules.monitor for number, version in versions.items()}
+        return cls(declaration, route, Matcher.load(saved.sections[_MATCHER], monitors), versions)
+
+    def _output(self, found: MatchOutput) -> PatternOutput:
+        results_of = PatternResults(
+            stream=self._declaration.name,
+            patterns=found.versions,
+            rules={number: version.rules for number, version in self._versions.items()},
+            route=self._route,
+        )
+        return PatternOutput(found, results_of)
+
+
+class PatternKind:
+    """Patterns; every stream has a host of them, as its constraints follow traces from their first event."""
+
+    name: ClassVar[str] = "pattern"
+    is_resident: ClassVar[bool] = True
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> PatternHost:
+        """A host; the traces of a further key have no end and no constraints.
+
+        Raises:
+            DeclarationError: The stream does not declare that key.
+            ForestallError: The saved state cannot be read.
+        """
+        if saved is not None:
+            return PatternHost.load(declaration, route, saved)
+        if route:
+            paths = declaration.route_paths(route)
+            matcher = Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=False)
+        else:
+            matcher = Matcher(
+                end_events=declaration.end_events,
+                ties=declaration.ties,
+                key_paths=declaration.key_paths,
+                idle_timeout_us=declaration.idle_timeout_us,
+            )
+        return PatternHost(declaration, route, matcher, {})

@@ -1,0 +1,69 @@
+"""What an alert and an ending say, one at a time: the meaning of ``alert_columns``, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nfa import Ending, Match
+from shards.rows import RowKind, alert_id, row_id
+from streams import format_time
+
+
+def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Id and JSON object of the alert for a match.
+
+    Args:
+        stream: The stream's name.
+        match: It.
+        steps: What each alias stands for, in words.
+    """
+    identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings)
+    body = {
+        "type": RowKind.ALERT.value,
+        "id": identity,
+        "stream": stream,
+        "pattern": match.pattern,
+        "version": match.version,
+        "key": match.key,
+        "start": format_time(match.start_us),
+        "end": format_time(match.end_us),
+        "detected_at": format_time(match.detected_us),
+        "bindings": match.bindings,
+        "returns": match.returns,
+        "why": _why(steps, match.bindings),
+        **({} if match.decided_by is None else {"decided_by": match.decided_by}),
+        **({"deviating": True} if match.deviating else {}),
+        **({"would_be_lost": True} if match.would_be_lost else {}),
+    }
+    return identity, body
+
+
+def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Id and JSON object of an ending.
+
+    Args:
+        stream: The stream's name.
+        ending: It.
+        reason: What is said of why.
+    """
+    identity = row_id(RowKind.ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
+    body = {
+        "id": identity,
+        "stream": stream,
+        "pattern": ending.pattern,
+        "version": ending.version,
+        "key": ending.key,
+        "event": ending.event_id,
+        "event_type": ending.event_type,
+        "time": format_time(ending.time_us),
+        **reason,
+    }
+    return identity, body
+
+
+def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
+    """The bound events, each with its step."""
+    return "; ".join(
+        f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
+    )

@@ -1,0 +1,254 @@
+"""What a matcher found, as rows: their ids, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from nfa import (
+    MATCH_LIMIT,
+    Correction,
+    Deviation,
+    Ending,
+    MatchOutput,
+    Overflow,
+    Query,
+    RegisteredPattern,
+    Timeout,
+    describe_atom,
+)
+from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
+from shards.kinds.patterns.alert_columns import alerts_of, endings_of
+from shards.kinds.patterns.rules import Rules
+from shards.operators import Origin, Result, Single
+from shards.rows import RowKind, alert_id, dead_letter_body, row_id
+from streams import WorkBudget, format_time
+
+_FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternResults:
+    """Puts what a matcher found into words.
+
+    Attributes:
+        stream: Its name.
+        patterns: The patterns by name and version.
+        rules: Constraints by version.
+        route: Name of the further key whose traces they are; empty for those of the correlation key.
+    """
+
+    stream: str
+    patterns: Mapping[tuple[str, int], RegisteredPattern]
+    rules: Mapping[int, Rules]
+    route: str = ""
+    _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
+
+    def of(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
+        """All results of some events, or of time passing."""
+        for lane in output.lanes:
+            if len(lane.matches):
+                yield from alerts_of(lane, self.stream, self.route)
+        yield from self._routed(map(self._timeout, output.timeouts()))
+        for columns in output.ending_columns(origin.newest):
+            yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
+        yield from self._routed(self._others(output, origin))
+
+    def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
+        """Of the findings those that are few."""
+        if origin.newest is not None:
+            yield from self._counted(output.older_endings(origin.newest), origin)
+        yield from map(self._deviation, output.deviations())
+        yield from map(self._correction, output.corrections())
+        for overflow in _summed(output.overflows()):
+            for loss in self._losses(overflow):
+                yield self._loss(origin, overflow, loss)
+            if overflow.suspends:
+                yield self._suspension(origin, overflow)
+
+    def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
+        """The same with the further key in their bodies."""
+        if not self.route:
+            return iter(found)
+        return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in found)
+
+    def _correction(self, correction: Correction) -> Single:
+        name = self.stream
+        bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
+        alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
+        identity = row_id(RowKind.CORRECTION, alert, correction.event_id)
+        body = {
+            "type": RowKind.CORRECTION.value,
+            "id": identity,
+            "stream": name,
+            "pattern": correction.pattern,
+            "version": correction.version,
+            "key": correction.key,
+            "alert": alert,
+            "bindings": bindings,
+            "event": correction.event_id,
+            "event_type": correction.event_type,
+            "time": format_time(correction.time_us),
+            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
+        }
+        return RowKind.CORRECTION, identity, body
+
+    def _timeout(self, timeout: Timeout) -> Single:
+        name = self.stream
+        bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
+        parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
+        identity = row_id(RowKind.TIMEOUT, *parts)
+        body = {
+            "id": identity,
+            "stream": name,
+            "pattern": timeout.pattern,
+            "version": timeout.version,
+            "key": timeout.key,
+            "start": format_time(timeout.start_us),
+            "due": format_time(timeout.due_us),
+            "bindings": bindings,
+            "missing": timeout.missing,
+        }
+        return RowKind.TIMEOUT, identity, body
+
+    def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
+        """How many endings have the same pattern and reason; the first of them makes the id."""
+        counts: dict[bytes, dict[str, Any]] = {}
+        for ending, count in kinds:
+            told = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
+            found = counts.setdefault(orjson.dumps(told), {**told, "count": 0, "first": (ending.key, ending.event_id)})
+            found["count"] += count
+        place = self.stream, origin.shard, origin.entry.position
+        for cause, body in counts.items():
+            identity = row_id(RowKind.ENDING_COUNT, *place, body["first"], cause.decode())
+            yield RowKind.ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
+
+    def _reason(self, ending: Ending) -> dict[str, Any]:
+        """Why it ended: once per cause, as the endings of a batch have few, whose parts are the same objects."""
+        parts = ending.before, ending.after, ending.event, ending.state
+        cause = ending.pattern, ending.version, ending.guard_version, ending.event_type, *map(id, parts)
+        if cause not in self._reasons:
+            why = self.rules[ending.guard_version].explain(self._query(ending), ending)
+            told = {
+                "form": why.form,
+                "constraints": [str(constraint) for constraint in why.constraints],
+                "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
+                "reason": why.text,
+            }
+            self._reasons[cause] = ending, told  # the ending keeps its parts, and so their ids, from being reused
+        return self._reasons[cause][1]
+
+    def _deviation(self, deviation: Deviation) -> Single:
+        name = self.stream
+        identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
+        why = self.rules[deviation.guard_version].explain_deviation(deviation)
+        body = {
+            "type": RowKind.DEVIATION.value,
+            "id": identity,
+            "stream": name,
+            "key": deviation.key,
+            "event": deviation.event_id,
+            "event_type": deviation.event_type,
+            "time": format_time(deviation.time_us),
+            "version": deviation.guard_version,
+            "kind": why.kind,
+            "constraints": [str(part) for part in why.constraints],
+            "symbols": sorted(deviation.event.symbols),
+            "allowed": list(why.allowed),
+            "released": deviation.released,
+            "reason": why.text,
+        }
+        return RowKind.DEVIATION, identity, body
+
+    def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
+        """What was lost, in words: an alert that is not told has to be told of."""
+        pattern, budget = self._query(overflow).pattern, self._budget(overflow)
+        what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
+        advice = "conditions or a window in the pattern make them fewer"
+        if overflow.dropped:
+            limit = MATCH_LIMIT if pattern.limit is None else pattern.limit
+            yield MatchLimitReached(
+                f"{overflow.dropped:,} matches of {what} were beyond the limit of {limit:,} per event and gave no "
+                f"alerts; {advice}"
+            )
+        if overflow.runs:
+            yield RunLimitReached(
+                f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
+                f"be missing; {advice}"
+            )
+        if overflow.work:
+            yield WorkLimitReached(
+                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
+                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; the pattern finds "
+                f"nothing more in this trace until it ends, and all else goes on. {_FEWER}"
+            )
+
+    def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:
+        place = origin.entry.position if not overflow.event_id else overflow.event_id
+        parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
+        identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
+        body = {
+            **dead_letter_body(origin.shard, origin.entry, error),
+            "id": identity,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event_id": overflow.event_id,
+            "event_type": overflow.event_type,
+            **({"work": overflow.work} if error.code == WorkLimitReached.code else {}),
+        }
+        return RowKind.DEAD_LETTER, identity, body
+
+    def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
+        """A pattern is matched no more; however many shards find so, it is one and the same suspension."""
+        identity = row_id(RowKind.SUSPENSION, self.stream, overflow.pattern, overflow.version)
+        budget = self._budget(overflow)
+        body = {
+            "type": "pattern.suspended",
+            "id": identity,
+            "stream": self.stream,
+            "pattern": overflow.pattern,
+            "version": overflow.version,
+            "key": overflow.key,
+            "event": overflow.event_id,
+            "event_type": overflow.event_type,
+            "time": format_time(overflow.time_us),
+            "shard": origin.shard,
+            "budget": budget.to_json(),
+            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: it was given up in "
+            f"more than {budget.traces:,} {'trace' if budget.traces == 1 else 'traces'} of one shard (each counts for "
+            f"{budget.forgiven_after:,} events of the stream), the last time {_place_of(overflow)}; it matches nothing "
+            f"until another version is registered or it is resumed. {_FEWER}",
+        }
+        return RowKind.SUSPENSION, identity, body
+
+    def _budget(self, found: Overflow) -> WorkBudget:
+        return self.patterns[found.pattern, found.version].budget
+
+    def _query(self, found: Ending | Overflow) -> Query:
+        return self.patterns[found.pattern, found.version].query
+
+
+def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
+    """One per trace, event and pattern, in the order of their first."""
+    found: dict[Overflow, Overflow] = {}
+    for overflow in overflows:
+        place = replace(overflow, dropped=0, runs=0, work=0, suspends=False)
+        known = found.get(place, place)
+        found[place] = replace(
+            place,
+            dropped=known.dropped + overflow.dropped,
+            runs=known.runs + overflow.runs,
+            work=known.work + overflow.work,
+            suspends=known.suspends or overflow.suspends,
+        )
+    return list(found.values())
+
+
+def _place_of(overflow: Overflow) -> str:
+    if overflow.event_id:
+        return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
+    return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"

@@ -1,0 +1,12 @@
+"""Every kind of operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shards.kinds.patterns import PatternKind
+from shards.operators import Kind
+
+KINDS: tuple[Kind, ...] = (PatternKind(),)
+
+KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -1,0 +1,168 @@
+"""The contract between a shard and what runs in it.
+
+A shard knows no kind of operator. It hands what a place takes in to the hosts that sit there, and asks their outputs
+for results. A host runs all operators of one kind at one place; a kind says how hosts are made and loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shards.entries import Entry
+from shards.rows import FoundRows, RowKind
+from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
+
+Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
+Result: TypeAlias = Single | FoundRows
+"""Kind, id, JSON object; or many of one kind as columns."""
+
+KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
+"""Which of some hashes of keys stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What results come from.
+
+    Attributes:
+        shard: Where they are found.
+        entry: The last entry of the log that had a part in them.
+        newest: Of each key the newest so many early terminations are reported one by one, and the others counted by
+            their reasons; None: all are reported.
+    """
+
+    shard: int
+    entry: Entry
+    newest: int | None = None
+
+
+class Output(Protocol):
+    """What a host made of some events, or of time passing."""
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """Results with ids that depend on what they say only, in a fixed order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedHost:
+    """The state of a host as it is saved.
+
+    Attributes:
+        head: Small things, as plain JSON.
+        sections: Large ones, by name.
+    """
+
+    head: Mapping[str, Any]
+    sections: Mapping[str, bytes]
+
+
+class Host(Protocol):
+    """All operators of one kind at one place of a shard.
+
+    Its state is a function of the calls. How events are cut into batches changes no result.
+    """
+
+    @property
+    def names(self) -> Collection[str]:
+        """The operators that run."""
+        ...
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether time that passes decides anything, now or with the next event."""
+        ...
+
+    @property
+    def newest_us(self) -> int | None:
+        """How far time has come for it; None before the first event."""
+        ...
+
+    def start(self, definition: Definition, start: Start) -> None:
+        """Start an operator; a version that is running already goes on.
+
+        Raises:
+            ForestallError: The definition is refused; nothing has changed.
+        """
+        ...
+
+    def stop(self, name: str) -> None:
+        """Stop an operator; what it has in work is dropped.
+
+        Raises:
+            ForestallError: No such operator runs.
+        """
+        ...
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Let traces that begin later follow these constraints.
+
+        Raises:
+            ForestallError: They are refused; nothing has changed.
+        """
+        ...
+
+    def process(self, batch: EventBatch) -> Output:
+        """Take events in, in the order of the log, or of time where the place orders them."""
+        ...
+
+    def advance_time(self, watermark_us: int) -> Output:
+        """No event before a time comes any more."""
+        ...
+
+    def end_trace(self, key: str, time_us: int | None) -> Output:
+        """No event of a key comes any more; its trace ends at the newest time, or at an earlier one."""
+        ...
+
+    def finish(self) -> Output:
+        """No event comes any more."""
+        ...
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget every other key, as if its events had gone elsewhere; ``has_counts``: go on from the counts so far."""
+        ...
+
+    def measures(self) -> Mapping[str, int]:
+        """Numbers for operations."""
+        ...
+
+    def dump(self) -> SavedHost:
+        """The whole state."""
+        ...
+
+
+class Kind(Protocol):
+    """A kind of operator."""
+
+    @property
+    def name(self) -> str:
+        """As in definitions and in saved state; never changes."""
+        ...
+
+    @property
+    def is_resident(self) -> bool:
+        """Whether every stream has a host from its declaration on, as it has to know traces that are open already."""
+        ...
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host without operators, or the one that was saved.
+
+        Raises:
+            ForestallError: The saved state cannot be read.
+        """
+        ...
+
+
+def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:
+    """The same results in the same order, single ones of one kind together."""
+    for kind, some in groupby(results, lambda found: found[0] if isinstance(found, tuple) else None):
+        if kind is None:
+            yield from (found for found in some if isinstance(found, FoundRows))
+        else:
+            yield FoundRows.of(kind, [found[1:] for found in some if isinstance(found, tuple)])

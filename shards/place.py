@@ -1,0 +1,335 @@
+"""One key of a stream within a shard: its declaration, the order of its events, and the hosts that sit there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from shards.entries import Entry
+from shards.errors import EventLate
+from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result, SavedHost
+from shards.rows import RowKind, dead_letter_body, row_id
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    ConstraintsOn,
+    ControlRecordError,
+    EventBatch,
+    ReorderBuffer,
+    StreamDeclaration,
+    format_time,
+)
+
+_EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
+_LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
+_SHOWN_CHARS = 4_000
+_WAITING = "waiting"
+
+Step: TypeAlias = tuple[Entry, Output]
+"""An output, and the last entry that contributed to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateEvent:
+    """An event that is set aside.
+
+    Attributes:
+        event: A batch of one row.
+        watermark_us: Events before it were not expected any more.
+    """
+
+    event: EventBatch
+    watermark_us: int
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """Its dead letter."""
+        (late,) = self.event.to_events()
+        entry = origin.entry
+        error = EventLate(
+            f"event {late.id!r} of {format_time(late.time_us)} came late: events before {_shown(self.watermark_us)} "
+            "were not expected any more; a larger lateness of the stream waits longer, and late: process matches late "
+            "events, too"
+        )
+        identity = row_id(RowKind.DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
+        shown = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key}
+        text = orjson.dumps({**shown, "data": late.data}).decode()
+        body = {
+            **dead_letter_body(origin.shard, entry, error),
+            "id": identity,
+            "event": text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…",
+            "watermark": _shown(self.watermark_us),
+        }
+        yield RowKind.DEAD_LETTER, identity, body
+
+
+class Place:
+    """Puts the events of one key of a stream into order and hands them to the hosts.
+
+    Args:
+        declaration: As the log said last.
+        route: Name of the further key; empty for the correlation key.
+        kinds: The kinds of operators, by name.
+        hosts: By kind.
+    """
+
+    def __init__(
+        self, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]
+    ) -> None:
+        self._declaration = declaration
+        self._route = route
+        self._kinds = kinds
+        self._hosts = dict(hosts)
+        lateness_us = declaration.lateness_us
+        self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
+        self._counts = dict.fromkeys(_LATE.values(), 0)
+
+    @classmethod
+    def declared(cls, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
+        """A new place, with the hosts that every stream has.
+
+        Raises:
+            DeclarationError: The stream does not declare that key.
+        """
+        resident = (kind for kind in kinds.values() if kind.is_resident)
+        return cls(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
+
+    @property
+    def declaration(self) -> StreamDeclaration:
+        """As the log said last."""
+        return self._declaration
+
+    @property
+    def route(self) -> str:
+        """Name of the further key; empty for the correlation key."""
+        return self._route
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any operator runs."""
+        return any(host.names for host in self._hosts.values())
+
+    def runs(self, kind: str, name: str) -> bool:
+        """Whether an operator runs."""
+        return kind in self._hosts and name in self._hosts[kind].names
+
+    def host(self, kind: str) -> Host:
+        """The host of a kind, made where there is none.
+
+        Raises:
+            ControlRecordError: This release does not know the kind.
+        """
+        if kind not in self._hosts:
+            self._hosts[kind] = _known(kind, self._kinds).host(self._declaration, self._route)
+        return self._hosts[kind]
+
+    def measures(self) -> dict[str, int | None]:
+        """Numbers of the hosts, and event time in numbers.
+
+        ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
+        and ``watermark_us``: how far time has come; None before the first event.
+        """
+        times = [host.newest_us for host in self._hosts.values() if host.newest_us is not None]
+        buffer = self._buffer
+        return {
+            **{name: number for host in self._hosts.values() for name, number in host.measures().items()},
+            **self._counts,
+            "waiting": 0 if buffer is None else len(buffer),
+            "watermark_us": max(times, default=None) if buffer is None else buffer.watermark_us,
+        }
+
+    def declare(self, declaration: StreamDeclaration) -> None:
+        """Take a later declaration of the same stream.
+
+        Raises:
+            ControlRecordError: Its keys, end events, ties or event time differ: open traces would have to be re-read.
+        """
+        known = self._declaration
+        changed = {
+            "key": declaration.key != known.key,
+            "keys": declaration.keys != known.keys,
+            "end_events": set(declaration.end_events) != set(known.end_events),
+            "ties": declaration.ties != known.ties,
+            **{name: getattr(declaration, name) != getattr(known, name) for name in _EVENT_TIME},
+        }
+        for name, has_changed in changed.items():
+            if has_changed:
+                raise ControlRecordError(
+                    f"stream {declaration.name!r}: the {name.replace('_', ' ')} of a declared stream cannot change",
+                    field=name,
+                )
+        self._declaration = declaration
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Let traces that begin later follow these constraints.
+
+        Raises:
+            ForestallError: They are refused.
+        """
+        for host in self._hosts.values():
+            host.follow(record)
+
+    def process(self, entries: Sequence[Entry], batches: Sequence[EventBatch]) -> Iterator[Step]:
+        """Take decoded batches in.
+
+        Args:
+            entries: In the order of the log.
+            batches: What each of them holds.
+        """
+        if self._buffer is None:
+            for host in self._hosts.values():
+                for last, batch in _in_order(batches, host):
+                    yield entries[last], host.process(batch)
+            return
+        batch = EventBatch.joined(batches)
+        late = self._buffer.is_late(batch.time_us)
+        if late.any():
+            yield from self._with_late(self._buffer, entries, batches, late)
+        else:
+            yield from self._released(entries[-1], self._buffer.push(batch))
+
+    def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
+        """An event of a time was seen elsewhere, or would have been by now."""
+        if self._buffer is None:
+            yield from self.advance_time(entry, time_us)
+        else:
+            yield from self._released(entry, self._buffer.see(time_us))
+
+    def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
+        """No event before a time comes any more: those that wait for it go to the hosts, and so does the time."""
+        if self._buffer is None:
+            for host in self._hosts.values():
+                yield entry, host.advance_time(watermark_us)
+        else:
+            yield from self._released(entry, self._buffer.advance(watermark_us))
+
+    def end_trace(self, entry: Entry, key: str, time_us: int | None) -> Iterator[Step]:
+        """The trace of a key ends, at the newest time or at an earlier one.
+
+        Events of the key that still wait for older ones open another trace.
+        """
+        for host in self._hosts.values():
+            yield entry, host.end_trace(key, time_us)
+
+    def finish(self, entry: Entry) -> Iterator[Step]:
+        """The input is finite, and that was all of it."""
+        if self._buffer is not None:
+            yield from self._released(entry, self._buffer.drain())
+        for host in self._hosts.values():
+            yield entry, host.finish()
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget every other key, as if its events had gone elsewhere.
+
+        Args:
+            is_kept: Which of some hashes of keys stay.
+            has_counts: Go on from the counts so far; else from 0.
+        """
+        for host in self._hosts.values():
+            host.keep(is_kept, has_counts=has_counts)
+        if self._buffer is not None:
+            self._buffer.keep(is_kept(self._buffer.key_hashes))
+        if not has_counts:
+            self._counts = dict.fromkeys(_LATE.values(), 0)
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state as a JSON object and sections by name."""
+        saved = {kind: host.dump() for kind, host in self._hosts.items()}
+        head: dict[str, Any] = {
+            "declaration": self._declaration.to_json(),
+            "route": self._route,
+            "late": self._counts,
+            "hosts": {kind: dict(host.head) for kind, host in saved.items()},
+        }
+        sections = {f"{kind}/{name}": body for kind, host in saved.items() for name, body in host.sections.items()}
+        if self._buffer is not None:
+            head["order"], sections[_WAITING] = self._buffer.dump()
+        return head, sections
+
+    @classmethod
+    def load(cls, head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
+        """The place that ``dump`` saved.
+
+        Raises:
+            ForestallError: A part cannot be read, or a host is of a kind that this release does not know.
+        """
+        declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
+        hosts: dict[str, Host] = {}
+        for kind, host_head in head["hosts"].items():
+            own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
+            hosts[kind] = _known(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
+        place = cls(declaration, route, kinds, hosts)
+        place._counts.update(head["late"])
+        if place._buffer is not None:
+            place._buffer.load(head["order"], sections[_WAITING])
+        return place
+
+    def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
+        """Hand on events that need not wait any more, and let time come as far as the watermark."""
+        watermark_us = None if self._buffer is None else self._buffer.watermark_us
+        for host in self._hosts.values():
+            if len(batch):
+                yield entry, host.process(batch)
+            newest_us = host.newest_us
+            if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+                yield entry, host.advance_time(watermark_us)
+
+    def _with_late(
+        self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
+    ) -> Iterator[Step]:
+        """Take in batches with late events, and do with those what the stream says."""
+        policy = self._declaration.late
+        batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
+        owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
+        self._counts[_LATE[policy]] += len(rows)
+        if policy != "process":
+            if policy == "dead_letter":
+                watermarks_us = buffer.watermarks_us(batch.time_us)
+                for row, owner in zip(rows.tolist(), owners[rows].tolist(), strict=True):
+                    yield entries[owner], LateEvent(batch.slice(row, 1), int(watermarks_us[row]))
+            yield from self._released(entries[-1], buffer.push(batch.take(np.flatnonzero(~late))))
+            return
+        first = 0
+        for row in rows.tolist():
+            entry = entries[owners[row]]
+            yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
+            for host in self._hosts.values():
+                yield entry, host.process(batch.slice(row, 1))
+            first = row + 1
+        yield from self._released(entries[-1], buffer.push(batch.slice(first)))
+
+
+def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+    if kind not in kinds:
+        raise ControlRecordError(
+            f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind
+        )
+    return kinds[kind]
+
+
+def _in_order(batches: Sequence[EventBatch], host: Host) -> Iterator[tuple[int, EventBatch]]:
+    """Batches that a host takes one after the other, each with the number of the last one in it.
+
+    Time passes at the end of what is taken together. Where an operator waits for it, a batch with an event that is
+    older than one before the batch is not put together with what came before.
+    """
+    newest_us = host.newest_us
+    is_open = not host.waits_for_time
+    first = 0
+    for number, batch in enumerate(batches):
+        times_us = batch.time_us
+        if not len(times_us):
+            continue
+        if number > first and not (is_open or newest_us is None or times_us.min() >= newest_us):
+            yield number - 1, EventBatch.joined(batches[first:number])
+            first = number
+        newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))
+    yield len(batches) - 1, EventBatch.joined(batches[first:])
+
+
+def _shown(time_us: int) -> str:
+    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))

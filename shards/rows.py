@@ -1,0 +1,175 @@
+"""What leaves a shard, from alerts to dead letters, as rows with deterministic ids.
+
+The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
+restart give the same ids, so a sink that stores rows by id stores each once.
+
+A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for readers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from shards.entries import Entry
+from streams import ForestallError, borders_of, bytes_of, fixed_texts
+
+ID_LENGTH = 32
+
+
+class RowKind(StrEnum):
+    """Kind of an output row."""
+
+    ALERT = "alert"
+    TIMEOUT = "timeout"
+    ENDING = "ending"
+    ENDING_COUNT = "ending-count"  # endings that are not told one by one
+    DEVIATION = "deviation"
+    CORRECTION = "correction"
+    DEAD_LETTER = "dead-letter"
+    SUSPENSION = "suspension"
+    STATS = "stats"  # for the driver only, see pipeline.measures
+
+
+_TALLIED = {RowKind.ALERT: "pattern", RowKind.DEAD_LETTER: "code"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRow:
+    """One thing that a shard has to say.
+
+    Attributes:
+        kind: What it is.
+        stream: Name of the stream; may be empty in a dead letter.
+        id: 32 hexadecimal digits, the same however often the row is computed.
+        body: JSON object in UTF-8, ``id`` and ``stream`` included.
+        position: Place in the shard's log of the entry that caused it.
+        shard: Where it was computed.
+    """
+
+    kind: RowKind
+    stream: str
+    id: str
+    body: bytes
+    position: str
+    shard: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundRows:
+    """Findings of one kind as columns.
+
+    Attributes:
+        kind: What they are.
+        ids: Strings, as those of ``OutputRow``.
+        bodies: Bytes, as those of ``OutputRow``.
+        tally: Alerts by their patterns, dead letters by their codes; empty for other kinds.
+    """
+
+    kind: RowKind
+    ids: pa.Array
+    bodies: pa.Array
+    tally: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: RowKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
+        """Ids and JSON objects as columns."""
+        name = _TALLIED.get(kind)
+        return cls(
+            kind=kind,
+            ids=pa.array([identity for identity, _ in found], pa.string()),
+            bodies=pa.array([orjson.dumps(body) for _, body in found], pa.binary()),
+            tally={} if name is None else Counter(body[name] for _, body in found),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowBlock:
+    """Rows of one kind that one entry caused.
+
+    Attributes:
+        found: Their ids and bodies.
+        stream: As in ``OutputRow``; the others likewise.
+        position: As in ``OutputRow``.
+        shard: As in ``OutputRow``.
+    """
+
+    found: FoundRows
+    stream: str
+    position: str
+    shard: int
+
+    def __len__(self) -> int:
+        return len(self.found.ids)
+
+    def __iter__(self) -> Iterator[OutputRow]:
+        for identity, body in zip(self.found.ids.to_pylist(), self.found.bodies.to_pylist(), strict=True):
+            yield OutputRow(
+                kind=self.found.kind,
+                stream=self.stream,
+                id=identity,
+                body=body,
+                position=self.position,
+                shard=self.shard,
+            )
+
+
+def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
+    """The rows of some blocks, one after the other."""
+    return [row for block in blocks for row in block]
+
+
+def row_ids(texts: pa.Array) -> pa.Array:
+    """``row_id`` of many rows.
+
+    Args:
+        texts: Of each the canonical JSON of the kind and the parts.
+    """
+    data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
+    digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
+    halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : ID_LENGTH // 2]
+    return fixed_texts(np.frombuffer(halves.tobytes().hex().encode(), np.uint8).reshape(len(texts), ID_LENGTH))
+
+
+def row_id(kind: RowKind, *parts: Any) -> str:
+    """Hash of plain JSON values: first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
+    return sha256(orjson.dumps([kind.value, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
+
+
+def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
+    """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
+
+    How and when it became certain does not: an alert that is told early is the one that would have been told late.
+    """
+    return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
+
+
+def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
+    """The row for an entry that could not be applied; the entry itself stays in the log at its position."""
+    body = dead_letter_body(shard, entry, error)
+    found = FoundRows.of(RowKind.DEAD_LETTER, [(body["id"], body)])
+    return RowBlock(found=found, stream=entry.stream, position=entry.position, shard=shard)
+
+
+def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
+    """What a dead letter says of an entry; ``parts`` tell the letters of one entry apart, plain JSON values."""
+    return {
+        "id": row_id(RowKind.DEAD_LETTER, shard, entry.position, *parts),
+        "stream": entry.stream,
+        "shard": shard,
+        "position": entry.position,
+        "kind": entry.kind,
+        **({"route": entry.route} if entry.route else {}),
+        "size_bytes": len(entry.body),
+        "code": error.code,
+        "reason": error.message,
+    }

@@ -1,0 +1,401 @@
+"""All streams of one shard: what the log of the shard means, entry by entry, without Spark.
+
+``ShardState`` is a function of its entries. However they are cut into calls of ``apply``, and wherever the state is
+saved and loaded in between, the same rows come out with the same ids; where ``limit_endings`` was called, the same but
+for which endings are told and which counted. An entry that was applied before is passed over, and one that cannot be
+applied becomes a dead letter and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shards.blob import pack, unpack
+from shards.decoding import decode_batches
+from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
+from shards.errors import EntryQuarantined, SavedStateError
+from shards.format_1 import from_format_1
+from shards.kinds import KINDS_BY_NAME
+from shards.operators import Kind, Origin, Result, in_columns
+from shards.place import Place, Step
+from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
+from streams import (
+    BatchFormatError,
+    ConstraintsOn,
+    ControlRecord,
+    ControlRecordError,
+    Definition,
+    EventBatch,
+    ForestallError,
+    OperatorOff,
+    OperatorOn,
+    PatternOff,
+    PatternOn,
+    PatternPause,
+    Punctuation,
+    RecordKind,
+    Start,
+    StreamOn,
+    Tick,
+    TraceEnd,
+    decode_control,
+    position_order,
+    shard_of,
+)
+
+_BEGINNING = "0-0"
+_GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
+_MAIN = ""
+_PlaceKey: TypeAlias = tuple[str, str]
+_KINDS = frozenset(kind.value for kind in RecordKind)
+
+
+_Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
+
+
+def _decoded(entries: Sequence[Entry]) -> list[EventBatch | BatchFormatError]:
+    return decode_batches([entry.body for entry in entries])
+
+
+class _Group:
+    """Entries of one stream and route, one after the other in the log, that are matched together."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._size_bytes = 0
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether one more entry may be matched with those that are there."""
+        if not self._entries:
+            return True
+        last = self._entries[-1]
+        return self._size_bytes < _GROUP_BYTES and (last.stream, last.route) == (entry.stream, entry.route)
+
+    def add(self, entry: Entry) -> None:
+        """One more entry."""
+        self._entries.append(entry)
+        self._size_bytes += len(entry.body)
+
+    def taken(self) -> list[Entry]:
+        """All entries; the group is empty then."""
+        found, self._entries, self._size_bytes = self._entries, [], 0
+        return found
+
+
+class ShardState:
+    """The state of one shard.
+
+    Args:
+        shard: Its number.
+        position: The last entry that was applied.
+        places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
+        kinds: The kinds of operators, by name.
+    """
+
+    def __init__(
+        self,
+        shard: int,
+        *,
+        position: str = _BEGINNING,
+        places: Mapping[_PlaceKey, Place] | None = None,
+        kinds: Mapping[str, Kind] = KINDS_BY_NAME,
+    ) -> None:
+        self._kinds = kinds
+        self._shard = shard
+        self._position = position
+        self._places = dict(places or {})
+        self._newest: int | None = None
+        self._is_replaying = False
+
+    def limit_endings(self, most: int | None) -> None:
+        """Report of the early terminations of events that are matched together only the newest, and count the others.
+
+        Not part of the saved state.
+
+        Args:
+            most: At most this many per place and correlation key; None: all, as it is from the start.
+        """
+        self._newest = most
+
+    @property
+    def shard(self) -> int:
+        """Number of the shard."""
+        return self._shard
+
+    @property
+    def position(self) -> str:
+        """The last entry that was applied."""
+        return self._position
+
+    def measures(self) -> dict[str, dict[str, int | None]]:
+        """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
+        return {_label(key): place.measures() for key, place in self._places.items()}
+
+    def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
+        """What the entries cause, in order; entries at or before ``position`` are passed over.
+
+        Args:
+            entries: In the order of the shard's log.
+        """
+        return rows_of(self.advance(entries))
+
+    def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
+        """As ``apply``, with the rows as columns."""
+        rows: list[RowBlock] = []
+        group = _Group()
+        reached = position_order(self._position)
+        for entry in entries:
+            order = position_order(entry.position)
+            if order <= reached:
+                continue
+            if entry.kind != RecordKind.EVENTS:
+                rows += self._matched(group.taken())
+                rows += self._rows(entry, self._controlled)
+            else:
+                if not group.takes(entry):
+                    rows += self._matched(group.taken())
+                group.add(entry)
+            self._position, reached = entry.position, order
+        return rows + self._matched(group.taken())
+
+    def take(self, entry: EventsEntry) -> list[RowBlock]:
+        """As ``advance`` of one entry, for events of which it is certain that nothing in them harms the matcher."""
+        if position_order(entry.position) <= position_order(self._position):
+            return []
+        self._position = entry.position
+        return self._matched([entry], lambda _: [entry.batch])
+
+    def replay(self, entries: Iterable[Entry]) -> None:
+        """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
+
+        Args:
+            entries: In the order of the shard's log.
+        """
+        self._is_replaying = True
+        try:
+            self.advance(entries)
+        finally:
+            self._is_replaying = False
+
+    def finish(self) -> list[RowBlock]:
+        """What follows from the end of a finite input: every trace ends, and all time has passed.
+
+        No entries may come afterwards.
+        """
+        rows: list[RowBlock] = []
+        for name, route in self._places:
+            end = StoredEntry(position=self._position, kind="end-of-input", stream=name, body=b"", route=route)
+            rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(entry)))
+        return rows
+
+    def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
+        """The states of the shards that take the place of this one: each has the traces of its keys, as they are.
+
+        The first keeps the number, the position and the counts; the others are at the beginning of their logs.
+
+        Args:
+            shards: How many shards there are.
+            new_shards: How many there will be, a multiple.
+        """
+        body = self.dump()
+        for shard in range(self._shard, new_shards, shards):
+            part, is_first = ShardState.load(body, self._kinds), shard == self._shard
+
+            def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
+                at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
+                return at_home
+
+            for place in part._places.values():
+                place.keep(is_kept, has_counts=is_first)
+            position = self._position if is_first else _BEGINNING
+            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds)
+
+    def dump(self) -> bytes:
+        """The whole state as bytes, versioned and checksummed."""
+        saved = [place.dump() for place in self._places.values()]
+        head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
+        sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
+        return pack(head, sections)
+
+    @classmethod
+    def load(cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> ShardState:
+        """The state that ``dump`` returned, here or in the release before.
+
+        Raises:
+            SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
+        """
+        version, head, sections = unpack(body)
+        if version == 1:
+            head, sections = from_format_1(head, sections)
+        try:
+            places = [Place.load(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+        except ForestallError as error:
+            raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
+        named = {(place.declaration.name, place.route): place for place in places}
+        return cls(head["shard"], position=head["position"], places=named, kinds=kinds)
+
+    def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
+        """Match the events of entries of one stream and route; the rows have the position of the last one.
+
+        Entries that hold no events that can be matched become dead letters.
+        """
+        if not entries:
+            return []
+        try:
+            place = self._routed(entries[-1])
+        except ControlRecordError as error:
+            return [dead_letter(self._shard, entry, error) for entry in entries]
+        decoded = list(zip(entries, decode(entries), strict=True))
+        rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
+        good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
+        if good:
+            told, batches = [entry for entry, _ in good], [batch for _, batch in good]
+            rows += self._rows(told[-1], lambda _: place.process(told, batches))
+        return rows
+
+    def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:
+        try:
+            return [
+                RowBlock(found=found, stream=entry.stream, position=entry.position, shard=self._shard)
+                for found in in_columns(self._results(steps(entry)))
+            ]
+        except ForestallError as error:
+            return [dead_letter(self._shard, entry, error)]
+
+    def _results(self, steps: Iterable[Step]) -> Iterator[Result]:
+        for entry, output in steps:
+            if not self._is_replaying:
+                yield from output.results(Origin(shard=self._shard, entry=entry, newest=self._newest))
+
+    def _controlled(self, entry: Entry) -> Iterable[Step]:
+        if entry.kind == QUARANTINED:
+            raise EntryQuarantined(quarantine_reason(entry.body))
+        if entry.kind not in _KINDS:
+            known = ", ".join(sorted(_KINDS))
+            raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {known}")
+        return self._safe_control(RecordKind(entry.kind), entry)
+
+    def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Step]:
+        """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
+        try:
+            record = decode_control(kind, entry.body)
+            self._control(record, entry)
+        except (ForestallError, MemoryError):
+            raise
+        # house: allow broad-except: one odd record must not stop its shard for good; it becomes a dead letter
+        except Exception as error:
+            raise ControlRecordError(
+                f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
+            ) from error
+        return self._of_time(record, entry)
+
+    def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
+        """What follows from a record about time or the end of a trace. Time is that of all routes of a stream."""
+        main = self._declared(entry)
+        match record:
+            case Tick(time_us=time_us):
+                for place in self._places_of(entry.stream):
+                    yield from place.tick(entry, time_us)
+            case TraceEnd(key=key, time_us=time_us):
+                yield from main.end_trace(entry, key, time_us)
+            case Punctuation(before_us=before_us, key=key):
+                if before_us is not None:
+                    for place in self._places_of(entry.stream):
+                        yield from place.advance_time(entry, before_us)
+                if key is not None:
+                    yield from main.end_trace(entry, key, None)
+
+    def _control(self, record: ControlRecord, entry: Entry) -> None:
+        match record:
+            case StreamOn(declaration):
+                if declaration.name != entry.stream:
+                    raise ControlRecordError(
+                        f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
+                    )
+                if (entry.stream, _MAIN) not in self._places:
+                    self._places[entry.stream, _MAIN] = Place.declared(declaration, _MAIN, self._kinds)
+                for place in self._places_of(entry.stream):
+                    place.declare(declaration)
+            case PatternOn() as record:
+                self._start(record.definition(entry.stream), record.start, entry)
+            case PatternOff(name) | PatternPause(name):
+                self._stop("pattern", name, entry)
+            case OperatorOn(operator, start):
+                self._start(operator, start, entry)
+            case OperatorOff(kind, name):  # OperatorPause, too
+                self._stop(kind, name, entry)
+            case ConstraintsOn() as record:
+                self._declared(entry).follow(record)
+
+    def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
+        """Start an operator where its input comes in; where it ran on another key it stops."""
+        if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
+            streams = ", ".join(repr(source.stream) for source in definition.inputs)
+            raise ControlRecordError(
+                f"{entry.kind} record of stream {entry.stream!r}: the {definition.kind} {definition.name!r} listens to "
+                f"{streams}; this release runs operators with one input, which is the stream of the record"
+            )
+        (source,) = definition.inputs
+        declaration = self._declared(entry).declaration
+        key = source.stream, source.key
+        place = self._places.get(key) or Place.declared(declaration, source.key, self._kinds)
+        place.host(definition.kind).start(definition, start)
+        self._places[key] = place
+        for other in self._places_of(source.stream):
+            if other is not place and other.runs(definition.kind, definition.name):
+                other.host(definition.kind).stop(definition.name)
+        self._forget_unused(source.stream)
+
+    def _stop(self, kind: str, name: str, entry: Entry) -> None:
+        """Stop an operator on whatever key it runs.
+
+        Raises:
+            ForestallError: No such operator runs.
+        """
+        running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
+        for place in running or [self._declared(entry)]:
+            place.host(kind).stop(name)
+        self._forget_unused(entry.stream)
+
+    def _forget_unused(self, stream: str) -> None:
+        """Give up further keys that no operator is on: no events will come for them."""
+        for key, place in list(self._places.items()):
+            if key[0] == stream and key[1] and not place.is_used:
+                del self._places[key]
+
+    def _places_of(self, stream: str) -> list[Place]:
+        return [place for (name, _), place in self._places.items() if name == stream]
+
+    def _routed(self, entry: Entry) -> Place:
+        """Where the events of an entry come in."""
+        self._declared(entry)
+        try:
+            return self._places[entry.stream, entry.route]
+        except KeyError:
+            raise ControlRecordError(
+                f"{entry.kind} entry for the further key {entry.route!r}: no pattern of the stream {entry.stream!r} is "
+                "matched by it at this place of the log"
+            ) from None
+
+    def _declared(self, entry: Entry) -> Place:
+        try:
+            return self._places[entry.stream, _MAIN]
+        except KeyError:
+            raise ControlRecordError(
+                f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
+            ) from None
+
+
+def _label(key: _PlaceKey) -> str:
+    stream, route = key
+    return f"{stream}@{route}" if route else stream
+
+
+def _own(sections: Mapping[str, bytes], number: int) -> dict[str, bytes]:
+    """The sections of the place with a number, by the names that it gave them."""
+    prefix = f"{number}/"
+    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}

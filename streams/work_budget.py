@@ -1,0 +1,68 @@
+"""How much work a pattern may cost: counted, so that every replay gives up the same at the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+MOST_WORK = 2**53
+MOST_TRACES = 1_000_000
+MOST_EVENTS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkBudget:
+    """The two budgets of a pattern.
+
+    The usual values are a part of the log's format: a pattern whose record names no budget has them, so a release that
+    changes them has to write the old ones down.
+
+    Attributes:
+        per_event: Partial matches of the pattern that each event of a trace may meet without counting, at least 0.
+        per_trace: Partial matches that the events of a trace may meet beyond that, at least 1; with more the pattern is
+            given up in the trace.
+        traces: Traces in which the pattern may be given up, at least 0; with one more it is suspended.
+        forgiven_after: A trace in which it was given up counts no longer after so many events of its stream in the
+            shard, at least 1.
+
+    Raises:
+        ValueError: A number is out of its range.
+    """
+
+    per_event: int = 1_000
+    per_trace: int = 10_000_000
+    traces: int = 10
+    forgiven_after: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "per_event": (0, MOST_WORK),
+            "per_trace": (1, MOST_WORK),
+            "traces": (0, MOST_TRACES),
+            "forgiven_after": (1, MOST_EVENTS),
+        }
+        for name, (least, most) in ranges.items():
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is {getattr(self, name)}: {least} to {most}")
+
+    def to_json(self) -> dict[str, int]:
+        """As plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Any) -> WorkBudget:
+        """What ``to_json`` gave; a member that is missing has its usual value.
+
+        Raises:
+            ValueError: It has another form, or a number is out of its range.
+        """
+        names = {one.name for one in fields(cls)}
+        if not isinstance(found, Mapping) or not found.keys() <= names:
+            raise ValueError(f"a budget is {found!r}: an object with {', '.join(sorted(names))} is wanted")
+        if any(not isinstance(value, int) or isinstance(value, bool) for value in found.values()):
+            raise ValueError(f"a budget is {found!r}: its members are whole numbers")
+        return cls(**found)
+
+
+USUAL_BUDGET = WorkBudget()

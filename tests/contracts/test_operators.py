@@ -1,0 +1,198 @@
+"""The laws of every kind of operator, in a shard. A new kind adds itself to ``CONTRACTS`` and is held to all of them.
+
+1. How entries are cut into calls, and saving and loading in between, changes no result.
+2. One shard or several give the same results; so does a shard that is divided on the way.
+3. Streams do not disturb each other, however their entries lie among each other.
+4. When all time has passed and every key has ended, nothing is left of them in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shards.kinds import KINDS, KINDS_BY_NAME
+from shards.operators import Kind
+from shards.rows import OutputRow
+from shards.state import ShardState
+from shards.testing import Step, log_of, saved_measures
+from streams import (
+    Definition,
+    Event,
+    Input,
+    LogEntry,
+    OperatorOff,
+    OperatorOn,
+    Punctuation,
+    StreamDeclaration,
+    StreamOn,
+    Tick,
+    TraceEnd,
+    position_order,
+)
+from tests.contracts.tally import TallyKind
+
+SECOND_US = 1_000_000
+KEYS = tuple(f"k{number}" for number in range(7))
+FAR_S = 10_000
+BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "pattern": [
+        {"text": f"PATTERN o{number} EVENT {text}", "is_guarded": True}
+        for number, text in enumerate(
+            ("SEQ(A a, B b)", "SEQ(A a, NOT C) WITHIN 5 s", "SEQ(A a, B+ b [v > a.v]) WITHIN 9 s", "AND(A a, C c)")
+        )
+    ],
+    "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
+}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A kind, and bodies of definitions; the operator with body n is called ``o<n>``."""
+
+    kind: Kind
+    bodies: Sequence[Mapping[str, Any]]
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        return {**KINDS_BY_NAME, self.kind.name: self.kind}
+
+    def state(self, shard: int = 0) -> ShardState:
+        return ShardState(shard, kinds=self.kinds)
+
+    def reloaded(self, state: ShardState) -> ShardState:
+        return ShardState.load(state.dump(), self.kinds)
+
+    def definitions(self, stream: str) -> st.SearchStrategy[list[OperatorOn]]:
+        numbers = st.lists(st.integers(0, len(self.bodies) - 1), min_size=1, max_size=3, unique=True)
+        return numbers.map(lambda some: [OperatorOn(self._definition(stream, number)) for number in some])
+
+    def _definition(self, stream: str, number: int) -> Definition:
+        source = Input(stream)
+        return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(source,), body=self.bodies[number])
+
+
+CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
+EVERY_KIND = pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.kind.name)
+
+
+@st.composite
+def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[Step]:
+    """A stream and its operators, then batches, each with its tick, among other records; at last all time passes."""
+    lateness = draw(st.sampled_from([None, 3]))
+    declaration = StreamDeclaration(name=stream, end_events=("End",), lateness=lateness)
+    operators = draw(contract.definitions(stream))
+    steps: list[Step] = [StreamOn(declaration), *operators]
+    row = st.tuples(st.sampled_from(["A", "A", "B", "C", "End"]), st.sampled_from(KEYS), st.integers(0, 3))
+    seconds, number = 10, 0
+    for rows in draw(st.lists(st.lists(row, min_size=1, max_size=8), min_size=1, max_size=6)):
+        batch: list[Event] = []
+        for event_type, key, pause in rows:
+            number, seconds = number + 1, seconds + pause
+            time_us = (seconds - draw(st.integers(0, lateness or 0))) * SECOND_US
+            batch.append(Event(id=f"e{number}", type=event_type, time_us=time_us, key=key, data={"v": number % 3}))
+        steps += [batch, Tick(time_us=seconds * SECOND_US, cause="events")]
+        match draw(st.integers(0, 9)):
+            case 0:
+                steps.append(TraceEnd(key=draw(st.sampled_from(KEYS))))
+            case 1:
+                steps.append(Punctuation(before_us=(seconds - (lateness or 0)) * SECOND_US))
+            case 2 if len(operators) > 1:
+                steps.append(OperatorOff(contract.kind.name, operators.pop().operator.name))
+    ends = [TraceEnd(key=key) for key in KEYS]
+    return [*steps, Punctuation(before_us=FAR_S * SECOND_US), *ends]
+
+
+def said(rows: Sequence[OutputRow]) -> list[tuple[str, str, bytes]]:
+    """What rows say, wherever they were found."""
+    return sorted((row.kind.value, row.id, row.body) for row in rows)
+
+
+def applied(state: ShardState, log: Sequence[LogEntry]) -> list[tuple[str, str, bytes]]:
+    rows = state.apply(log)
+    assert [row.body for row in rows if row.kind == "dead-letter"] == []
+    return said(rows)
+
+
+@EVERY_KIND
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_cuts_and_reloads_change_nothing(contract: Contract, data: st.DataObject) -> None:
+    log = log_of(data.draw(lives(contract)))[0]
+    whole, state, rows, done = contract.state(), contract.state(), [], 0
+    expected = applied(whole, log)
+    while done < len(log):
+        end = data.draw(st.integers(done + 1, len(log)))
+        rows += state.apply(log[data.draw(st.integers(0, done)) : end])  # what was applied before is passed over
+        state, done = contract.reloaded(state) if data.draw(st.booleans()) else state, end
+    assert said(rows) == expected
+    assert saved_measures(state) == saved_measures(whole)
+
+
+@EVERY_KIND
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_one_shard_or_several_say_the_same(contract: Contract, data: st.DataObject) -> None:
+    steps = data.draw(lives(contract))
+    expected = applied(contract.state(), log_of(steps)[0])
+    for shards in (2, 8):
+        logs = log_of(steps, shards=shards)
+        assert sorted(row for shard, log in logs.items() for row in applied(contract.state(shard), log)) == expected
+
+
+@EVERY_KIND
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_a_shard_that_is_divided_goes_on(contract: Contract, data: st.DataObject) -> None:
+    steps = data.draw(lives(contract))
+    few, many = log_of(steps)[0], log_of(steps, shards=3)
+    cut = data.draw(st.integers(0, len(few)))
+    done = position_order(few[cut - 1].position if cut else "0-0")
+    state = contract.state()
+    before = applied(state, few[:cut])
+    after = [
+        row
+        for part in state.split(1, 3)
+        for row in applied(
+            contract.reloaded(part), [one for one in many[part.shard] if position_order(one.position) > done]
+        )
+    ]
+    assert sorted(before + after) == applied(contract.state(), few)
+
+
+@EVERY_KIND
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_streams_do_not_disturb_each_other(contract: Contract, data: st.DataObject) -> None:
+    logs = [log_of(data.draw(lives(contract, name)), stream=name)[0] for name in ("orders", "others")]
+    expected = sorted(row for log in logs for row in applied(contract.state(), log))
+    waiting = [list(log) for log in logs]
+    mixed: list[LogEntry] = []
+    while any(waiting):
+        chosen = data.draw(st.sampled_from([log for log in waiting if log]))
+        mixed.append(replace(chosen.pop(0), position=f"1-{len(mixed) + 1}"))
+    assert applied(contract.state(), mixed) == expected
+
+
+@EVERY_KIND
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_nothing_is_left_of_what_is_over(contract: Contract, data: st.DataObject) -> None:
+    steps = data.draw(lives(contract))
+    state, fresh = contract.state(), contract.state()
+    applied(state, log_of(steps)[0])
+    applied(fresh, log_of([step for step in steps if not isinstance(step, list)])[0])
+    assert state.measures()["orders"]["open_traces"] == 0
+    assert len(state.dump()) <= len(fresh.dump()) + _COUNTERS_BYTES
+
+
+_COUNTERS_BYTES = 256  # counts that have more digits
+
+
+def test_every_kind_has_a_contract() -> None:
+    assert {kind.name for kind in KINDS} < {contract.kind.name for contract in CONTRACTS}
