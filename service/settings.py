@@ -198,8 +198,8 @@ class PatternWorkSettings(BaseModel):
         per_trace: Partial matches that the events of a transaction may meet beyond that; with more the pattern is given
             up in the transaction (dead letter `work-limit`).
         traces: Transactions of one shard in which a pattern may be given up; with one more it is suspended.
-        forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is no
-            longer counted.
+        forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is
+            no longer counted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

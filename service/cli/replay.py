@@ -38,9 +38,7 @@ def replay(
     file: Annotated[Path, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
-    end: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE", help="With --declare: end event. Repeatable.")
-    ] = None,
+    end: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="With --declare: an end event.")] = None,
     url: Url = None,
     key: Annotated[
         str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
