@@ -32,7 +32,7 @@ from nfa.language.json_reading import pattern_from_json
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
-from nfa.language.stream_checks import Notice, check_stream, warnings_of
+from nfa.language.stream_checks import Notice, TraceEnds, check_stream, warnings_of
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
 from nfa.results import (
@@ -142,6 +142,7 @@ __all__ = [
     "Term",
     "Ties",
     "Timeout",
+    "TraceEnds",
     "UnknownPattern",
     "all_types_of",
     "atoms_of",

@@ -6,7 +6,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet
 from nfa import Match, Pattern, Prune
@@ -93,7 +93,9 @@ class DryRuns:
             f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
         )
         begin_s = time.perf_counter()
-        found = match_events([pattern], events, rules, _options(declaration, route, rules, is_guarded=is_guarded))
+        options = _options(declaration, route, rules, is_guarded=is_guarded)
+        ends = self._registration.trace_ends(declaration, route=route)
+        found = match_events([pattern], events, rules, replace(options, end_events=ends))
         return DryRun(
             pattern=pattern.name,
             stream=stream,
