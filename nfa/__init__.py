@@ -48,7 +48,7 @@ from nfa.results import (
     Timeout,
     match_order,
 )
-from nfa.runs.engine import Ties
+from nfa.runs.engine import WORK_LIMIT, WORK_PER_EVENT, Ties
 from nfa.syntax import (
     After,
     Arithmetic,
@@ -84,6 +84,8 @@ __all__ = [
     "MATCHER_FEATURES",
     "MATCH_LIMIT",
     "OTHER",
+    "WORK_LIMIT",
+    "WORK_PER_EVENT",
     "Absence",
     "After",
     "Arithmetic",

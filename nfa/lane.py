@@ -382,7 +382,7 @@ class Lane:
         run_endings, run_lost, timeouts = self._of_runs(runs)
         endings = np.concatenate([found.endings, run_endings])
         guarded = guard_findings(self.guards, self.table, visits, endings, self._layout.state_range)
-        dropped = np.column_stack([found.dropped, np.zeros(len(found.dropped), np.int64)])
+        dropped = np.column_stack([found.dropped, np.zeros((len(found.dropped), 2), np.int64)])
         is_deviating, is_lost = self._of_deviating(matches, visits, times)
         return LaneOutput(
             patterns=self.patterns,
@@ -472,10 +472,10 @@ class Lane:
     def _of_runs(self, runs: Sequence[RunOutput]) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
         """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
         if not runs:
-            return np.zeros((0, 5), np.int64), np.zeros((0, 4), np.int64), NO_MATCHES
+            return np.zeros((0, 5), np.int64), np.zeros((0, 5), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
         endings[:, 4] = self.runs.columns_of(endings[:, 4])
-        lost = np.concatenate([np.zeros((0, 4), np.int64), *(run.lost for run in runs)])
+        lost = np.concatenate([np.zeros((0, 5), np.int64), *(run.lost for run in runs)])
         for rows in (endings, lost):
             rows[:, 1] = self._run_numbers[rows[:, 1]] if len(rows) else rows[:, 1]
         timeouts = joined([self._table_of(run.timeouts) for run in runs])

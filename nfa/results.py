@@ -201,6 +201,8 @@ class Overflow:
         time_us: Its time.
         dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
+        work: Above 0: the pattern is given up in this trace until the trace ends, as its events met so many partial
+            matches beyond what each of them may meet.
     """
 
     pattern: str
@@ -211,6 +213,7 @@ class Overflow:
     time_us: int
     dropped: int
     runs: int = 0
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +284,7 @@ class LaneOutput:
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: int64 (losses, 4): row, pattern, matches, runs.
+        lost_rows: int64 (losses, 5): row, pattern, matches, runs, work for which the pattern was given up or 0.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
         classes: What guards were told of an event, by the class numbers in the rows.
         guards: Guards by version.
@@ -439,9 +442,10 @@ class LaneOutput:
     def values_of_overflows(self) -> Iterator[Overflow]:
         """Where something was lost; several of one event and pattern add up."""
         events = self._events_at(self.lost_rows[:, 0])
-        for (_, number, dropped, runs), event in zip(self.lost_rows.tolist(), events, strict=True):
+        for (_, number, dropped, runs, work), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
-            yield Overflow(pattern=pattern.name, version=pattern.version, **event, dropped=dropped, runs=runs)
+            lost = {"dropped": dropped, "runs": runs, "work": work}
+            yield Overflow(pattern=pattern.name, version=pattern.version, **event, **lost)
 
     def values_of_deviations(self) -> Iterator[Deviation]:
         """The deviating traces as values."""

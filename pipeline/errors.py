@@ -7,6 +7,7 @@ PipelineError
 ├── LogDamaged             the log misses entries that have to be read
 ├── MatchLimitReached      more matches were completed at once than are told
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
+├── WorkLimitReached       a trace costs a pattern more work than is allowed
 ├── SourceOptionError      an option of the event-log source is missing or malformed
 ├── EventLate              an event came later than its stream allows
 ├── EntryQuarantined       an entry broke the matcher and was set aside
@@ -74,6 +75,13 @@ class RunLimitReached(PipelineError):
     """A trace has more partial matches of a pattern than are kept; matches may be missing."""
 
     code: ClassVar[str] = "run-limit"
+    fault: ClassVar[Fault] = "caller"
+
+
+class WorkLimitReached(PipelineError):
+    """The events of a trace met more partial matches of a pattern than they may: it is given up in that trace."""
+
+    code: ClassVar[str] = "work-limit"
     fault: ClassVar[Fault] = "caller"
 
 

@@ -11,6 +11,8 @@ import orjson
 
 from nfa import (
     MATCH_LIMIT,
+    WORK_LIMIT,
+    WORK_PER_EVENT,
     Correction,
     Deviation,
     Ending,
@@ -23,7 +25,7 @@ from nfa import (
 )
 from pipeline.alert_columns import alerts_of, endings_of
 from pipeline.entries import Entry
-from pipeline.errors import EventLate, MatchLimitReached, PipelineError, RunLimitReached
+from pipeline.errors import EventLate, MatchLimitReached, PipelineError, RunLimitReached, WorkLimitReached
 from pipeline.rows import FoundRows, RowKind, alert_id, dead_letter_body, row_id
 from pipeline.rules import Rules
 from streams import EARLIEST_US, LATEST_US, EventBatch, format_time
@@ -191,6 +193,14 @@ class Teller:
                 f"be missing; {advice}"
             )
 
+        if overflow.work:
+            yield WorkLimitReached(
+                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the {WORK_PER_EVENT:,} "
+                f"that each may meet, and the limit is {WORK_LIMIT:,}; the pattern finds nothing more in this trace "
+                "until it ends, and all else goes on. WITHIN, stricter conditions, NEXT or a skip to the next match "
+                "keep partial matches few"
+            )
+
     def _loss(self, shard: int, entry: Entry, overflow: Overflow, error: PipelineError) -> _Single:
         place = entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
@@ -212,12 +222,12 @@ def in_columns(findings: Iterable[Finding]) -> Iterator[FoundRows]:
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """One per trace, event and pattern, in the order of their first."""
-    found: dict[Overflow, tuple[int, int]] = {}
+    found: dict[Overflow, tuple[int, int, int]] = {}
     for overflow in overflows:
-        place = replace(overflow, dropped=0, runs=0)
-        dropped, runs = found.get(place, (0, 0))
-        found[place] = dropped + overflow.dropped, runs + overflow.runs
-    return [replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in found.items()]
+        place = replace(overflow, dropped=0, runs=0, work=0)
+        dropped, runs, work = found.get(place, (0, 0, 0))
+        found[place] = dropped + overflow.dropped, runs + overflow.runs, work + overflow.work
+    return [replace(place, dropped=dropped, runs=runs, work=work) for place, (dropped, runs, work) in found.items()]
 
 
 def _place_of(overflow: Overflow) -> str:

@@ -57,6 +57,7 @@ def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
     s.pair_due[pair] = LATEST
     s.pair_finished[pair] = False
     s.pair_told[pair] = 0
+    s.pair_work[pair] = 0
     for number in range(s.pair_leads.shape[1]):
         s.pair_leads[pair, number, 0] = s.pair_leads[pair, number, 1] = EARLIEST
     s.pair_next[pair] = s.trace_pairs[trace]
@@ -116,6 +117,18 @@ def free_runs(s: RunState, pair: Int) -> None:
         run = s.pair_parked[pair]
         leave(s, run)
         free_run(s, run)
+
+
+@routine
+def give_up_pair(s: RunState, pair: Int) -> None:
+    """Drop all that a pair holds, and let it meet no event any more: it took too much work."""
+    free_runs(s, pair)
+    s.pair_runs[pair] = NIL
+    s.pair_count[pair] = 0
+    s.pair_parked_due[pair] = LATEST
+    for number in range(s.pair_leads.shape[1]):
+        s.pair_leads[pair, number, 0] = s.pair_leads[pair, number, 1] = EARLIEST
+    s.pair_work[pair] = LATEST
 
 
 @routine

@@ -69,6 +69,8 @@ def is_void(s: RunState, pair: Int) -> bool:
     """Whether a pair holds nothing that has to be remembered."""
     if s.pair_runs[pair] != NIL or s.pair_parked[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
         return False
+    if s.pair_work[pair] != 0:  # what it still has to pay off must not depend on when time is told to pass
+        return False
     is_empty = True
     for number in range(s.pair_leads.shape[1]):
         is_empty &= s.pair_leads[pair, number, 0] == EARLIEST

@@ -24,6 +24,7 @@ from nfa.kernels.run_tables import (
     FLUSH,
     HAS_TOLD,
     KILLED,
+    LATEST,
     MARK,
     NEEDED,
     NIL,
@@ -107,13 +108,20 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 
 @routine
+def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
+    """Whether a pair finds nothing more: its one match was found, or it was given up for its work."""
+    is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
+    return bool(is_finished or s.pair_work[pair] == LATEST)
+
+
+@routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
     """End what can no longer complete after the event at hand, as the guard's policy says, and report the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
     if pair != NIL:
-        if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
+        if is_out(p, s, pair, pattern):
             return
         if s.pair_parked[pair] != NIL:
             unpark(s, np.int32(pair))

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels.run_arena import close_pair, find_pair, open_pair, place_event, release_event, release_node
+from nfa.kernels.run_arena import (
+    close_pair,
+    find_pair,
+    give_up_pair,
+    open_pair,
+    place_event,
+    release_event,
+    release_node,
+)
 from nfa.kernels.run_dues import forget, note_told
 from nfa.kernels.run_guards import fail_trace, kill, reopen
 from nfa.kernels.run_parking import settle_runs, sweep
@@ -45,6 +53,7 @@ from nfa.kernels.run_tables import (
     READY,
     ROW,
     RUNS,
+    STEPS,
     STOP_PAIR,
     TIME,
     TIMEOUTS,
@@ -133,6 +142,8 @@ def meet_pair(
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
     pair = s.pair_slots[place]
+    if pair != NIL and s.pair_work[pair] == LATEST:
+        return DONE
     can_begin = is_startable(p, s, x, pattern, pair)
     if pair == NIL and not concerns(p, x, pattern, row, can_begin):
         return DONE
@@ -171,6 +182,24 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 
 @routine
+def count_work(s: RunState, pair: Int, limits: Limits) -> Int:
+    """Add the runs that met the event at hand to the pair's work, less what an event allows; beyond the limit the pair
+    is given up.
+
+    Only runs that time has not decided or ended are counted, so the count depends on the trace's events alone.
+
+    Returns:
+        The work for which it was given up, or 0.
+    """
+    work = max(s.pair_work[pair] + s.now[STEPS] - limits.allowance, np.int64(0))
+    s.pair_work[pair] = work
+    if work <= limits.work:
+        return np.int64(0)
+    give_up_pair(s, pair)
+    return np.int64(work)
+
+
+@routine
 def run_pair(
     p: RunProgram,
     s: RunState,
@@ -192,7 +221,7 @@ def run_pair(
     s.now[FRESH], s.now[READY] = NIL, NIL
     s.now[WRITTEN] = 0
     s.now[UNTOLD] = 0
-    s.now[LOST] = 0
+    s.now[LOST], s.now[STEPS] = 0, 0
     s.now[BUDGET] = limits.runs - s.pair_count[pair]
     filled = s.counters[FILLED]
     process_parked(p, s, x, c, found, pair, limits.matches)
@@ -206,10 +235,11 @@ def run_pair(
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
         release_event(s, np.int32(s.now[EVENT]))
-    if s.now[UNTOLD] > 0 or s.now[LOST] > 0:
+    given_up = count_work(s, pair, limits)
+    if s.now[UNTOLD] > 0 or s.now[LOST] > 0 or given_up > 0:
         place = ended.filled[1]
         ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern
-        ended.lost[place, 2], ended.lost[place, 3] = s.now[UNTOLD], s.now[LOST]
+        ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[UNTOLD], s.now[LOST], given_up
         ended.filled[1] += 1
     forget(p, s, pair, s.now[TIME])
 

@@ -56,8 +56,10 @@ PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range
 N_COUNTERS = 16
 
 # Indices of RunState.now: the event at hand.
-ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY, HEARD = range(15)
-N_NOW = 15
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY, HEARD, STEPS = (
+    range(16)
+)
+N_NOW = 16
 
 
 class RunProgram(NamedTuple):
@@ -180,6 +182,7 @@ class RunState(NamedTuple):
     pair_due: NDArray[np.int64]  # nothing has to be done before
     pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
     pair_told: NDArray[np.int8]  # whether a match was told, where a guard lets that save the rest
+    pair_work: NDArray[np.int64]  # runs met beyond what events allow, not paid off yet; LATEST: given up for its work
     pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
     pair_slots: NDArray[np.int32]  # hash index
     buckets: NDArray[np.int32]  # first parked run by hash
@@ -232,16 +235,20 @@ class Conditions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Bounds: matches told at once, runs of a pair, most steps from any state."""
+    """Bounds: matches told at once, runs of a pair, most steps from any state; runs that a pair may meet beyond what
+    its events allow, and what each event allows.
+    """
 
     matches: int
     runs: int
     width: int
+    work: int
+    allowance: int
 
 
 class Ended(NamedTuple):
     """Pairs that a guard ended (visit, pattern, monitor before, after, state), and what was lost (visit, pattern,
-    matches, runs); ``filled`` counts both.
+    matches, runs, work for which the pair was given up); ``filled`` counts both.
     """
 
     rows: NDArray[np.int64]

@@ -59,6 +59,7 @@ from nfa.kernels.run_tables import (
     PENDING,
     ROW,
     SPENT,
+    STEPS,
     STRICT,
     TIME,
     TIMEOUTS,
@@ -251,6 +252,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
     """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
+    s.now[STEPS] += 1
     state, bits = s.run_state[run], s.run_bits
     first, last = p.step_from[state], p.step_from[state + 1]
     forced, is_taken = NOTHING, False
@@ -291,6 +293,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Let a complete run meet the event at hand; False: a trailing condition is broken."""
+    s.now[STEPS] += 1
     if not is_in_reach(p, s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
         return True
@@ -475,6 +478,8 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
             if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
                 if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
                     drop(s, run)
-                elif holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
-                    bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
+                else:
+                    s.now[STEPS] += 1
+                    if holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
+                        bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
             run = following

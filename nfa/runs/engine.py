@@ -30,6 +30,8 @@ from nfa.runs.upkeep import close_pair, unpark_all
 from nfa.traces import Visits, Want
 
 RUN_LIMIT = 100_000
+WORK_LIMIT = 10_000_000
+WORK_PER_EVENT = 1_000
 
 _LEAST_SWEEP = 4_096
 _MOST_FOUND = 65_536  # matches for which room is made in advance
@@ -44,11 +46,23 @@ class RunEngine:
         ties: Whether events of one time are ordered by the log or not at all.
         match_limit: Most matches told per trace, pattern and event (detection time where matches are ranked).
         run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
+        work_limit: Most runs of one pattern that the events of one trace may meet beyond ``work_per_event`` each; then
+            the pattern is given up in the trace until the trace ends.
+        work_per_event: Runs that each event may meet without counting; what it does not use pays off what others did.
     """
 
-    def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
+    def __init__(
+        self,
+        *,
+        ties: Ties = "log",
+        match_limit: int = 10_000,
+        run_limit: int = RUN_LIMIT,
+        work_limit: int = WORK_LIMIT,
+        work_per_event: int = WORK_PER_EVENT,
+    ) -> None:
         self._is_simultaneous = ties == "simultaneous"
         self._match_limit, self._run_limit = match_limit, run_limit
+        self._work_limit, self._work_per_event = work_limit, work_per_event
         self._texts = TextPool()
         self._compiled = compile_runs((), {}, PredicateTable.of(()), self._texts, is_simultaneous=self._is_simultaneous)
         self._heard = RunListening()
@@ -285,7 +299,13 @@ class RunEngine:
         return Conditions(compiled.compiler.code, compiled.starts, compiled.ends, bindings, stack)
 
     def _run(self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64]) -> None:
-        limits = Limits(self._match_limit, self._run_limit, self._compiled.width)
+        limits = Limits(
+            matches=self._match_limit,
+            runs=self._run_limit,
+            width=self._compiled.width,
+            work=self._work_limit,
+            allowance=self._work_per_event,
+        )
         conditions = self._conditions()
         visit: tables.Int = 0
         while True:
@@ -361,7 +381,7 @@ def _new_found(size: int) -> Found:
 
 
 def _new_ended(size: int) -> Ended:
-    return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 4), np.int64), filled=np.zeros(2, np.int64))
+    return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 5), np.int64), filled=np.zeros(2, np.int64))
 
 
-__all__ = ["RUN_LIMIT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]
+__all__ = ["RUN_LIMIT", "WORK_LIMIT", "WORK_PER_EVENT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]

@@ -51,7 +51,8 @@ class RunOutput:
             constraint can have; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
-        lost: int64 (losses, 4): row, pattern, matches beyond the limit, runs beyond the limit.
+        lost: int64 (losses, 5): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
+            pattern was given up in the trace or 0.
     """
 
     matches: FoundRuns
@@ -79,7 +80,7 @@ class Collected:
             corrections=_joined(self.corrections),
             timeouts=_joined(self.timeouts),
             endings=np.concatenate([np.zeros((0, 5), np.int64), *self.endings]),
-            lost=np.concatenate([np.zeros((0, 4), np.int64), *self.lost]),
+            lost=np.concatenate([np.zeros((0, 5), np.int64), *self.lost]),
         )
 
 

@@ -136,7 +136,7 @@ class RankedPairs:
             if counts[match.is_at_end, match.detected_us] <= limit:
                 told.append(run)
             else:
-                collected.lost.append(np.array([[row, number, 1, 0]], np.int64))
+                collected.lost.append(np.array([[row, number, 1, 0, 0]], np.int64))
             for other, ranked in runs.items():
                 is_twin = state.run_kind[other] == tables.PENDING and ranked.identity == match.identity
                 if other != run and (

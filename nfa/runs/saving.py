@@ -44,6 +44,7 @@ _FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and what there is one of it 
     "pair_count": (np.int32, "pair"),
     "pair_finished": (np.bool_, "pair"),
     "pair_told": (np.int8, "pair"),
+    "pair_work": (np.int64, "pair"),
     "pair_leads": (np.int64, "pair"),
     "pair_last_us": (np.int64, "pair"),
 }
@@ -202,6 +203,8 @@ def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
         "run_bits": (tables.N_BITS,),
         "pair_leads": (compiled.leads, 2),
     }
+    if "run_pair_work" not in arrays:  # written before work was counted
+        arrays = {**arrays, "run_pair_work": np.zeros(len(_column(arrays, "pair_trace", np.int32)), np.int64)}
     flat = {name: _column(arrays, name, dtype) for name, (dtype, _) in _FORMS.items()}
     sizes = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
     found = {}
@@ -224,6 +227,10 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     _check("pair_trace", found["pair_trace"], 0, bounds.traces)
     _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
     _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_TOLD + 1)
+    if np.any(found["pair_work"] < 0):
+        raise StateFormatError("saved state: run_pair_work counts less than nothing")
+    if np.any(found["pair_count"][found["pair_work"] == tables.LATEST]):
+        raise StateFormatError("saved state: a trace holds runs of a pattern for which it was given up")
     keys = found["pair_trace"].astype(np.int64) * max(patterns, 1) + found["pair_pattern"]
     if len(np.unique(keys)) < len(keys):
         raise StateFormatError("saved state: a trace holds a pattern's runs twice")

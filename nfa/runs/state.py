@@ -66,6 +66,7 @@ PAIR_FIELDS = (
     "pair_due",
     "pair_finished",
     "pair_told",
+    "pair_work",
     "pair_leads",
 )
 _LEAST = 64
@@ -92,6 +93,7 @@ _DTYPES: Mapping[str, Any] = {
     "pair_parked_due": np.int64,
     "pair_is_loose": np.bool_,
     "pair_finished": np.bool_,
+    "pair_work": np.int64,
     "pair_leads": np.int64,
 }
 

@@ -192,7 +192,7 @@ class RunHarness:
         self.corrections += self._told(output.corrections)
         self.timeouts += self._told(output.timeouts)
         self.endings += [self._automata[number].pattern.name for number in output.endings[:, 1].tolist()]
-        matches, runs = output.lost[:, 2:].sum(axis=0).tolist()
+        matches, runs, _ = output.lost[:, 2:].sum(axis=0).tolist()
         self.lost = self.lost[0] + matches, self.lost[1] + runs
 
     def _told(self, found: FoundRuns) -> list[Told]:

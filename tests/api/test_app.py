@@ -139,6 +139,7 @@ LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher
     "SettingsInvalid",
     "SourceOptionError",
     "UnknownPattern",
+    "WorkLimitReached",
     "UnderivableWorkflow",
 }
 

@@ -115,7 +115,9 @@ def test_a_missing_or_short_array_is_refused():
     assert "run_peak" in arrays
     for name, whole in arrays.items():  # named here, as saving needs kernels, which collecting does not compile
         others = {other: array for other, array in arrays.items() if other != name}
-        damaged = [others, {**others, name: whole.astype(np.float32)}]
+        damaged = [{**others, name: whole.astype(np.float32)}]
+        if name != "run_pair_work":  # older releases did not write it
+            damaged.append(others)
         if name != "run_peak":
             damaged.append({**others, name: whole[:-1]})
         for found in damaged:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import orjson
 import pyarrow as pa
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Overflow
+from nfa.runs.engine import RunEngine
 from pipeline.entries import StoredEntry
 from pipeline.errors import SavedStateError
 from pipeline.inline import run_inline
@@ -151,6 +153,21 @@ def test_matches_beyond_the_limit_become_a_dead_letter():
         "500 matches of the pattern 'pair' (version 1) in the trace 'k' at the event 'e10501' of type 'B' were beyond "
         "the limit of 10,000"
     )
+    assert bodies(run_inline(log), "dead-letter") == [letter]
+
+
+def test_a_trace_that_costs_too_much_is_given_up_with_a_dead_letter(monkeypatch):
+    monkeypatch.setattr("nfa.lane.RunEngine", partial(RunEngine, work_limit=500, work_per_event=10))
+    text = "PATTERN rising EVENT SEQ(A{3} a [x > coalesce(prev(x), -1)], B b)"
+    rising = PatternOn(name="rising", version=1, text=text)
+    events = [event(number, "A", x=number) for number in range(1, 1_000)]
+    log = log_of([STREAM, rising, PAIR, events, [event(1_000, "U", x=5), event(1_001, "B")]])
+    rows = run_inline(log)
+    (letter,) = bodies(rows, "dead-letter")
+    assert letter["code"] == "work-limit"
+    assert letter["reason"].startswith("the pattern 'rising' (version 1) in the trace 'k' at the event 'e")
+    assert "was given up" in letter["reason"]
+    assert {alert["pattern"] for alert in bodies(rows, "alert")} == {"pair"}
     assert bodies(run_inline(log), "dead-letter") == [letter]
 
 

@@ -86,8 +86,9 @@ def test_a_key_lets_a_request_through_once(http):
     ],
 )
 def test_what_is_beyond_a_limit_says_which_and_may_be_sent_again(server_url, limits, setting):
-    with serving(create_app(settings_for(server_url, work=limits), has_workers=True)) as url:
-        headers = {"Content-Type": "application/yaml", "Idempotency-Key": "again"}
+    settings = settings_for(server_url, api_key=KEY, work=limits)
+    with serving(create_app(settings, has_workers=True)) as url:
+        headers = {"Content-Type": "application/yaml", "Idempotency-Key": "again", "Authorization": f"Bearer {KEY}"}
         tree = CHAIN.replace("sequence", "parallel")
         for _ in range(2):
             answer = httpx.put(f"{url}/v1/workflows/w", content=tree, headers=headers, timeout=PATIENCE_S)
