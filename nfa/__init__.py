@@ -78,6 +78,7 @@ from nfa.syntax import (
     atoms_of,
     operands_of,
 )
+from nfa.waiting import TraceEnds
 from nfa.work_bounds import warnings_of
 
 __all__ = [
@@ -143,6 +144,7 @@ __all__ = [
     "Term",
     "Ties",
     "Timeout",
+    "TraceEnds",
     "UnknownPattern",
     "all_types_of",
     "atoms_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -72,6 +73,16 @@ class Matcher:
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
         self._is_midway = False
+
+    def set_end_events(self, end_events: Iterable[str]) -> None:
+        """Let these types end a trace from here on, and no others; traces that are open stay so until then."""
+        options = replace(self._options, end_events=frozenset(end_events))
+        if options == self._options:
+            return
+        self._options = options
+        for lane in self._lanes.values():
+            lane.options = options
+        self._is_stale = True
 
     @property
     def patterns(self) -> Mapping[str, RegisteredPattern]:

@@ -19,7 +19,7 @@ from nfa import Prune, describe_pattern, parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
 from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
-from service.backtests.questions import Question, TriedPattern
+from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import differences_of, rows_of, summary_document
 from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_key
 from service.cli.match import (
@@ -49,7 +49,7 @@ from service.cli.model_choice import model_choice
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
-from service.reports import has_trace_end
+from service.reports import joined_with
 from streams import StreamDeclaration
 
 _STREAM = "backtest"
@@ -147,7 +147,8 @@ def _check(question: Question) -> None:
         if is_asked and question.constraint_set is None:
             raise typer.BadParameter("give constraints, with --constraints or --workflow", param_hint=option)
     patterns = [parse_pattern(tried.text) for tried in (*question.patterns, *question.against)]
-    check_patterns(patterns, has_trace_end=not question.is_open or has_trace_end(question.declaration))
+    tried = dict(zip(patterns, (*question.patterns, *question.against), strict=True))
+    check_patterns(patterns, lambda pattern: ends_in(question, tried[pattern]))
     if question.constraint_set is not None:
         check_constraints(patterns, question.constraint_set)
 
@@ -155,12 +156,9 @@ def _check(question: Question) -> None:
 def _with_ends(
     declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
 ) -> tuple[StreamDeclaration, ConstraintSet | None]:
-    """Stream and constraints with end events: those of the option and of the constraints."""
-    said = frozenset(end)
-    if constraint_set is not None:
-        constraint_set = replace(constraint_set, end_events=constraint_set.end_events | said)
-        said = constraint_set.end_events
-    return replace(declaration, end_events=tuple(sorted(said))), constraint_set
+    """Stream and constraints with the end events of the option, as a stream that declares them has it."""
+    declaration = replace(declaration, end_events=tuple(sorted(set(end))))
+    return declaration, None if constraint_set is None else joined_with(constraint_set, declaration)
 
 
 def _require_empty(folder: Path | None) -> None:

@@ -26,7 +26,7 @@ from constraints import (
 from nfa import Atom, Pattern, Query, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
 from service.cli.past import PastViolations
-from service.cli.past_log import read_log
+from service.cli.past_log import EndEvents, read_log
 from service.errors import FileUnreadable
 from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
 from service.strangers import unfollowed_types
@@ -43,13 +43,16 @@ def check(
     key: Annotated[str | None, typer.Option(help="Of the log: path of the correlation key.")] = None,
     times: Annotated[Times, typer.Option(help="Of the log: 'file' takes the order of the file.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="Of an XES log: types are name+transition.")] = False,
+    end: EndEvents = None,
 ) -> None:
     """Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
     patterns = _patterns(pattern)
     past = PastViolations.told(parsed)
     if log is not None:
-        past = PastViolations.counted(parsed, read_log(log, key=key, times=times, lifecycle=lifecycle))
+        ends = parsed.constraint_set.trace_ends.union(end or ())
+        traces = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=ends)
+        past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)
     except ContradictoryConstraints as clash:

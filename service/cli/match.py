@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from nfa import Match, Overflow, Pattern, PatternRefused, Prune, build_query, check_stream, warnings_of
+from nfa import Match, Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
 from service.cli.columns import (
     AttributeColumns,
     DuplicateIds,
@@ -150,10 +150,11 @@ def match(
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own, use = followed(constraints, choice, is_json=is_json)
-    constraint_set = _ending(own, end or [])
-    _check(patterns, constraint_set, is_endless=is_open and idle_timeout is None)
     pruned = Prune.OFF if no_prune else prune
-    options = _options(sections, key, ties, timing, is_open=is_open, prune=pruned)
+    timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
+    constraint_set = None if own is None else _used(own, timing, pruned)
+    _check(patterns, timing, constraint_set, is_open=is_open)
+    options = _options(sections, key, timing, is_open=is_open, prune=pruned)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
     chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
     read, dropped = _read(events, chosen, exercise_of(patterns, constraint_set, options))
@@ -162,10 +163,32 @@ def match(
     _print_json(report) if is_json else _print(report, sections)
 
 
-def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, *, is_endless: bool) -> None:
+def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
+    """A set as the options want it used; it knows their end events, as that of a stream knows its own."""
+    from service.reports import joined_with  # noqa: PLC0415
+
+    joined = joined_with(constraint_set, timing)
+    return joined if prune is None else replace(joined, settings=replace(joined.settings, prune=prune))
+
+
+def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: ConstraintSet | None) -> TraceEnds:
+    """How the traces of a file end that is only a beginning; what that needs is imported where it is needed."""
+    if constraint_set is None:
+        return TraceEnds(
+            has_trace_end=bool(timing.end_events) or timing.idle_timeout is not None,
+            is_log_ordered=timing.ties == "log",
+        )
+    from service.reports import trace_ends_of  # noqa: PLC0415
+
+    return trace_ends_of(pattern, timing, constraint_set, is_guarded=True)
+
+
+def _check(
+    patterns: Sequence[Pattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
+) -> None:
     """Refuse what cannot be, and say what is probably not meant."""
-    has_end_events = constraint_set is not None and bool(constraint_set.end_events)
-    check_patterns(patterns, has_trace_end=has_end_events or not is_endless)
+    whole = TraceEnds(has_trace_end=True, is_log_ordered=timing.ties == "log")
+    check_patterns(patterns, lambda pattern: _ends_of(pattern, timing, constraint_set) if is_open else whole)
     if constraint_set is not None:
         check_constraints(patterns, constraint_set)
 
@@ -173,7 +196,6 @@ def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, *,
 def _options(
     sections: tuple[Section, ...],
     key: str | None,
-    ties: TieOrder,
     timing: StreamDeclaration,
     *,
     is_open: bool,
@@ -182,12 +204,13 @@ def _options(
     return MatchOptions(
         sections=sections,
         key_paths=key_paths(key),
-        ties=ties.ties,
+        ties=timing.ties,
         is_open=is_open,
         prune=prune,
         lateness_us=timing.lateness_us,
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
+        end_events=frozenset(timing.end_events),
     )
 
 
@@ -259,16 +282,6 @@ def followed(
         return follow_model(own, choice)
 
 
-def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet | None:
-    """A set, or none, with the end events that a stream would declare."""
-    if not end:
-        return constraint_set
-    from constraints import ConstraintSet  # noqa: PLC0415
-
-    known = ConstraintSet() if constraint_set is None else constraint_set
-    return replace(known, end_events=known.end_events | frozenset(end))
-
-
 def _sections(outputs: str) -> tuple[Section, ...]:
     asked = [name.strip() for name in outputs.split(",")]
     if strangers := sorted(set(asked) - set(SECTIONS)):
@@ -276,15 +289,21 @@ def _sections(outputs: str) -> tuple[Section, ...]:
     return tuple(section for section in SECTIONS if section in asked)
 
 
-def check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
-    """Refuse patterns that wait for an end that does not come; say what is probably not meant."""
+def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> None:
+    """Refuse patterns that wait for an end that does not come; say what is probably not meant.
+
+    Args:
+        patterns: In the order in which they are to be spoken of.
+        ends_of: How the traces end in which a pattern is matched.
+    """
     for pattern in patterns:
+        ends = ends_of(pattern)
         try:
-            check_stream(pattern, has_trace_end=has_trace_end)
+            ends.check(pattern)
         except PatternRefused as refusal:
             refusal.message = f"{pattern.name}: {refusal.message}"
             raise
-        for notice in warnings_of(pattern, has_trace_end=has_trace_end):
+        for notice in ends.warnings_of(pattern):
             told.notice(f"{pattern.name}: {notice.placed}")
 
 
