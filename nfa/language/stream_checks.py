@@ -89,8 +89,9 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
         if _is_endless(item):
             yield Notice(
                 "no-trace-end",
-                "the stream has no end of trace, so an end event of the constraints decides this NOT, and nothing does in "
-                "a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to the stream",
+                "the stream has no end of trace, so an end event of the constraints decides this NOT, and nothing "
+                "decides it in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to "
+                "the stream",
                 item.position,
             )
 
