@@ -305,3 +305,19 @@ def test_an_interrupted_matcher_says_so_instead_of_going_on() -> None:
     for use in (lambda: matcher.process(EventBatch.from_events([])), matcher.dump):
         with pytest.raises(RuntimeError, match="half advanced, load saved state"):
             use()
+
+
+def test_timeouts_of_events_that_came_out_of_order_end_at_their_newest_event():
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, A b, C c) WITHIN 7 us EMIT TIMEOUTS")
+    found = []
+    for number, time_us in enumerate((10, 6, 14, 30)):  # a1 and b2 stay until 17, though b2 is of 6
+        event = Event(id=f"e{number}", type="A", time_us=time_us, key="k", data={})
+        found += matcher.process(EventBatch.from_events([event])).timeouts()
+    assert [(timeout.bindings, timeout.due_us) for timeout in found] == [
+        ({"a": ("e0",), "b": ("e1",)}, 13),
+        ({"a": ("e1",)}, 13),
+        ({"a": ("e0",), "b": ("e2",)}, 17),
+        ({"a": ("e2",)}, 21),
+    ]
+    assert matcher.stats.nodes == 1
