@@ -13,6 +13,7 @@ from nfa.draining import Draining, first_row_past, without_later
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
+from nfa.language.keys import require_key
 from nfa.lane import KeyChoice, Lane, LaneOptions
 from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
@@ -38,7 +39,8 @@ class Matcher:
         match_limit: Most matches reported per trace, pattern and event; the rest is counted as overflow.
         ties: ``log``: events of one time are ordered as in the log; ``simultaneous``: they are not ordered.
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
-            looks at finer traces: events of one correlation key that agree in those attributes too.
+            looks at finer traces: events of one correlation key that agree in those attributes too; one whose keys do
+            not contain the correlation key is refused.
         may_be_guarded: Whether ``set_guard`` may be called; if it will not be, traces of which nothing is bound need
             not be known.
         idle_timeout_us: A trace ends when time has come so far behind its newest event; None: it waits for ever.
@@ -97,8 +99,10 @@ class Matcher:
 
         Raises:
             PatternRefused: The text is refused.
+            KeyMismatch: ``WHERE [..]`` contains neither ``key`` nor one of ``key_paths``.
         """
         pattern = registered(text, version, is_guarded=is_guarded)
+        require_key(pattern.query.pattern, self._key_paths)
         self._draining.pop(pattern.name, None)
         replaced = self._patterns.pop(pattern.name, None)
         if drains and replaced is not None:
@@ -290,7 +294,8 @@ class Matcher:
         )
         try:
             for _, version, text, is_guarded in header.patterns:
-                matcher.add_pattern(text, version=version, is_guarded=is_guarded)
+                pattern = registered(text, version, is_guarded=is_guarded)
+                matcher._patterns[pattern.name] = pattern
             for version, text, is_guarded, border, until_us in header.draining:
                 pattern = registered(text, version, is_guarded=is_guarded)
                 matcher._draining[pattern.name] = Draining(pattern=pattern, border=border, until_us=until_us)

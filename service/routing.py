@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nfa import Pattern
-from service.errors import KeyMismatch
+from nfa import KeyMismatch, Pattern, has_key
 from streams import StreamDeclaration
 
 
@@ -16,8 +15,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     Raises:
         KeyMismatch: ``WHERE [..]`` contains no declared key; the message lists what may be named.
     """
-    own = {("key",), *declaration.key_paths}
-    if not pattern.keys or own & set(pattern.keys):
+    if has_key(pattern, declaration.key_paths):
         return ""
     for path in pattern.keys:
         for name in declaration.keys:

@@ -21,7 +21,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern
 from service.backtests.reports import differences_of, rows_of, summary_document
-from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_key
+from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
     Exact,
@@ -183,7 +183,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
     """The patterns of some files, that the events' key is good for."""
     patterns = read_pattern_files(paths)
-    require_key(patterns, key)
+    require_keys(patterns, key)
     return tuple(
         TriedPattern(name=pattern.name, text=pattern.text or describe_pattern(pattern)) for pattern in patterns
     )

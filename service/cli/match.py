@@ -33,7 +33,7 @@ from service.cli.inputs import (
     read_constraint_file,
     read_event_batch,
     read_pattern_files,
-    require_key,
+    require_keys,
     told,
 )
 from service.cli.model_choice import ModelChoice, model_choice
@@ -146,7 +146,7 @@ def match(
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    require_key(patterns := read_pattern_files(pattern), key)
+    require_keys(patterns := read_pattern_files(pattern), key)
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own, use = followed(constraints, choice, is_json=is_json)

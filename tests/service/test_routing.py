@@ -3,10 +3,9 @@
 import orjson
 import pytest
 
-from nfa import parse_pattern
+from nfa import KeyMismatch, parse_pattern
 from pipeline import run_inline
 from service import Intake, Registration
-from service.errors import KeyMismatch
 from service.routing import finer_keys, has_whole_traces, route_of
 from streams import StreamDeclaration
 
