@@ -24,7 +24,6 @@ from streams import EventBatch, key_hash
 
 MATCH_LIMIT = 10_000
 
-_SUMMED = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
 _STREAM_KEY: tuple[Path, ...] = ()
 
 
@@ -145,10 +144,9 @@ class Matcher:
         """Counts so far; events are counted once, whatever keys patterns use."""
         self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
-        summed = {name: getattr(main, name) for name in MatcherStats.__dataclass_fields__}
-        for name in _SUMMED:
-            summed[name] += sum(getattr(other, name) for other in others)
-        return MatcherStats(**summed)
+        for other in others:
+            main = main.with_other_keys(other)
+        return main
 
     def restart_peak(self) -> None:
         """Count ``MatcherStats.peak_held`` from here on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
@@ -138,7 +138,7 @@ def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Expres
     return _resolved(attribute, scope)
 
 
-def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> None:
+def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> NoReturn:
     if name in scope.hidden:
         advice = f"{name} names a step after NOT or UNTIL, which exists only inside its own brackets"
     else:

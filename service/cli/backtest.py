@@ -24,19 +24,14 @@ from service.backtests.reports import differences_of, rows_of, summary_document
 from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
-    Exact,
     IdleTimeout,
     Key,
     LateEvents,
     Lateness,
     LatePolicy,
-    MapFile,
-    Model,
     Order,
-    Process,
     Pruning,
     Simultaneous,
-    Tables,
     TieOrder,
     check_constraints,
     check_patterns,
@@ -45,7 +40,7 @@ from service.cli.match import (
     reading_of,
     shown_bindings,
 )
-from service.cli.model_choice import model_choice
+from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse

@@ -204,6 +204,23 @@ def require_keys(patterns: Sequence[Pattern], key: str | None) -> None:
         require_key(pattern, key_paths(key), f", or say --key data.{asked}")
 
 
+def named_paths(options: Sequence[str], option: str = "--further-key") -> dict[str, str]:
+    """Further keys by name.
+
+    Raises:
+        typer.BadParameter: One is not NAME=PATH, or a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for text in options:
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise typer.BadParameter(f"{text!r} is not NAME=PATH, such as customer=data.customer_id", param_hint=option)
+        if name in found:
+            raise typer.BadParameter(f"the name {name!r} is given twice", param_hint=option)
+        found[name] = path
+    return found
+
+
 def _patterns_of(path: Path) -> tuple[Pattern, ...]:
     if path.suffix.lower() != ".json":
         return parse_patterns(read_text(path))

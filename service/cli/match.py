@@ -26,6 +26,7 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
+from service.cli.further_keys import by_key
 from service.cli.inputs import (
     Times,
     key_paths,
@@ -33,10 +34,9 @@ from service.cli.inputs import (
     read_constraint_file,
     read_event_batch,
     read_pattern_files,
-    require_keys,
     told,
 )
-from service.cli.model_choice import ModelChoice, model_choice
+from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
 from service.matching import (
     SECTIONS,
@@ -85,13 +85,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-Model = Annotated[
-    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
-]
-MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
-Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
-Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
 Pruning = Annotated[
     Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
 ]
@@ -110,6 +103,14 @@ Lateness = Annotated[
 ]
 LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
 Ends = Annotated[list[str] | None, typer.Option(help="Event type that ends a trace, as in a stream; repeatable.")]
+FurtherKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--further-key",
+        help="NAME=PATH, such as customer=data.customer, as of a stream: a pattern whose WHERE [..] names it, and not "
+        "the key, is matched over all events of a customer; repeatable.",
+    ),
+]
 IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
 
 
@@ -136,6 +137,7 @@ def match(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
+    further_key: FurtherKeys = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -146,19 +148,21 @@ def match(
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    require_keys(patterns := read_pattern_files(pattern), key)
+    patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own, use = followed(constraints, choice, is_json=is_json)
     constraint_set = _ending(own, end or [])
     _check(patterns, constraint_set, is_endless=is_open and idle_timeout is None)
+    check_patterns(further.patterns, has_trace_end=False)
     pruned = Prune.OFF if no_prune else prune
     options = _options(sections, key, ties, timing, is_open=is_open, prune=pruned)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
     chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
-    read, dropped = _read(events, chosen, exercise_of(patterns, constraint_set, options))
-    tell_strangers(patterns, read)
-    report = replace(_matched(patterns, read, constraint_set, options, use), duplicates=dropped)
+    read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
+    tell_strangers([*patterns, *further.patterns], read)
+    report = _matched(patterns, read, constraint_set, options, use)
+    report = replace(further.added_to(report, read, options), duplicates=dropped)
     _print_json(report) if is_json else _print(report, sections)
 
 
