@@ -13,8 +13,8 @@ from nfa.draining import Draining, first_row_past, without_later
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
-from nfa.language.keys import require_key
 from nfa.lane import KeyChoice, Lane, LaneOptions
+from nfa.language.keys import require_key
 from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties

@@ -180,7 +180,7 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that an attribute, or ``time``, ``type``, ``id`` or ``key`` of an alias, reads; None for what is no leaf."""
+    """The column that an attribute, or a function of ``OF_EVENT``, reads; None for what is no leaf."""
     match expression:
         case Attribute():
             return expression.path

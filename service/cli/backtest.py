@@ -94,7 +94,7 @@ def backtest(
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice, is_json=is_json)
+    constraint_set, use = followed(constraints, choice)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
     question = Question(

@@ -151,7 +151,7 @@ def match(
     patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own, use = followed(constraints, choice, is_json=is_json)
+    own, use = followed(constraints, choice)
     constraint_set = _ending(own, end or [])
     _check(patterns, constraint_set, is_endless=is_open and idle_timeout is None)
     check_patterns(further.patterns, has_trace_end=False)
@@ -248,19 +248,15 @@ def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, life
     return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
-def followed(
-    constraints: Path | None, choice: ModelChoice | None, *, is_json: bool
-) -> tuple[ConstraintSet | None, WorkflowUse | None]:
+def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """What a file says joined with what a model says, of those that are given; a refused model ends the command."""
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
     # What reads models takes as long to import as all else here, and most calls have none.
-    from service.cli.models import refusal_as_json  # noqa: PLC0415
     from service.cli.processes import follow_model  # noqa: PLC0415
 
-    with refusal_as_json(is_on_output=is_json):
-        return follow_model(own, choice)
+    return follow_model(own, choice)
 
 
 def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet | None:
