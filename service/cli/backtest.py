@@ -21,6 +21,18 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern
 from service.backtests.reports import differences_of, rows_of, summary_document
+from service.cli.columns import (
+    AttributeColumns,
+    IdColumn,
+    NumbersCount,
+    Repeated,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
 from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
@@ -33,6 +45,7 @@ from service.cli.match import (
     Pruning,
     Simultaneous,
     TieOrder,
+    as_asked,
     check_constraints,
     check_patterns,
     event_time,
@@ -85,6 +98,12 @@ def backtest(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     output: Folder = None,
     limit: Listed = 100,
     is_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
@@ -108,8 +127,9 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    reading = replace(reading_of(key, times, said, lifecycle=lifecycle), duplicates="keep")
-    history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
+    chosen = as_asked(reading_of(key, times, said, lifecycle=lifecycle), asked)
+    history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 
 

@@ -158,7 +158,7 @@ def match(
     pruned = Prune.OFF if no_prune else prune
     options = _options(sections, key, ties, timing, is_open=is_open, prune=pruned)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
+    chosen = as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
     read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
     tell_strangers([*patterns, *further.patterns], read)
     report = _matched(patterns, read, constraint_set, options, use)
@@ -195,7 +195,8 @@ def _options(
     )
 
 
-def _as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+    """Options with what is said of columns, times and repeated ids."""
     return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
 
 
