@@ -327,6 +327,18 @@ def match_events(
     return report if order is None else replace(report, late=order.late)
 
 
+def merged(report: MatchReport, other: MatchReport) -> MatchReport:
+    """A report with what other patterns find in the same events by another key."""
+    return replace(
+        report,
+        outputs=report.outputs + other.outputs,
+        timeouts=tuple(sorted(report.timeouts + other.timeouts, key=_timeout_order)),
+        overflow=report.overflow + other.overflow,
+        stats=report.stats.with_other_keys(other.stats),
+        with_returns=report.with_returns | other.with_returns,
+    )
+
+
 def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, options: MatchOptions) -> str:
     """The exercise (``streams.compiling``) that stands for the kernels that ``match_events`` calls.
 

@@ -9,7 +9,22 @@ from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.placement import first_position, trailing_greedy, trailing_items
 from nfa.language.references import attributes_of, calls_of
-from nfa.syntax import AGGREGATES, Atom, Both, Expression, Item, Node, Pattern, Position, Repeat, parts_of
+from nfa.language.scope import all_atoms_of
+from nfa.syntax import (
+    AGGREGATES,
+    Atom,
+    Both,
+    Call,
+    Comparison,
+    Expression,
+    Item,
+    Node,
+    Pattern,
+    Position,
+    Repeat,
+    operands_of,
+    parts_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +33,7 @@ class Notice:
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
-            ``unknown-type`` or ``unknown-attribute``.
+            ``constant-key``, ``unknown-type`` or ``unknown-attribute``.
         message: What may go wrong and what would be better.
         position: Where in the text.
     """
@@ -76,6 +91,7 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
             notices.extend(_decided_by_closing(pattern))
     if pattern.where is not None:
         notices.extend(_of_one_step(pattern.where))
+    notices.extend(_of_keys(pattern))
     return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
@@ -90,8 +106,8 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
             yield Notice(
                 "no-trace-end",
                 "the stream has no end of trace, so an end event of the constraints decides this NOT, and nothing "
-                "decides it in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to "
-                "the stream",
+                "decides it in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout "
+                "to the stream",
                 item.position,
             )
 
@@ -135,3 +151,27 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
             "earlier, and decides what can be taken there",
             attributes[0].position,
         )
+
+
+def _of_keys(pattern: Pattern) -> Iterator[Notice]:
+    """Comparisons of correlation keys with each other: a match is of one trace, and its events have one key."""
+    conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
+    for condition in (*conditions, pattern.where):
+        for comparison in () if condition is None else _comparisons_of(condition):
+            left, right = comparison.left, comparison.right
+            if isinstance(left, Call) and isinstance(right, Call) and left.name == right.name == "key":
+                truth = "always" if comparison.operator in ("=", "<=", ">=") else "never"
+                yield Notice(
+                    "constant-key",
+                    f"{describe_expression(comparison)} is {truth} true, as all events of a match have the same "
+                    "correlation key; to compare across keys, correlate by something wider (a further key of the "
+                    "stream); an attribute that is called key stands in back quotes: `key`",
+                    left.position,
+                )
+
+
+def _comparisons_of(expression: Expression) -> Iterator[Comparison]:
+    if isinstance(expression, Comparison):
+        yield expression
+    for operand in operands_of(expression):
+        yield from _comparisons_of(operand)

@@ -21,23 +21,31 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import differences_of, rows_of, summary_document
-from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_key
+from service.cli.columns import (
+    AttributeColumns,
+    IdColumn,
+    NumbersCount,
+    Repeated,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
+from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
-    Exact,
     IdleTimeout,
     Key,
     LateEvents,
     Lateness,
     LatePolicy,
-    MapFile,
-    Model,
     Order,
-    Process,
     Pruning,
     Simultaneous,
-    Tables,
     TieOrder,
+    as_asked,
     check_constraints,
     check_patterns,
     event_time,
@@ -45,7 +53,7 @@ from service.cli.match import (
     reading_of,
     shown_bindings,
 )
-from service.cli.model_choice import model_choice
+from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
@@ -90,6 +98,12 @@ def backtest(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     output: Folder = None,
     limit: Listed = 100,
     is_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
@@ -99,7 +113,7 @@ def backtest(
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice, is_json=is_json)
+    constraint_set, use = followed(constraints, choice)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
     question = Question(
@@ -113,8 +127,9 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    reading = replace(reading_of(key, times, said, lifecycle=lifecycle), duplicates="keep")
-    history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
+    chosen = as_asked(reading_of(key, times, said, lifecycle=lifecycle), asked)
+    history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 
 
@@ -181,7 +196,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
     """The patterns of some files, that the events' key is good for."""
     patterns = read_pattern_files(paths)
-    require_key(patterns, key)
+    require_keys(patterns, key)
     return tuple(
         TriedPattern(name=pattern.name, text=pattern.text or describe_pattern(pattern)) for pattern in patterns
     )

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from service.cli.inputs import Times, progress_bar
-from service.cli.models import read_model_file, refusal_as_json
+from service.cli.models import read_model_file
 from service.cli.past_log import EndEvents, PastLog, read_log
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
 
@@ -43,10 +43,9 @@ def conformance(
 ) -> None:
     """Compare the traces of a past log with a model. Exit status 1: some trace leaves the model."""
     is_json = is_json or output is Output.JSON
-    with refusal_as_json(is_on_output=is_json):
-        read = read_model_file(model, map_file, process)
-        with progress_bar(f"compiling {model.name}"):
-            compiled = compile_workflow(read)
+    read = read_model_file(model, map_file, process)
+    with progress_bar(f"compiling {model.name}"):
+        compiled = compile_workflow(read)
     past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
     with progress_bar(f"comparing {len(past.traces):,} traces"):
         found = check_log(compiled, past.traces)

@@ -158,10 +158,19 @@ def kafka(
     once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-kafka-TOPIC else.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Records of a micro-batch, at most.")] = 10_000,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key.")] = None,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds that brokers may stay silent.")] = 30.0,
     is_json: EventsAsJson = False,
 ) -> None:
-    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping."""
+    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping or these options."""
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
+    mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
     topics = tuple(dict.fromkeys(topic))
     options = KafkaOptions(
         servers=servers,
@@ -172,8 +181,13 @@ def kafka(
         timeout_s=patience,
     )
 
-    def make_source(_declaration: StreamDeclaration, settings: Settings, _state: Path) -> KafkaOptions:
-        return replace(options, max_row_bytes=settings.limits.max_body_bytes)
+    def make_source(declaration: StreamDeclaration, settings: Settings, _state: Path) -> KafkaOptions:
+        return replace(
+            options,
+            max_row_bytes=settings.limits.max_body_bytes,
+            mapping=None if mapping == ReaderOptions() else mapping,
+            key=declaration.key,
+        )
 
     _run(
         _Plan(

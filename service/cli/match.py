@@ -26,6 +26,7 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
+from service.cli.further_keys import by_key
 from service.cli.inputs import (
     Times,
     key_paths,
@@ -33,10 +34,9 @@ from service.cli.inputs import (
     read_constraint_file,
     read_event_batch,
     read_pattern_files,
-    require_key,
     told,
 )
-from service.cli.model_choice import ModelChoice, model_choice
+from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
 from service.matching import (
     SECTIONS,
@@ -85,13 +85,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-Model = Annotated[
-    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
-]
-MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
-Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
-Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
 Pruning = Annotated[
     Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
 ]
@@ -110,6 +103,14 @@ Lateness = Annotated[
 ]
 LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
 Ends = Annotated[list[str] | None, typer.Option(help="Event type that ends a trace, as in a stream; repeatable.")]
+FurtherKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--further-key",
+        help="NAME=PATH, such as customer=data.customer, as of a stream: a pattern whose WHERE [..] names it, and not "
+        "the key, is matched over all events of a customer; repeatable.",
+    ),
+]
 IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
 
 
@@ -136,6 +137,7 @@ def match(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
+    further_key: FurtherKeys = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -146,20 +148,23 @@ def match(
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    require_key(patterns := read_pattern_files(pattern), key)
+    patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own, use = followed(constraints, choice, is_json=is_json)
+    own, use = followed(constraints, choice)
     pruned = Prune.OFF if no_prune else prune
     timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, pruned)
     _check(patterns, timing, constraint_set, is_open=is_open)
+    endless = TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log")
+    check_patterns(further.patterns, lambda _: endless)
     options = _options(sections, key, timing, is_open=is_open, prune=pruned)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
-    read, dropped = _read(events, chosen, exercise_of(patterns, constraint_set, options))
-    tell_strangers(patterns, read)
-    report = replace(_matched(patterns, read, constraint_set, options, use), duplicates=dropped)
+    chosen = as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
+    read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
+    tell_strangers([*patterns, *further.patterns], read)
+    report = _matched(patterns, read, constraint_set, options, use)
+    report = replace(further.added_to(report, read, options), duplicates=dropped)
     _print_json(report) if is_json else _print(report, sections)
 
 
@@ -214,7 +219,8 @@ def _options(
     )
 
 
-def _as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+    """Options with what is said of columns, times and repeated ids."""
     return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
 
 
@@ -267,19 +273,15 @@ def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, life
     return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
-def followed(
-    constraints: Path | None, choice: ModelChoice | None, *, is_json: bool
-) -> tuple[ConstraintSet | None, WorkflowUse | None]:
+def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """What a file says joined with what a model says, of those that are given; a refused model ends the command."""
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
     # What reads models takes as long to import as all else here, and most calls have none.
-    from service.cli.models import refusal_as_json  # noqa: PLC0415
     from service.cli.processes import follow_model  # noqa: PLC0415
 
-    with refusal_as_json(is_on_output=is_json):
-        return follow_model(own, choice)
+    return follow_model(own, choice)
 
 
 def _sections(outputs: str) -> tuple[Section, ...]:
