@@ -52,6 +52,7 @@ from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
+from streams.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.showing import shown
 from streams.text_columns import (
     Texts,
@@ -104,6 +105,9 @@ __all__ = [
     "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
+    "Script",
+    "ScriptInput",
+    "ScriptValue",
     "Start",
     "StreamDeclaration",
     "StreamError",
@@ -148,6 +152,7 @@ __all__ = [
     "position_order",
     "ragged_order",
     "ragged_places",
+    "read_script",
     "render_cloudevent",
     "render_plain",
     "require_trusted",
