@@ -11,8 +11,7 @@ from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, State
 from api.schemas.endings import EndingSummary
 from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
-from service import PatternInspection, PatternReport
-from service.stores import Condition, PatternDraft, RegisteredPattern, Severity
+from service import Condition, PatternDraft, PatternInspection, PatternReport, RegisteredPattern, Severity
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
