@@ -62,7 +62,7 @@ from .keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
 from .live import LiveAlerts
 from .logs import configure_logs
 from .metrics import METRICS_FORM, render_metrics
-from .overview import PipelineOverview, StreamOverview, pipeline_overview
+from .overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .process import run_process
 from .rates import Allowance, TokenBuckets
 from .readiness import missing_parts
@@ -186,6 +186,7 @@ __all__ = [
     "NotFound",
     "Note",
     "PatternChoice",
+    "PatternCounts",
     "PatternDraft",
     "PatternInTrace",
     "PatternInspection",
@@ -263,6 +264,7 @@ __all__ = [
     "missing_parts",
     "open_spans",
     "open_stores",
+    "pattern_counts",
     "pipeline_overview",
     "render_metrics",
     "run_process",
