@@ -1,6 +1,7 @@
 """Lua files: their headers, and how values are bound to the names there."""
 
 import sys
+import zipfile
 
 import pytest
 
@@ -81,3 +82,13 @@ def test_what_does_not_fit_the_header_is_refused(package, given, message):
 def test_a_header_that_cannot_be_read_is_refused(package, text, message):
     with pytest.raises(ValueError, match=message):
         read_script(package(room__bad=text), "room/bad")
+
+
+def test_a_script_is_read_from_an_archive_as_well(tmp_path, monkeypatch):
+    archive = tmp_path / "packed.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("packed_scripts/__init__.py", "")
+        packed.writestr("packed_scripts/room/append.lua", HEADER)
+    monkeypatch.syspath_prepend(str(archive))
+    assert read_script("packed_scripts", "room/append").text.endswith(HEADER)
+    sys.modules.pop("packed_scripts")
