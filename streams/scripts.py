@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import PurePosixPath
 from pkgutil import get_data
 from typing import TypeAlias, cast
@@ -24,6 +25,7 @@ ScriptValue: TypeAlias = str | bytes | int
 ScriptInput: TypeAlias = ScriptValue | Sequence[ScriptValue]
 
 _MARK = "--!"
+_ONE = (str, bytes, int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,14 @@ class Script:
         text: What the server runs.
         keys: Names of its keys, in their order, as in the header.
         args: Names of its arguments likewise.
+        names: Of both, without ``*``.
     """
 
     name: str
     text: str
     keys: tuple[str, ...]
     args: tuple[str, ...]
+    names: frozenset[str]
 
     def bind(self, given: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
         """KEYS and ARGV from the values by name.
@@ -48,9 +52,8 @@ class Script:
         Raises:
             TypeError: A value is missing or unknown, or there is a list where the header has one value, or the reverse.
         """
-        wanted = {name.removesuffix("*") for name in (*self.keys, *self.args)}
-        if wanted != given.keys():
-            missing, unknown = sorted(wanted - given.keys()), sorted(given.keys() - wanted)
+        if self.names != given.keys():
+            missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)
             raise TypeError(f"the script {self.name} has no value for {missing} and does not know {unknown}")
         return cast("list[str]", self._values(self.keys, given)), self._values(self.args, given)
 
@@ -58,10 +61,11 @@ class Script:
         """The values of names of the header, one after the other."""
         found: list[ScriptValue] = []
         for name in names:
-            value = given[name.removesuffix("*")]
-            if isinstance(value, str | bytes | int) == name.endswith("*"):
+            is_list = name[-1] == "*"
+            value = given[name[:-1] if is_list else name]
+            if isinstance(value, _ONE) == is_list:
                 raise TypeError(f"the script {self.name} takes {name} (* marks a list) and was given {value!r:.80}")
-            found += [value] if isinstance(value, str | bytes | int) else value
+            found += cast("Sequence[ScriptValue]", value if is_list else (value,))
         return found
 
 
@@ -78,17 +82,17 @@ def read_script(package: str, name: str) -> Script:
     """
     source = _source(package, name)
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
-    for line in source.splitlines():
-        if not line.startswith(_MARK):
-            break
-        member, _, names = line.removeprefix(_MARK).partition(":")
+    for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
+        member, _, listed = line.removeprefix(_MARK).partition(":")
         if member.strip() not in header:
             raise ValueError(f"the script {name} has the header {line!r}; a header is uses:, keys: or args: and names")
-        header[member.strip()] += tuple(one.strip() for one in names.split(","))
+        header[member.strip()] += tuple(one.strip() for one in listed.split(","))
     beside = PurePosixPath(name).parent.parent / "parts"
     parts = [_source(package, f"{beside}/{part}") for part in header["uses"]]
     bound = [*_bound(name, "KEYS", header["keys"]), *_bound(name, "ARGV", header["args"])]
-    return Script(name=name, text="\n".join([*parts, *bound, source]), keys=header["keys"], args=header["args"])
+    keys, args = header["keys"], header["args"]
+    names = frozenset(one.removesuffix("*") for one in (*keys, *args))
+    return Script(name=name, text="\n".join([*parts, *bound, source]), keys=keys, args=args, names=names)
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
