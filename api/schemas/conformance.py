@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.errors import WrongShape
 from api.wire import WireModel
-from service import BatchTooLarge
-from service.stores import RegisteredWorkflow
+from service import BatchTooLarge, RegisteredWorkflow
 from workflows import Conformance
 
 
