@@ -95,8 +95,8 @@ def run(app: typer.Typer) -> None:
     """Run the command of this process: an error is said once, on standard error, and nothing of it on standard output.
 
     It is text for people; where the call asks for JSON, it is one line of JSON (``refusal_document``), wrong usage too.
-    The exit status is 3 where the service, or its Redis, does not answer or takes no more for now, so that the same call
-    may succeed later, and 2 else.
+    The exit status is 3 where the service, or its Redis, does not answer or takes no more for now, so that the same
+    call may succeed later, and 2 else.
     """
     is_json = wants_json(sys.argv[1:])
     try:

@@ -21,7 +21,7 @@ def refusal_document(error: ForestallError) -> dict[str, Any]:
     """An error as plain JSON.
 
     Returns:
-        ``error``: its code; ``message``: the whole in words; ``problems``: of a model, each problem with ``element`` and
+        ``error``: its code; ``message``: the whole in words; ``problems``: of a model, each with ``element`` and
         ``message``; ``details``: what else is known of it, such as ``line`` and ``column``.
     """
     details = dict(error.details)

@@ -5,7 +5,8 @@ reason why there is none, each with its place in the file. What each kind of fil
 
 - JSON lines: the line as it stands; empty lines are skipped.
 - CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
-  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of ``ReaderOptions.zone``. Without a column for it, the id is ``<file>:<row>``.
+  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of ``ReaderOptions.zone``. Without a column for it, the
+  id is ``<file>:<row>``.
 - XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
 """
 
