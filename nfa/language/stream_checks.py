@@ -114,8 +114,8 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
         if _is_endless(item):
             yield Notice(
                 "no-trace-end",
-                "the stream has no end of trace, so this NOT is decided by an end event of the constraints, and never in "
-                "a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to the stream",
+                "the stream has no end of trace, so this NOT is decided by an end event of the constraints, and never "
+                "in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to the stream",
                 item.position,
             )
 
@@ -123,8 +123,8 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
 def _refuse_endless(word: str, position: Position, advice: str) -> None:
     raise PatternRefused(
         "needs-end",
-        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add {advice}; "
-        "or add an end event or idle timeout to the stream",
+        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add {advice}"
+        "; or add an end event or idle timeout to the stream",
         position,
     )
 
