@@ -115,7 +115,8 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
             yield Notice(
                 "no-trace-end",
                 "the stream has no end of trace, so this NOT is decided by an end event of the constraints, and never "
-                "in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to the stream",
+                "in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout to "
+                "the stream",
                 item.position,
             )
 
