@@ -65,6 +65,9 @@ class ConformanceModel(WireModel):
     is_complete: bool = Field(description="Whether it is a complete trace.")
     at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
     event: str | None = Field(description="Its type.")
+    kind: str | None = Field(
+        description="How it leaves, as of a deviation: workflow, unknown-type, or after-end where the trace was over."
+    )
     allowed: list[str] = Field(description="Types that may come there instead.")
     still_allowed: list[str] = Field(description="Types that may come after the last event, if none leaves.")
     broken: list[str] = Field(description="Constraints that the event breaks, where there is no automaton.")

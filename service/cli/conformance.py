@@ -71,6 +71,7 @@ def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) 
         "deviations": [
             {
                 "event": one.event,
+                "kind": one.kind,
                 "allowed": list(one.allowed),
                 "broken": [str(part) for part in one.broken],
                 "traces": one.traces,
@@ -98,7 +99,7 @@ def _print(past: PastLog, found: LogConformance) -> None:
         console.print("\nfirst event that leaves the model:")
     for one in found.deviations[:_MOST_SHOWN]:
         broken = f", against {', '.join(map(str, one.broken))}" if one.broken else ""
-        console.print(f"{one.traces:>7}  {one.event}{broken}  (such as {past.keys[one.example]})")
+        console.print(f"{one.traces:>7}  {one.event}, {one.kind}{broken}  (such as {past.keys[one.example]})")
         console.print(f"         allowed: {_listed(one.allowed)}")
     if len(found.deviations) > _MOST_SHOWN:
         rest = found.deviations[_MOST_SHOWN:]
