@@ -10,7 +10,7 @@ import pytest
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
-from pipeline.testing import bodies, log_of
+from shards.testing import bodies, log_of
 from service.joining import Derived
 from service.matching import MatchOptions, MatchReport, match_events
 from service.stores import FollowMode
