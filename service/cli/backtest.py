@@ -116,21 +116,36 @@ def backtest(
     constraint_set, use = followed(constraints, choice)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    question = Question(
-        declaration=declaration,
-        patterns=_tried(pattern, key),
-        against=_tried(against or [], key),
-        constraint_set=constraint_set,
-        prune=Prune.OFF if no_prune else prune,
-        compares_pruning=compare_pruning,
-        compares_constraints=compare_constraints,
-        is_open=is_open,
-    )
+    tried, compared = (_tried(pattern, key), _tried(against or [], key)), (compare_pruning, compare_constraints)
+    pruned = Prune.OFF if no_prune else prune
+    question = _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open)
     _check(question)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
     chosen = as_asked(reading_of(key, times, said, lifecycle=lifecycle), asked)
     history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _question(
+    declaration: StreamDeclaration,
+    tried: tuple[tuple[TriedPattern, ...], tuple[TriedPattern, ...]],
+    constraint_set: ConstraintSet | None,
+    prune: Prune | None,
+    compared: tuple[bool, bool],
+    *,
+    is_open: bool,
+) -> Question:
+    """What is asked: of the patterns and those to compare with; whether to compare pruning, and constraints."""
+    return Question(
+        declaration=declaration,
+        patterns=tried[0],
+        against=tried[1],
+        constraint_set=constraint_set,
+        prune=prune,
+        compares_pruning=compared[0],
+        compares_constraints=compared[1],
+        is_open=is_open,
+    )
 
 
 def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:

@@ -43,5 +43,5 @@ def tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 def tell_usage(error: Any) -> None:
     """Say on standard error, as JSON, what is wrong with the options of a call."""
     said = error.format_message() if hasattr(error, "format_message") else str(error)
-    document = {"error": "usage", "message": said, "problems": [], "details": {}}
+    document: dict[str, Any] = {"error": "usage", "message": said, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)
