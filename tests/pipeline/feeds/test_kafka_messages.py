@@ -82,4 +82,5 @@ def test_cloudevents_and_what_is_no_object_stay_as_they_are(body):
 
 def test_a_column_that_is_missing_is_a_fault():
     _, fault = read_strange(b'{"what": "A", "order": "o1"}', "t:0:7", STRANGE)
+    assert fault is not None
     assert "at" in fault
