@@ -152,13 +152,12 @@ def match(
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     own, use = followed(constraints, choice)
-    pruned = Prune.OFF if no_prune else prune
+    prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
-    constraint_set = None if own is None else _used(own, timing, pruned)
+    constraint_set = None if own is None else _used(own, timing, prune)
     _check(patterns, timing, constraint_set, is_open=is_open)
-    endless = TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log")
-    check_patterns(further.patterns, lambda _: endless)
-    options = _options(sections, key, timing, is_open=is_open, prune=pruned)
+    check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
+    options = _options(sections, key, timing, is_open=is_open, prune=prune)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
     chosen = as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
     read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))

@@ -10,12 +10,12 @@ import pytest
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
-from shards.testing import bodies, log_of
 from service.joining import Derived
 from service.matching import MatchOptions, MatchReport, match_events
 from service.stores import FollowMode
 from shards.inline import run_inline
 from shards.state import ShardState
+from shards.testing import bodies, log_of
 from streams import ConstraintsOn, Event, PatternOn, StreamDeclaration, StreamOn
 from workflows import Conformance, check_trace, compile_workflow, count_violations, read_model
 
