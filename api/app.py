@@ -53,8 +53,7 @@ from api.routers import (
 from api.services import Services
 from api.telemetry import telemetry_of
 from api.work import BoundedWork, WorkPool, is_bounded
-from service import Settings, TracingSettings, load_settings, open_spans, open_stores
-from service.stores import Scope
+from service import Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
 from streams import Clock, SystemClock
 
 # Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.

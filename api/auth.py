@@ -19,8 +19,7 @@ from api.errors import Forbidden
 from api.form import require_form
 from api.reach import require_reach
 from api.services import Served
-from service import Caller
-from service.stores import Scope
+from service import Caller, Scope
 
 VERSION = "/v1"
 

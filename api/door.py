@@ -20,8 +20,17 @@ from api.callers import Change
 from api.errors import ForeignPage, RateLimited, Unauthorized, problem
 from api.pages import PAGE_PATHS
 from api.services import Services
-from service import ANYBODY, Allowance, Caller, Settings, StoreUnavailable, TokenBuckets, is_loopback, is_token
-from service.stores import AuditEntry
+from service import (
+    ANYBODY,
+    Allowance,
+    AuditEntry,
+    Caller,
+    Settings,
+    StoreUnavailable,
+    TokenBuckets,
+    is_loopback,
+    is_token,
+)
 from streams import ForestallError
 
 OPEN_PATHS = frozenset({"/v1/health", "/v1/ready", "/openapi.json"}) | PAGE_PATHS

@@ -40,7 +40,7 @@ from starlette.responses import JSONResponse, Response
 
 from api.methods import allowed_methods
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
-from nfa import PatternRefused
+from nfa import KeyMismatch, PatternRefused
 from service import (
     ANYBODY,
     Conflict,
@@ -229,6 +229,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core
     PatternRefused: HTTPStatus.BAD_REQUEST,
+    KeyMismatch: HTTPStatus.BAD_REQUEST,
     InvalidConstraints: HTTPStatus.BAD_REQUEST,
     ContradictoryConstraints: HTTPStatus.BAD_REQUEST,
     UnsatisfiablePattern: HTTPStatus.CONFLICT,

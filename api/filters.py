@@ -8,8 +8,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Query
 
 from api.services import Served
-from service import Caller
-from service.stores import AlertFilter
+from service import AlertFilter, Caller
 
 
 class _OfStream(Protocol):

@@ -22,8 +22,7 @@ from api.bodies import RawBody
 from api.errors import KeyInUse, KeyOfAnother
 from api.services import Served, Services
 from api.wire import secrets_of
-from service import StoreUnavailable, check_idempotency_key
-from service.stores import Answer, Asked
+from service import Answer, Asked, StoreUnavailable, check_idempotency_key
 
 _KEPT_HEADERS = ("content-type", "etag", "location")
 _CREDENTIALS = ("authorization", "x-api-key")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Header, Response
 
 from api.errors import WrongShape
-from service.stores import Condition, tag_of
+from service import Condition, tag_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

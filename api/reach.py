@@ -21,6 +21,7 @@ from api.errors import Forbidden
 from api.form import query_names
 from api.services import Services
 from service import (
+    AlertFilter,
     Caller,
     NotFound,
     UnknownAlert,
@@ -29,7 +30,6 @@ from service import (
     UnknownPatternName,
     UnknownWebhook,
 )
-from service.stores import AlertFilter
 
 Owner: TypeAlias = Callable[[Services, str], str | None]
 

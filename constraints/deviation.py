@@ -17,7 +17,9 @@ from constraints.rule_clash import RuleClash, find_rule_clash
 from constraints.wording import listed_parts, listed_types, next_to_come
 from nfa import EventClass, MonitorState, Ties
 
-DeviationKind: TypeAlias = Literal["order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type"]
+DeviationKind: TypeAlias = Literal[
+    "order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type", "after-end"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class DeviationReason:
         kind: ``order`` the event came too late, ``occurrence`` what was shown and what it requires cannot be together,
             ``obligation`` something required can no longer come, ``cycle`` what is required cannot be put in a row,
             ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown-type`` the
-            process has no such event.
+            process has no such event, ``after-end`` the trace was over, by an end event or by the workflow.
         constraints: A minimal set that is broken, in reading order; none for an unknown type, and of the workflow only
             what was written by hand and takes part.
         allowed: Where the workflow decides, its event types that could have come instead, sorted; none if none could.
@@ -91,6 +93,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
         text = f"{came} where the workflow {name} does not allow it; {next_to_come(allowed)}"
         if not outlook.allowed(before):
             text = f"{came}, and the trace was complete by the workflow {name}"
+            return DeviationReason(kind="after-end", constraints=(), text=text)
         return DeviationReason(kind="workflow", constraints=(), allowed=allowed, text=text)
     clash = find_workflow_clash(outlook, after)
     if clash is None:
@@ -111,7 +114,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
     for part in outlook.constraint_set.parts:
         if isinstance(part, End) and part.type in past:
             text = f"{_subject(outlook, event)} after {listed_types([part.type])}, with which the trace was over"
-            return DeviationReason(kind="order", constraints=(part,), text=text)
+            return DeviationReason(kind="after-end", constraints=(part,), text=text)
         if isinstance(part, Prior) and part.earlier in shown and part.later in past:
             came = listed_types([part.earlier])
             text = f"{came} came after {listed_types([part.later])}, against {part}"

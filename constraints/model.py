@@ -1,7 +1,7 @@
 """The vocabulary of constraints, as frozen values, and what follows from a set of them.
 
 Two families (constraint-aware CEP, section 2): *order* constraints say what may follow what, *occurrence* constraints
-are Horn clauses over the names of the entire trace. An end event closes its trace: every type is ordered before it,
+are Horn clauses over the names of the entire trace. After an end event nothing comes: every type is ordered before it,
 also types that no constraint names. *Rules* say more than both; each is a small automaton.
 
 A constraint names event types, or *symbols*: events of a type that meet a condition (section 4.5). An event shows its
@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, TypeAlias
 from constraints.heads import Heads
 from constraints.implication import Condition, implies
 from constraints.process.automaton import ProcessAutomaton
-from nfa import Atom, OnViolation, Prune, Symbol
+from nfa import Atom, OnViolation, Prune, Symbol, Ties
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.ASCII | re.DOTALL)
@@ -146,7 +146,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """``type`` ends its trace: nothing follows it."""
+    """``type`` closes the monitor of its trace: nothing follows it, and what does all the same deviates."""
 
     type: str
     kind: ClassVar[str] = "end"
@@ -198,6 +198,9 @@ class Settings:
         max_monitor_states: Most monitor states that are told apart.
         beyond_cap: What is done where more would be needed: traces go on under bit tables, or constraints are left out
             from the start until the rest fits, those first that save least.
+        reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
+            the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, so that a later
+            event of the key opens a new one.
     """
 
     prune: Prune = Prune.STATE
@@ -208,6 +211,7 @@ class Settings:
     frequencies: Mapping[str, float] = field(default_factory=dict, hash=False)
     max_monitor_states: int = 65_536
     beyond_cap: Literal["bit_tables", "leave_out"] = "bit_tables"
+    reopen: Literal["never", "new_transaction"] = "never"
 
 
 def clause_of(constraint: Constraint, *, assumes_completion: bool = True) -> Clause | None:
@@ -266,7 +270,7 @@ class ConstraintSet:
     Attributes:
         constraints: In the order of the upload, without repetitions; a clause that says no more than ``Exclusive`` or
             ``Require`` is one.
-        end_events: Types that end a trace.
+        end_events: Types that nothing follows: they close the monitor of a trace.
         rules: In the order of the upload, without repetitions.
         symbols: By name, those that some part names.
         settings: How it is to be used.
@@ -368,6 +372,18 @@ class ConstraintSet:
     def parts(self) -> tuple[Part, ...]:
         """End events, sorted, then the constraints, then the rules: all that an explanation can cite."""
         return (*(End(name) for name in sorted(self.end_events)), *self.constraints, *self.rules)
+
+    @property
+    def trace_ends(self) -> frozenset[str]:
+        """Types that end a trace for the sake of this set; mostly none, as that is said by the stream."""
+        return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
+
+    def decides_absences(self, ties: Ties) -> bool:
+        """Whether an end event decides a NOT at the end of a pattern: nothing comes after it then.
+
+        Not where nothing is pruned, nor where events of one time as the end event may come before it.
+        """
+        return bool(self.end_events) and self.settings.prune is Prune.STATE and ties == "log"
 
     @property
     def names(self) -> frozenset[str]:

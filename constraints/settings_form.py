@@ -22,6 +22,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "unknown_types": ("ignore", "deviate"),
     "completion": ("assumed", "not_assumed"),
     "beyond_cap": ("bit_tables", "leave_out"),
+    "reopen": ("never", "new_transaction"),
 }
 _NAMES = tuple(field.name for field in fields(Settings))
 

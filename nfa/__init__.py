@@ -9,7 +9,7 @@ that dooms it, by tables that a guard supplies; nothing here knows what a constr
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.bound_events import MatchColumns
-from nfa.errors import PatternError, PatternRefused, StateFormatError, UnknownPattern
+from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from nfa.found import DECIDED_BY
 from nfa.guards import (
@@ -29,6 +29,7 @@ from nfa.guards import (
 from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
+from nfa.language.keys import has_key, require_key
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
@@ -78,6 +79,7 @@ from nfa.syntax import (
     atoms_of,
     operands_of,
 )
+from nfa.waiting import TraceEnds
 from nfa.work_bounds import warnings_of
 
 __all__ = [
@@ -111,6 +113,7 @@ __all__ = [
     "InList",
     "IsNull",
     "Item",
+    "KeyMismatch",
     "LaneOutput",
     "Like",
     "Literal",
@@ -143,6 +146,7 @@ __all__ = [
     "Term",
     "Ties",
     "Timeout",
+    "TraceEnds",
     "UnknownPattern",
     "all_types_of",
     "atoms_of",
@@ -153,6 +157,7 @@ __all__ = [
     "describe_expression",
     "describe_node",
     "describe_pattern",
+    "has_key",
     "match_order",
     "matcher_features",
     "matching_exercise",
@@ -163,6 +168,7 @@ __all__ = [
     "pattern_from_json",
     "pattern_to_json",
     "play",
+    "require_key",
     "unknown_types",
     "warnings_of",
 ]

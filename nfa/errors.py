@@ -2,6 +2,7 @@
 
 PatternError               nfa.errors
 ├── PatternRefused         the text cannot be read, or means nothing, or too much
+├── KeyMismatch            a pattern is correlated by another key than the events
 ├── UnknownPattern         no pattern of that name is registered with the matcher
 └── StateFormatError       saved state is damaged or of an unknown version
 """
@@ -42,6 +43,12 @@ class PatternRefused(PatternError):
         )
         self.reason = reason
         self.position = position
+
+
+class KeyMismatch(PatternError):
+    """``WHERE [..]`` does not contain the key that the events are correlated by."""
+
+    code: ClassVar[str] = "pattern-key"
 
 
 class UnknownPattern(PatternError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.finer_keys import rows_with_keys
 from nfa.guards import Guard
 from nfa.lane import KeyChoice, Lane, LaneOptions
+from nfa.language.keys import require_key
 from nfa.registered import RegisteredPattern, registered
 from nfa.results import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
@@ -24,7 +26,6 @@ from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
 
 MATCH_LIMIT = 10_000
 
-_SUMMED = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
 _STREAM_KEY: tuple[Path, ...] = ()
 
 
@@ -39,7 +40,8 @@ class Matcher:
         match_limit: Most matches reported per trace, pattern and event; the rest is counted as overflow.
         ties: ``log``: events of one time are ordered as in the log; ``simultaneous``: they are not ordered.
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
-            looks at finer traces: events of one correlation key that agree in those attributes too.
+            looks at finer traces: events of one correlation key that agree in those attributes too; one whose keys do
+            not contain the correlation key is refused.
         may_be_guarded: Whether ``set_guard`` may be called; if it will not be, traces of which nothing is bound need
             not be known.
         idle_timeout_us: A trace ends when time has come so far behind its newest event; None: it waits for ever.
@@ -72,6 +74,16 @@ class Matcher:
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
         self._is_midway = False
+
+    def set_end_events(self, end_events: Iterable[str]) -> None:
+        """Let these types end a trace from here on, and no others; traces that are open stay so until then."""
+        options = replace(self._options, end_events=frozenset(end_events))
+        if options == self._options:
+            return
+        self._options = options
+        for lane in self._lanes.values():
+            lane.options = options
+        self._is_stale = True
 
     @property
     def patterns(self) -> Mapping[str, RegisteredPattern]:
@@ -108,8 +120,10 @@ class Matcher:
 
         Raises:
             PatternRefused: The text is refused.
+            KeyMismatch: ``WHERE [..]`` contains neither ``key`` nor one of ``key_paths``.
         """
         pattern = registered(text, version, is_guarded=is_guarded, budget=budget)
+        require_key(pattern.query.pattern, self._key_paths)
         self._draining.pop(pattern.name, None)
         replaced = self._patterns.pop(pattern.name, None)
         if drains and replaced is not None:
@@ -152,10 +166,9 @@ class Matcher:
         """Counts so far; events are counted once, whatever keys patterns use."""
         self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
-        summed = {name: getattr(main, name) for name in MatcherStats.__dataclass_fields__}
-        for name in _SUMMED:
-            summed[name] += sum(getattr(other, name) for other in others)
-        return MatcherStats(**summed)
+        for other in others:
+            main = main.with_other_keys(other)
+        return main
 
     def restart_peak(self) -> None:
         """Count ``MatcherStats.peak_held`` from here on."""
@@ -311,7 +324,8 @@ class Matcher:
         )
         try:
             for _, version, text, is_guarded, *saved in header.patterns:
-                matcher.add_pattern(text, version=version, is_guarded=is_guarded, budget=_read_budget(saved))
+                pattern = registered(text, version, is_guarded=is_guarded, budget=_read_budget(saved))
+                matcher._patterns[pattern.name] = pattern
             for version, text, is_guarded, border, until_us, *saved in header.draining:
                 pattern = registered(text, version, is_guarded=is_guarded, budget=_read_budget(saved))
                 matcher._draining[pattern.name] = Draining(pattern=pattern, border=border, until_us=until_us)

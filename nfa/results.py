@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -218,6 +218,9 @@ class Overflow:
     suspends: bool = False
 
 
+_OF_PATTERNS = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
     """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
@@ -267,6 +270,10 @@ class MatcherStats:
     guard_builds: int
     guard_refusals: int
     under_bits: int
+
+    def with_other_keys(self, other: MatcherStats) -> MatcherStats:
+        """With what patterns of other keys count in the same events, which are counted once."""
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ AfterRule: TypeAlias = OneOf["none", "once_per_key", "skip_to_next", "skip_past_
 
 ANY_TYPE = "_"  # as the only type of an atom: an event of any type
 AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
-OF_EVENT = ("time", "type", "id")  # functions of a bare alias
+OF_EVENT = ("time", "type", "id", "key")  # functions of a bare alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,14 @@ class Attribute:
         path: Names from the outside in; empty stands for the event itself (``count(b)``, ``time(b)``).
         of: Alias of the step it belongs to; None is the current event. A step's own alias is the current event too.
         position: Where it is written.
+        ends_in_key: Whether its last name is the word ``key``, not in quotes: alone, and after an alias, that is the
+            event's correlation key. Of resolved expressions it says nothing.
     """
 
     path: Path
     of: str | None = None
     position: Position = field(default=NOWHERE, compare=False)
+    ends_in_key: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

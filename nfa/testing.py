@@ -319,13 +319,18 @@ class _Builder:
 
     def step_condition(self, alias: str, view: _View, *, is_positive: bool) -> Expression:
         if self.has("cross", 2) and view.single:
-            return self.compared(Attribute(("v",), self.pick(view.single)))
+            other = self.pick(view.single)
+            if self.one_in(6):
+                return Comparison(self.draw(signs), _key(alias), _key(other))
+            return self.compared(Attribute(("v",), other))
         if self.has("aggregates", 2):
             if is_positive and self.one_in(3):
                 previous = Call("prev", (Attribute(("v",)),))
                 return self.compared(Call("coalesce", (previous, Literal(self.draw(st.integers(0, 2))))))
             owner = self.pick([alias, *view.groups, *view.single])
             return Comparison(self.draw(signs), self.aggregate(owner), Literal(self.draw(st.integers(0, 5))))
+        if self.one_in(8):
+            return Comparison(self.draw(signs), _key(alias), Literal(self.pick(["k", "l"])))
         return self.draw(conditions(0)) if self.one_in(2) else self.compared(Literal(self.draw(st.integers(0, 3))))
 
     def compared(self, right: Expression) -> Expression:
@@ -339,12 +344,17 @@ class _Builder:
     def value(self, known: _View) -> Expression:
         """A value of the finished match."""
         if known.single and self.one_in(2):
-            return Attribute(("v",), self.pick(known.single))
+            alias = self.pick(known.single)
+            return _key(alias) if self.one_in(6) else Attribute(("v",), alias)
         return self.aggregate(self.pick(known.single + known.groups))
 
     def finished_condition(self, known: _View) -> Expression:
         right = self.value(known) if self.one_in(2) else Literal(self.draw(st.integers(0, 3)))
         return Comparison(self.draw(signs), self.value(known), right)
+
+
+def _key(alias: str) -> Call:
+    return Call("key", (Attribute((), alias),))
 
 
 def _conjunction(*parts: Node) -> Node:

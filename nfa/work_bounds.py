@@ -25,18 +25,21 @@ from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 _FEW = 2  # elements of a repetition that are no reason to warn of traces that end
 
 
-def warnings_of(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bool = True) -> tuple[Notice, ...]:
+def warnings_of(
+    pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, is_log_ordered: bool = True
+) -> tuple[Notice, ...]:
     """What is accepted but probably not meant, in the order of the text; also where work per event is not bounded.
 
     Args:
         pattern: A checked pattern.
-        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+        has_trace_end: Whether the stream has end events or an idle timeout.
+        has_closing: Whether a guard says of some event that nothing follows it.
         is_log_ordered: Whether events of one time are ordered.
 
     Raises:
         PatternRefused: ``too-large``: it has too many states to be run.
     """
-    found = plain_warnings_of(pattern, has_trace_end=has_trace_end)
+    found = plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing)
     grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
     if grows is None:
         return found

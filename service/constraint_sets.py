@@ -189,7 +189,7 @@ class ConstraintSets:
         derived = wish.derived
         more = [
             *mismatches(wish.own, declaration),
-            *([] if derived is None else workflow_mismatches(derived, declaration)),
+            *([] if derived is None else workflow_mismatches(derived, declaration, wish.own.settings)),
         ]
         return ConstraintsDraft(
             document=to_document(constraint_set),

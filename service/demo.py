@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -158,8 +158,9 @@ class Demo:
         alerts = list(client.pages("/alerts", stream=STREAM))
         found = [_identity(alert) for alert in alerts]
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
-        pruned = match_events(patterns, events, self.constraint_set)
-        unpruned = match_events(patterns, events, self.constraint_set, MatchOptions(prune=Prune.OFF))
+        options = MatchOptions(end_events=self.constraint_set.end_events)
+        pruned = match_events(patterns, events, self.constraint_set, options)
+        unpruned = match_events(patterns, events, self.constraint_set, replace(options, prune=Prune.OFF))
         return DemoResult(
             events=len(events),
             alerts=Counter(alert["pattern"] for alert in alerts),

@@ -95,7 +95,9 @@ class DryRuns:
         )
         begin_s = time.perf_counter()
         options = _options(declaration, route, rules, is_guarded=is_guarded)
-        found = match_events([pattern], events, rules, replace(options, budget=self._registration.budget))
+        ends = self._registration.trace_ends(declaration, route=route)
+        options = replace(options, end_events=ends, budget=self._registration.budget)
+        found = match_events([pattern], events, rules, options)
         given_up = [loss for loss in found.overflow if loss.work]
         warnings += tuple(
             f"it was given up in the transaction {loss.key!r} at the event {loss.event_id!r}, as its events met more "

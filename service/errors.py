@@ -55,7 +55,6 @@ ServiceError                     service.errors
 │   ├── ConstraintsTooLarge      the constraint set of a stream names too many event types
 │   └── ModelTooLarge            the workflow model has too many bytes, event types or elements
 ├── RequestRefused
-│   ├── KeyMismatch              a pattern names another key than the stream's
 │   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
@@ -426,12 +425,6 @@ class RequestRefused(ServiceError):
 
     code: ClassVar[str] = "request-refused"
     fault: ClassVar[Fault] = "caller"
-
-
-class KeyMismatch(RequestRefused):
-    """``WHERE [..]`` names another key than the stream's."""
-
-    code: ClassVar[str] = "pattern-key"
 
 
 class StreamMissing(RequestRefused):

@@ -6,8 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from constraints import Clause, Constraint, ConstraintSet, ProcessAutomaton, following, parse_constraints, to_document
-from service.reports import joined_with
+from constraints import (
+    Clause,
+    Constraint,
+    ConstraintSet,
+    ProcessAutomaton,
+    Settings,
+    following,
+    parse_constraints,
+    to_document,
+)
+from service.reports import joined_with, undeclared_ends
 from service.stores import Following, FollowMode
 from streams import StreamDeclaration
 from workflows import AutomatonTooLarge, CompiledWorkflow, Extraction, Method, minimal_cover
@@ -120,16 +129,18 @@ def effective_set(
     return joined if derived is None else derived.joined_to(joined, mode)
 
 
-def workflow_mismatches(derived: Derived, declaration: StreamDeclaration) -> list[str]:
-    """Where a workflow and the declaration of a stream that follows it do not go together, in words."""
+def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
+    """Where a workflow and the declaration of a stream that follows it do not go together, in words.
+
+    Args:
+        derived: The workflow.
+        declaration: The stream.
+        settings: Those of the stream's constraint set.
+    """
     declared, said = set(declaration.end_events), derived.extraction
+    ends = ConstraintSet(end_events=frozenset(said.end), settings=settings)
     name = f"the workflow {derived.workflow!r}"
-    found = []
-    if strangers := sorted(set(said.end) - declared):
-        found.append(
-            f"{_listed(strangers)}: end events of {name} that the stream does not declare as such; nothing is expected "
-            "after them, but its traces stay open"
-        )
+    found = undeclared_ends(name, ends, declaration)
     if early := sorted(declared.intersection(said.events).difference(said.end)):
         found.append(
             f"{_listed(early)}: end events of the stream after which {name} goes on; its traces are over with them"

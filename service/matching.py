@@ -77,6 +77,8 @@ class MatchOptions:
             order in which they come counts.
         late: What to do with events that are later than that. Those that a stream would set aside are counted only.
         idle_timeout_us: A trace ends so long after its newest event. None: never.
+        end_events: Types that end a trace, as those that a stream declares. Constraints know only of those that are in
+            their set too.
         first: So many events are seen before the patterns come.
         now_us: With ``is_open``: time has come so far, if the events do not say more. None: what they say.
         budget: How much work each pattern may cost.
@@ -90,6 +92,7 @@ class MatchOptions:
     lateness_us: int | None = None
     late: Late = "dead_letter"
     idle_timeout_us: int | None = None
+    end_events: frozenset[str] = frozenset()
     first: int = 0
     now_us: int | None = None
     budget: WorkBudget = USUAL_BUDGET
@@ -284,7 +287,8 @@ def match_events(
     Args:
         patterns: With distinct names and their texts.
         events: In the order in which they are to be seen; as one batch, if there are many.
-        constraint_set: What the traces keep to, and how that is used; its end events end a trace.
+        constraint_set: What the traces keep to, and how that is used. Its end events close the monitor of a trace; they
+            end it only if its settings say so.
         options: See ``MatchOptions``.
         progress: Told the number of events done after each batch.
 
@@ -294,7 +298,7 @@ def match_events(
     chosen = options or MatchOptions()
     used = None if constraint_set is None else _used(constraint_set, patterns, chosen)
     matcher = Matcher(
-        end_events=used.end_events if used else frozenset(),
+        end_events=chosen.end_events | (used.trace_ends if used else frozenset()),
         ties=chosen.ties,
         key_paths=chosen.key_paths,
         may_be_guarded=used is not None,
@@ -321,6 +325,18 @@ def match_events(
     _close(matcher, found, order, chosen)
     report = found.report(matcher, used, chosen.ties)
     return report if order is None else replace(report, late=order.late)
+
+
+def merged(report: MatchReport, other: MatchReport) -> MatchReport:
+    """A report with what other patterns find in the same events by another key."""
+    return replace(
+        report,
+        outputs=report.outputs + other.outputs,
+        timeouts=tuple(sorted(report.timeouts + other.timeouts, key=_timeout_order)),
+        overflow=report.overflow + other.overflow,
+        stats=report.stats.with_other_keys(other.stats),
+        with_returns=report.with_returns | other.with_returns,
+    )
 
 
 def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, options: MatchOptions) -> str:

@@ -1,4 +1,4 @@
-"""The state of the pipeline: what it reported, and its backlog."""
+"""The state of the pipeline and the patterns: what was reported and counted, and the backlog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from service.backlog import Backlog, Volume
 from service.runtime import Stores
-from service.stores import ShardReport
+from service.stores import RegisteredPattern, ShardReport
 from streams import Clock
 
 _SECOND_US = 1_000_000
@@ -114,3 +114,46 @@ def _total(values: Sequence[int | None]) -> int | None:
     """The sum of what was told; None when nothing was."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternCounts:
+    """What all versions of a pattern have found, what is no longer kept included.
+
+    Attributes:
+        pattern: As it is now.
+        alerts: Their number.
+        would_be_lost: The number of those that pruning would have lost, where it is only watched.
+        last_alert: The newest that is kept, as plain JSON.
+        corrections: Their number.
+        timeouts: Counters as plain JSON, by what was missing.
+        endings: Counters as plain JSON, by reason.
+    """
+
+    pattern: RegisteredPattern
+    alerts: int
+    would_be_lost: int
+    last_alert: Mapping[str, Any] | None
+    corrections: int
+    timeouts: Sequence[Mapping[str, Any]]
+    endings: Sequence[Mapping[str, Any]]
+
+
+def pattern_counts(stores: Stores, name: str) -> PatternCounts:
+    """What a pattern has found.
+
+    Raises:
+        UnknownPatternName: It is not registered.
+    """
+    pattern = stores.registry.pattern(name)
+    chosen = {"stream": pattern.stream, "pattern": name}
+    place = pattern.stream, name
+    return PatternCounts(
+        pattern=pattern,
+        alerts=stores.alerts.counts().get(place, 0),
+        would_be_lost=stores.alerts.lost_counts().get(place, 0),
+        last_alert=stores.alerts.last(*place),
+        corrections=sum(count["count"] for count in stores.corrections.counts(**chosen)),
+        timeouts=stores.timeouts.counts(**chosen),
+        endings=stores.endings.counts(**chosen),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from constraints import ConstraintSet, check_query, parse_constraints
-from nfa import Pattern, check_stream, describe_pattern, parse_pattern, pattern_from_json
+from nfa import Pattern, TraceEnds, describe_pattern, parse_pattern, pattern_from_json
 from service.constraint_sets import ConstraintSets
 from service.errors import PatternTooLong, UnknownConstraints
 from service.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
@@ -13,9 +13,9 @@ from service.latest_used import LatestUsed
 from service.reports import (
     ConstraintReport,
     PatternReport,
-    has_trace_end,
     pattern_warnings,
     reasoned_query,
+    trace_ends_of,
 )
 from service.routing import has_whole_traces, route_of
 from service.runtime import Stores
@@ -209,7 +209,8 @@ class Registration:
             (record.text, tag_of(declaration), record.route, str(is_ended), "" if rules is None else tag_of(rules)),
             lambda: inspect_pattern(query, _set_of(rules, declaration, record.route), is_ended=is_ended),
         )
-        warnings = pattern_warnings(pattern, query, found.check, declaration)
+        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(pattern, query, found.check, declaration, ends)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
     def move_pattern(self, name: str, action: PatternAction, condition: Condition = ANY) -> PatternReport:
@@ -260,14 +261,15 @@ class Registration:
         """Warnings, in words, about a pattern that can be matched."""
         route = route_of(pattern, declaration)
         require_declared(pattern, declaration)
-        check_stream(pattern, has_trace_end=not route and has_trace_end(declaration))
+        ends = self._ends(pattern, declaration, is_guarded=is_guarded)
+        ends.check(pattern)
         query = reasoned_query(pattern, declaration)
         constraint_set = self.constraint_set(declaration, route=route, is_guarded=is_guarded)
         check = check_query(query, constraint_set)
         check.require_satisfiable()
         with_schemas = self._stores.registry.event_types.all(declaration.name)
         return (
-            *pattern_warnings(pattern, query, check, declaration),
+            *pattern_warnings(pattern, query, check, declaration, ends),
             *unfollowed_types(pattern, constraint_set, with_schemas),
         )
 
@@ -294,12 +296,25 @@ class Registration:
         pattern = parse_pattern(record.text)
         query = reasoned_query(pattern, declaration)
         constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
-        warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration)
+        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration, ends)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
         return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
+
+    def trace_ends(self, declaration: StreamDeclaration, *, route: str) -> frozenset[str]:
+        """Types that end traces: those that the stream declares, and those of constraints that say so."""
+        if route:
+            return frozenset()
+        rules = self._rules_of(declaration, route=route, is_guarded=True)
+        return _set_of(rules, declaration, route).trace_ends.union(declaration.end_events)
+
+    def _ends(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> TraceEnds:
+        """How the traces end in which a pattern is matched."""
+        rules = self._rules_of(declaration, route="", is_guarded=True)
+        return trace_ends_of(pattern, declaration, _set_of(rules, declaration, ""), is_guarded=is_guarded)
 
     def _rules_of(
         self, declaration: StreamDeclaration, *, route: str, is_guarded: bool

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
-from nfa import Pattern, Query, build_query, parse_pattern, unknown_types, warnings_of
+from nfa import (
+    Pattern,
+    PatternRefused,
+    Query,
+    TraceEnds,
+    build_query,
+    parse_pattern,
+    unknown_types,
+)
 from service.inspection import is_explained
 from service.routing import finer_keys, has_whole_traces, route_of
 from service.stores import RegisteredConstraints, RegisteredPattern
@@ -58,15 +66,29 @@ def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -
 
 def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
     """Where a document and the declaration of its stream do not go together, in words."""
-    found = []
-    if strangers := sorted(constraint_set.end_events - set(declaration.end_events)):
-        found.append(
-            f"{', '.join(strangers)}: end events of this document that the stream does not declare as such; nothing "
-            "is expected after them, but its traces stay open"
-        )
+    found = undeclared_ends("this document", constraint_set, declaration)
     if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
         found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
     return found
+
+
+def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
+    """What happens to traces after end events that the stream does not declare, in words, where there are some.
+
+    Args:
+        source: Where the end events are from.
+        constraint_set: It has them, and says whether they end traces.
+        declaration: The stream.
+    """
+    strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
+    if not strangers:
+        return []
+    notice = (
+        f"{', '.join(strangers)}: end events of {source} that the stream does not declare; its transactions stay open "
+        "after them, and what comes then deviates (after-end). Declare end_events or an idle_timeout for the stream, "
+        "or, where keys are used again, set reopen: new_transaction in the settings of the constraints"
+    )
+    return [notice]
 
 
 def constraint_warnings(
@@ -82,7 +104,22 @@ def constraint_warnings(
         if not check.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
             found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
-    return tuple(found)
+    return (*found, *_endless(constraint_set, patterns, declaration))
+
+
+def _endless(
+    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
+) -> list[str]:
+    """Patterns that wait for an end of trace that no longer comes, in words."""
+    found = []
+    for pattern in patterns:
+        try:
+            parsed = parse_pattern(pattern.text)
+            ends = trace_ends_of(parsed, declaration, constraint_set, is_guarded=pattern.is_guarded)
+            ends.check(parsed)
+        except PatternRefused as refusal:
+            found.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
+    return found
 
 
 def reasoned_query(pattern: Pattern, declaration: StreamDeclaration) -> Query:
@@ -98,18 +135,52 @@ def _without_absences(query: Query) -> Query:
     return replace(query, terms=terms, states=states)
 
 
-def has_trace_end(declaration: StreamDeclaration) -> bool:
-    """Whether traces of the stream end; end events of constraints that the stream does not declare leave them open."""
-    return bool(declaration.end_events) or declaration.idle_timeout is not None
+def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet | None = None) -> bool:
+    """Whether traces of the stream end.
+
+    Args:
+        declaration: The stream.
+        constraint_set: What its traces keep to. Its end events count only where it says that they end traces.
+    """
+    is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
+    return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
+
+
+def trace_ends_of(
+    pattern: Pattern, declaration: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_guarded: bool
+) -> TraceEnds:
+    """How the traces end in which a pattern is matched; those of a further key do not.
+
+    Args:
+        pattern: The pattern.
+        declaration: The stream.
+        constraint_set: That of the stream; None where there is none.
+        is_guarded: Whether it may decide anything of the pattern.
+    """
+    if route_of(pattern, declaration):
+        return TraceEnds(has_trace_end=False)
+    is_known = is_guarded and constraint_set is not None and has_whole_traces(pattern, declaration)
+    return TraceEnds(
+        has_trace_end=has_trace_end(declaration, constraint_set),
+        is_log_ordered=declaration.ties == "log",
+        has_closing=is_known and constraint_set is not None and constraint_set.decides_absences(declaration.ties),
+    )
 
 
 def pattern_warnings(
-    pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration
+    pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration, ends: TraceEnds
 ) -> tuple[str, ...]:
-    """What of a pattern can never match, and what is probably not meant, in words."""
+    """What of a pattern can never match, and what is probably not meant, in words.
+
+    Args:
+        pattern: The pattern.
+        query: What a match must have.
+        check: What the constraints say of that.
+        declaration: The stream.
+        ends: How the traces end in which it is matched.
+    """
     route = route_of(pattern, declaration)
-    has_end, is_log_ordered = not route and has_trace_end(declaration), declaration.ties == "log"
-    notices = warnings_of(pattern, has_trace_end=has_end, is_log_ordered=is_log_ordered)
+    notices = ends.warnings_of(pattern)
     finer = ", ".join(finer_keys(pattern, declaration))
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nfa import Pattern
-from service.errors import KeyMismatch
+from nfa import KeyMismatch, Pattern, has_key
 from streams import StreamDeclaration
 
 
@@ -16,8 +15,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     Raises:
         KeyMismatch: ``WHERE [..]`` contains no declared key; the message lists what may be named.
     """
-    own = {("key",), *declaration.key_paths}
-    if not pattern.keys or own & set(pattern.keys):
+    if has_key(pattern, declaration.key_paths):
         return ""
     for path in pattern.keys:
         for name in declaration.keys:
@@ -48,9 +46,9 @@ def has_whole_traces(pattern: Pattern, declaration: StreamDeclaration) -> bool:
 
 def _mismatch(pattern: Pattern, declaration: StreamDeclaration) -> KeyMismatch:
     asked = ", ".join(".".join(path) for path in pattern.keys)
-    own = declaration.key.removeprefix("data.")
+    own = dict.fromkeys((declaration.key.removeprefix("data."), "key"))
     further = [f"[{'.'.join(declaration.attribute_of(name))}] for those of {name}" for name in declaration.keys]
-    ways = [f"[{own}] or [key] for the traces of the stream", *further]
+    ways = [f"{' or '.join(f'[{name}]' for name in own)} for the traces of the stream", *further]
     return KeyMismatch(
         f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}"
         f"{_declared(declaration)}, and a pattern's keys must contain one of its declared keys; write "

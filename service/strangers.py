@@ -41,14 +41,10 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
                 pattern,
                 Notice(
                     "unknown-attribute",
-                    f"no event {whose} has {name}{did_you_mean(name, names)}, so it is null everywhere{_about(name)}",
+                    f"no event {whose} has {name}{did_you_mean(name, names)}, so it is null everywhere",
                     attribute.position,
                 ),
             )
-
-
-def _about(name: str) -> str:
-    return "; all events of a match have the same correlation key anyway" if name == "key" else ""
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:

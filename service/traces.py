@@ -123,6 +123,7 @@ class _Seen:
     Attributes:
         events: Of the transaction that is the last one so far.
         starts: Of each pattern's version, how many events of the transaction came before it.
+        ends: Types that end a transaction, as far as the log says so far.
         is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
         rules: The constraints that the log brings, newest last, each with the number of events before it.
@@ -131,6 +132,7 @@ class _Seen:
     events: list[Event] = field(default_factory=list)
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     earlier: int = 0
+    ends: frozenset[str] = frozenset()
     is_over: bool = False
     newest_us: int | None = None
     rules: list[tuple[int, ConstraintsOn]] = field(default_factory=list)
@@ -170,6 +172,7 @@ class Traces:
         seen, positions, is_complete = _Seen(), {}, True
         for shard in self._stores.log.layout.read().homes(hashed):
             entries, is_whole = self._entries(shard, stream)
+            seen.ends = self._ends_before(declaration, entries)
             is_complete = is_complete and is_whole
             if entries:
                 positions[shard] = entries[-1].position
@@ -212,6 +215,17 @@ class Traces:
                 found.append(entry)
         return found[::-1], self._tail.is_whole(shard)
 
+    def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
+        """Types that ended a transaction before some entries: declared ones, and those of the constraints at that time."""
+        records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
+        first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
+        try:
+            versions = self._stores.registry.constraint_versions(declaration.name)
+        except UnknownConstraints:
+            versions = []
+        known = [record for record in versions if first is None or record.version < first]
+        return _ends(declaration, known[-1].document if known else None)
+
     def _constraints(self, declaration: StreamDeclaration, seen: _Seen) -> tuple[int | None, ConstraintSet | None]:
         """What the transaction keeps to: the set that was there when it began, as far as that can be known."""
         before = [record for place, record in seen.rules if place == 0]
@@ -241,6 +255,7 @@ def _take(seen: _Seen, entry: LogEntry, declaration: StreamDeclaration, key: str
             seen.starts[record.name, record.version] = 0 if seen.is_over else len(seen.events)
         case ConstraintsOn() as rules:
             seen.rules.append((0 if seen.is_over else len(seen.events), rules))
+            seen.ends = _ends(declaration, rules.document)
         case _:
             pass
 
@@ -258,7 +273,13 @@ def _take_events(seen: _Seen, batch: EventBatch, declaration: StreamDeclaration,
         if seen.is_over or _is_idle(seen.events, event, declaration):
             seen.begin_anew()
         seen.events.append(event)
-        seen.is_over = event.type in declaration.end_events
+        seen.is_over = event.type in seen.ends
+
+
+def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
+    """Types that end a transaction: those that are declared, and those of constraints, if any, that say so."""
+    rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
+    return rules.trace_ends.union(declaration.end_events)
 
 
 def _is_idle(events: Sequence[Event], event: Event, declaration: StreamDeclaration) -> bool:
@@ -282,6 +303,7 @@ class _Look:
             lateness_us=declaration.lateness_us,
             late=declaration.late,
             idle_timeout_us=declaration.idle_timeout_us,
+            end_events=seen.ends if seen.is_over else frozenset(declaration.end_events),
             now_us=seen.newest_us,
         )
 

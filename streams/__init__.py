@@ -56,6 +56,7 @@ from streams.plain import parse_plain, render_plain
 from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
+from streams.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.showing import shown
 from streams.text_columns import (
     Texts,
@@ -118,6 +119,9 @@ __all__ = [
     "RaggedOrder",
     "RecordKind",
     "ReorderBuffer",
+    "Script",
+    "ScriptInput",
+    "ScriptValue",
     "Start",
     "StreamDeclaration",
     "StreamError",
@@ -163,6 +167,7 @@ __all__ = [
     "position_order",
     "ragged_order",
     "ragged_places",
+    "read_script",
     "render_cloudevent",
     "render_plain",
     "require_trusted",

@@ -16,6 +16,7 @@ from constraints import (
     Clause,
     Constraint,
     ConstraintSet,
+    DeviationKind,
     Exclusive,
     Monitor,
     Part,
@@ -39,6 +40,7 @@ class Conformance:
         is_complete: Whether it is a complete one.
         at: Place of the first event that leaves the model, from 0; None if none does.
         event: Its type.
+        kind: In which way, as of a deviation: ``after-end`` where the trace was over before it; None if none does.
         allowed: The types that may come at that place instead, sorted.
         still_allowed: Where no event leaves the model, the types that may come after the last one, sorted.
         broken: The constraints that the event breaks, where the model has no automaton.
@@ -51,6 +53,7 @@ class Conformance:
     is_complete: bool
     at: int | None = None
     event: str | None = None
+    kind: DeviationKind | None = None
     allowed: tuple[str, ...] = ()
     still_allowed: tuple[str, ...] = ()
     broken: tuple[Part, ...] = ()
@@ -65,6 +68,7 @@ class Conformance:
             "is_complete": self.is_complete,
             "at": self.at,
             "event": self.event,
+            "kind": self.kind,
             "allowed": list(self.allowed),
             "still_allowed": list(self.still_allowed),
             "broken": [str(part) for part in self.broken],
@@ -80,6 +84,7 @@ class DeviationCount:
 
     Attributes:
         event: Type of the first event that leaves it.
+        kind: In which way; ``after-end`` where the trace was over before it.
         allowed: The types that may come there instead.
         broken: The constraints that it breaks, where the model has no automaton.
         traces: How many traces leave it so.
@@ -87,6 +92,7 @@ class DeviationCount:
     """
 
     event: str
+    kind: DeviationKind | None
     allowed: tuple[str, ...]
     broken: tuple[Part, ...]
     traces: int
@@ -139,7 +145,7 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
         variants[variant] += 1
         example.setdefault(variant, number)
     conforming = complete = 0
-    deviations: dict[tuple[str, tuple[str, ...], tuple[Part, ...]], list[int]] = {}
+    deviations: dict[tuple[str, DeviationKind | None, tuple[str, ...], tuple[Part, ...]], list[int]] = {}
     unknown: Counter[str] = Counter()
     for variant, count in variants.items():
         found = checker.check(variant)
@@ -147,11 +153,12 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
         complete += count * found.is_complete
         unknown.update(dict.fromkeys(found.unknown, count))
         if found.event is not None:
-            told = deviations.setdefault((found.event, found.allowed, found.broken), [0, example[variant]])
+            way = (found.event, found.kind, found.allowed, found.broken)
+            told = deviations.setdefault(way, [0, example[variant]])
             told[0] += count
     listed = [
-        DeviationCount(event=event, allowed=allowed, broken=broken, traces=count, example=first)
-        for (event, allowed, broken), (count, first) in deviations.items()
+        DeviationCount(event=event, kind=kind, allowed=allowed, broken=broken, traces=count, example=first)
+        for (event, kind, allowed, broken), (count, first) in deviations.items()
     ]
     return LogConformance(
         traces=variants.total(),
@@ -197,6 +204,7 @@ class _ByAutomaton:
                     is_complete=False,
                     at=place,
                     event=event,
+                    kind=self._kind(state, event),
                     allowed=self.automaton.allowed(state),
                     unknown=unknown,
                 )
@@ -206,6 +214,11 @@ class _ByAutomaton:
             is_complete=bool(self.automaton.accepting[state]),
             still_allowed=self.automaton.allowed(state),
         )
+
+    def _kind(self, state: int, event: str) -> DeviationKind:
+        if not self.automaton.allowed(state):
+            return "after-end"
+        return "workflow" if event in self.automaton.letters else "unknown-type"
 
 
 class _ByConstraints:
@@ -235,6 +248,7 @@ class _ByConstraints:
                     is_complete=False,
                     at=place,
                     event=event,
+                    kind=reason.kind,
                     allowed=self._allowed(state),
                     broken=reason.constraints,
                     unknown=unknown,

@@ -12,7 +12,7 @@ from api.idempotency import IdempotentRoute, once
 from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
 from api.wire import Moment
-from service.stores import Acknowledgement, AlertFilter, Note
+from service import Acknowledgement, AlertFilter, Note
 from streams import parse_time
 
 router = APIRouter(prefix="/alerts", tags=["alerts"], route_class=IdempotentRoute)

@@ -12,7 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from api.filters import PatternFilter, StreamFilter
 from api.services import Served
 from api.stopping import stop_sign
-from service.stores import AlertFilter
+from service import AlertFilter
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 

@@ -9,10 +9,8 @@ from api.filters import StreamFilter, shown
 from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
 from api.preconditions import Preconditions, give_tag
-from api.schemas.endings import EndingSummary
 from api.schemas.patterns import (
     CheckedPattern,
-    MissingCount,
     NewPattern,
     PatternDetail,
     PatternList,
@@ -23,7 +21,7 @@ from api.schemas.patterns import (
 )
 from api.services import Served
 from api.work import bounded
-from service import PatternReport
+from service import PatternReport, pattern_counts
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
@@ -79,24 +77,7 @@ def list_versions(name: str, services: Served) -> PatternVersions:
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")
 def get_statistics(name: str, services: Served) -> PatternStatistics:
     """Counts of the results of all versions of a pattern, including results that are no longer kept."""
-    pattern, stores = services.stores.registry.pattern(name), services.stores
-    chosen = {"stream": pattern.stream, "pattern": name}
-    place = pattern.stream, name
-    timeouts = stores.timeouts.counts(**chosen)
-    last = stores.alerts.last(*place)
-    return PatternStatistics(
-        name=name,
-        stream=pattern.stream,
-        state=pattern.state,
-        version=pattern.version,
-        alerts=stores.alerts.counts().get(place, 0),
-        would_be_lost=stores.alerts.lost_counts().get(place, 0),
-        last_alert_at=None if last is None else last["detected_at"],
-        corrections=sum(count["count"] for count in stores.corrections.counts(**chosen)),
-        timeouts=sum(count["count"] for count in timeouts),
-        timeouts_by_missing=[MissingCount(missing=count["missing"], count=count["count"]) for count in timeouts],
-        endings=EndingSummary.from_domain(pattern.stream, name, stores.endings.counts(**chosen)),
-    )
+    return PatternStatistics.from_domain(pattern_counts(services.stores, name))
 
 
 @router.get("/{name:path}", summary="Look up a pattern")

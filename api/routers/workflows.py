@@ -29,8 +29,7 @@ from api.schemas.workflows import (
 )
 from api.services import Served
 from api.work import bounded
-from service import Marks, ModelUpload
-from service.stores import RegisteredWorkflow
+from service import Marks, ModelUpload, RegisteredWorkflow
 from workflows import ModelFormat
 
 router = APIRouter(prefix="/workflows", tags=["workflows"], route_class=IdempotentRoute)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from service.stores import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
+from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
 from streams import format_time
 
 EXAMPLE: dict[str, Any] = {

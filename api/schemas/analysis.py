@@ -7,8 +7,7 @@ from typing import Self
 from pydantic import Field
 
 from api.wire import WireModel
-from service import SetInspection
-from service.stores import RegisteredConstraints
+from service import RegisteredConstraints, SetInspection
 
 
 class DeadAlternativeModel(WireModel):

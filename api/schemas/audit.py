@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import Older, WireModel
-from service.stores import RecentPage
+from service import RecentPage
 from streams import format_time
 
 

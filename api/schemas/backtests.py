@@ -8,8 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.wire import WireModel
-from service import BacktestDraft, PatternChoice, Pruning
-from service.stores import Backtest, BacktestAlerts, BacktestStatus
+from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
 from streams import format_time
 
 EXAMPLE: dict[str, Any] = {

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.errors import WrongShape
 from api.wire import WireModel
-from service import BatchTooLarge
-from service.stores import RegisteredWorkflow
+from service import BatchTooLarge, RegisteredWorkflow
 from workflows import Conformance
 
 
@@ -66,6 +65,9 @@ class ConformanceModel(WireModel):
     is_complete: bool = Field(description="Whether it is a complete trace.")
     at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
     event: str | None = Field(description="Its type.")
+    kind: str | None = Field(
+        description="Kind of the deviation: workflow, unknown-type, or after-end if the transaction was over."
+    )
     allowed: list[str] = Field(description="Types that are allowed there instead.")
     still_allowed: list[str] = Field(description="Types that are allowed after the last event, if none leaves.")
     broken: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from api.wire import WireModel
 from constraints import parse_constraints
-from service import ConstraintReport, set_document
-from service.stores import RegisteredConstraints
+from service import ConstraintReport, RegisteredConstraints, set_document
 from streams import format_time
 
 EXAMPLE: dict[str, Any] = {

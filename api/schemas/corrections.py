@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.wire import Older, WireModel
-from service.stores import USUAL_SEVERITY, RecentPage, Severity
+from service import USUAL_SEVERITY, RecentPage, Severity
 
 EXAMPLE: dict[str, Any] = {
     "type": "correction",

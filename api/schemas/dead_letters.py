@@ -8,8 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import Older, WireModel
-from service import Replayed
-from service.stores import RecentPage, ReplayOutcome
+from service import RecentPage, Replayed, ReplayOutcome
 from streams import format_time
 
 _LISTED_CHARS = 4_000

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.wire import Older, WireModel
-from service.stores import RecentPage
+from service import RecentPage
 
 
 class DeviationModel(WireModel):
@@ -27,7 +27,8 @@ class DeviationModel(WireModel):
         description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
         "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
         "rule is broken; workflow: the workflow that the stream follows does not allow it; unknown-type: the "
-        "process has no such event. Null in those of earlier releases.",
+        "process has no such event; after-end: the transaction was over, by an end event or by the workflow. "
+        "Null in those of earlier releases.",
     )
     constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
     symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import Older, WireModel
-from service.stores import RecentPage
+from service import RecentPage
 
 
 class EndingModel(WireModel):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
-from service.stores import EventType, SchemaUse
+from service import EventType, SchemaUse
 from streams import format_time
 
 _EXAMPLE: dict[str, Any] = {

@@ -7,8 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import Moment, Secret, WireModel
-from service import MOST_GRACE_S, KeyDraft, KeyReport
-from service.stores import ApiKey, Scope
+from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
 from streams import format_time, parse_time
 
 _SCOPES = "admin holds all others; patterns changes streams, patterns and the like; ingest sends events; read reads."

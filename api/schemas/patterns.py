@@ -12,8 +12,15 @@ from api.schemas.endings import EndingSummary
 from api.schemas.suspensions import SuspensionModel
 from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
-from service import PatternInspection, PatternReport
-from service.stores import Condition, PatternDraft, RegisteredPattern, Severity
+from service import (
+    Condition,
+    PatternCounts,
+    PatternDraft,
+    PatternInspection,
+    PatternReport,
+    RegisteredPattern,
+    Severity,
+)
 from streams import Start, format_time
 
 Switch: TypeAlias = Literal["on", "off"]
@@ -231,3 +238,22 @@ class PatternStatistics(WireModel):
     timeouts: int
     timeouts_by_missing: list[MissingCount]
     endings: EndingSummary
+
+    @classmethod
+    def from_domain(cls, counts: PatternCounts) -> Self:
+        """The wire form of what a pattern has found."""
+        pattern = counts.pattern
+        missing = [MissingCount(missing=count["missing"], count=count["count"]) for count in counts.timeouts]
+        return cls(
+            name=pattern.name,
+            stream=pattern.stream,
+            state=pattern.state,
+            version=pattern.version,
+            alerts=counts.alerts,
+            would_be_lost=counts.would_be_lost,
+            last_alert_at=None if counts.last_alert is None else counts.last_alert["detected_at"],
+            corrections=counts.corrections,
+            timeouts=sum(count.count for count in missing),
+            timeouts_by_missing=missing,
+            endings=EndingSummary.from_domain(pattern.stream, pattern.name, counts.endings),
+        )

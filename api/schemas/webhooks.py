@@ -7,8 +7,18 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, model_validator
 
 from api.wire import Moment, Older, Secret, WireModel
-from service import Redelivery, Reply, WebhookDraft, WebhookHealth
-from service.stores import USUAL_KINDS, Attempt, AttemptPage, DeliveredKind, RegisteredWebhook, Severity
+from service import (
+    USUAL_KINDS,
+    Attempt,
+    AttemptPage,
+    DeliveredKind,
+    Redelivery,
+    RegisteredWebhook,
+    Reply,
+    Severity,
+    WebhookDraft,
+    WebhookHealth,
+)
 from streams import format_time, parse_time
 
 Description: TypeAlias = Annotated[str, Field(max_length=500, description="For people.")]

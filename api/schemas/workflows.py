@@ -10,8 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from api.errors import wrong_shape
 from api.wire import WireModel
 from constraints import Constraint
-from service import Derived, Follower, WorkflowDifference, WorkflowReport
-from service.stores import RegisteredWorkflow
+from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
 from streams import format_time
 
 Mode = Literal["auto", "exact", "tables"]

@@ -37,11 +37,16 @@ from streams import EventBatch, column_of
 
 ALWAYS = 0  # row of the condition that every event meets
 
-Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id"]  # an attribute by path, or what an event has besides
+Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or what an event has besides
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
-_LEAVES: Mapping[str, OneOf["#time", "#type", "#id"]] = {"time": "#time", "type": "#type", "id": "#id"}
+_LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
+    "time": "#time",
+    "type": "#type",
+    "id": "#id",
+    "key": "#key",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +133,8 @@ class BatchColumns:
         if leaf == "#type":
             names = np.array([*self._batch.type_names, ""], np.object_)
             return Values.of_texts(names[self._batch.type_codes[rows]])
-        ids = self._batch.columns.column("id").take(column_of(rows))
-        return Values.of_texts(ids.to_numpy(zero_copy_only=False))
+        texts = self._batch.columns.column(leaf.removeprefix("#")).take(column_of(rows))
+        return Values.of_texts(texts.to_numpy(zero_copy_only=False))
 
     def _parsed(self, rows: NDArray[np.intp]) -> list[Any]:
         missing = rows[~self._is_parsed[rows]]
@@ -175,7 +180,7 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that an attribute, or ``time``, ``type`` or ``id`` of an alias, reads; None for what is no leaf."""
+    """The column that an attribute, or a function of ``OF_EVENT``, reads; None for what is no leaf."""
     match expression:
         case Attribute():
             return expression.path

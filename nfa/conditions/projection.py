@@ -51,6 +51,11 @@ class BoundEvent(Protocol):
         ...
 
     @property
+    def key(self) -> str:
+        """Correlation key."""
+        ...
+
+    @property
     def data(self) -> Mapping[str, Any]:
         """Attributes as plain JSON values."""
         ...
@@ -212,9 +217,8 @@ def _attribute(event: BoundEvent, path: Path) -> Scalar:
 
 
 def _of_event(name: str, event: BoundEvent) -> int | str:
-    if name == "time":
-        return event.time_us
-    return event.type if name == "type" else event.id
+    values: dict[str, int | str] = {"time": event.time_us, "type": event.type, "id": event.id, "key": event.key}
+    return values[name]
 
 
 def _alias_of(attribute: Attribute) -> str:

@@ -39,6 +39,16 @@ from streams.kernels.compiling import kernel, routine
 
 
 @routine
+def end_of(s: RunState, node: Int) -> Int:
+    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
+    newest = np.int64(EARLIEST)
+    while node != NIL:
+        newest = max(newest, s.event_time[s.node_event[node]])
+        node = s.node_parent[node]
+    return newest
+
+
+@routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
     """When a pair has to be looked at again, without a further event."""
     pattern = s.pair_pattern[pair]
@@ -55,7 +65,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
         elif within != LATEST:
             own = s.run_start[run] + within
             if kind == SPENT:
-                own = s.event_time[s.node_event[s.run_node[run]]] + within
+                own = end_of(s, s.run_node[run]) + within
         due = min(due, own)
         run = s.run_next[run]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):

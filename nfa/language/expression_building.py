@@ -158,6 +158,13 @@ def _number(tree: Branch, sign: int) -> Literal:
     return Literal(number)
 
 
+def _reference(tree: Branch) -> Attribute:
+    """The last name stands for the correlation key if it is ``key`` as it is, and for an attribute in quotes."""
+    (path,) = trees_of(tree)
+    (last,) = tokens_of(trees_of(path)[-1])
+    return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")
+
+
 def _call(tree: Branch) -> Call:
     return Call(tokens_of(tree)[0].lower(), _parts(tree), position_of(tree))
 
@@ -183,7 +190,7 @@ _BUILDERS: Mapping[str, Callable[[Branch], Expression]] = {
     "not_like": lambda tree: Not(_like(tree)),
     "negative": _negative,
     "group": _only,
-    "reference": lambda tree: Attribute(build_path(trees_of(tree)[0]), position=position_of(tree)),
+    "reference": _reference,
     "call": _call,
     "number": lambda tree: _number(tree, 1),
     "negative_number": lambda tree: _number(tree, -1),

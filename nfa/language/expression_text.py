@@ -54,6 +54,8 @@ def _written(expression: Expression) -> tuple[str, int]:
             return text, _UNARY if text.startswith("-") else _PRIMARY
         case Attribute():
             return _reference(expression), _PRIMARY
+        case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
+            return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
         case Call():
             return f"{expression.name}({', '.join(map(describe_expression, expression.arguments))})", _PRIMARY
         case Negative():
@@ -102,6 +104,9 @@ def _negative(expression: Negative) -> str:
 
 
 def _reference(attribute: Attribute) -> str:
+    """In quotes, ``key`` is an attribute; without, it is the correlation key."""
+    if attribute.path == ("key",):
+        return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)
     return ".".join([quoted(first, CONDITION_WORDS), *map(quoted, rest)])
 

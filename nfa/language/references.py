@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
@@ -74,7 +74,7 @@ def calls_of(expression: Expression) -> Iterator[Call]:
 
 
 def resolve(expression: Expression, scope: Scope) -> Expression:
-    """The expression with each attribute's step found.
+    """The expression with each attribute's step found, and ``key`` and ``a.key`` read as the correlation key.
 
     Raises:
         PatternRefused: ``unknown-alias`` or ``bare-alias``.
@@ -111,27 +111,34 @@ def check_references(expression: Expression, scope: Scope) -> None:
     _check(expression, scope, None)
 
 
-def _resolved(attribute: Attribute, scope: Scope) -> Attribute:
+def _resolved(attribute: Attribute, scope: Scope) -> Expression:
     first, *rest = attribute.path
     if first in scope.known:
         if not rest:
             _refuse_bare(attribute, first)
-        return replace(attribute, path=tuple(rest), of=first)
+        return _key_or(replace(attribute, path=tuple(rest), of=first), first)
     if scope.own is None or (rest and first in scope.hidden):
         _refuse_unknown(attribute, first, scope)
-    return attribute
+    return _key_or(attribute, scope.own)
 
 
-def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Attribute:
+def _key_or(attribute: Attribute, alias: str) -> Expression:
+    """The correlation key of an alias' event, where that is what a plain ``key`` stands for; else the attribute."""
+    if not attribute.ends_in_key or len(attribute.path) > 1:
+        return attribute
+    return Call("key", (Attribute((), alias, attribute.position),), attribute.position)
+
+
+def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Expression:
     (name,) = attribute.path
     if name in scope.known:
         return replace(attribute, path=(), of=name)
-    if function in OF_EVENT or scope.own is None:
+    if function in OF_EVENT:
         _refuse_unknown(attribute, name, scope)
-    return attribute
+    return _resolved(attribute, scope)
 
 
-def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> None:
+def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> NoReturn:
     if name in scope.hidden:
         advice = f"{name} names a step after NOT or UNTIL, which exists only inside its own brackets"
     else:
@@ -144,7 +151,7 @@ def _refuse_bare(attribute: Attribute, alias: str) -> None:
     raise PatternRefused(
         "bare-alias",
         f"the alias {alias} stands for an event, not for a value; write an attribute as {quoted(alias)}.name, or use "
-        f"count({quoted(alias)}), time(…), type(…) or id(…)",
+        f"count({quoted(alias)}), time(…), type(…), id(…) or key(…)",
         attribute.position,
     )
 

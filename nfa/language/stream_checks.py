@@ -9,7 +9,22 @@ from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.placement import first_position, trailing_greedy, trailing_items
 from nfa.language.references import attributes_of, calls_of
-from nfa.syntax import AGGREGATES, Atom, Both, Expression, Node, Pattern, Position, Repeat, parts_of
+from nfa.language.scope import all_atoms_of
+from nfa.syntax import (
+    AGGREGATES,
+    Atom,
+    Both,
+    Call,
+    Comparison,
+    Expression,
+    Item,
+    Node,
+    Pattern,
+    Position,
+    Repeat,
+    operands_of,
+    parts_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +32,8 @@ class Notice:
     """A warning about a pattern that is accepted.
 
     Attributes:
-        code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``where-of-one-step``, ``unknown-type`` or
-            ``unknown-attribute``.
+        code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
+            ``constant-key``, ``unknown-type`` or ``unknown-attribute``.
         message: What may go wrong and what would be better.
         position: Where in the text.
     """
@@ -33,12 +48,13 @@ class Notice:
         return f"line {self.position.line}, column {self.position.column}: {self.message}"
 
 
-def check_stream(pattern: Pattern, *, has_trace_end: bool) -> None:
+def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
     """Refuse a pattern that would wait for an end of trace that never comes.
 
     Args:
         pattern: A checked pattern.
-        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+        has_trace_end: Whether the stream has end events or an idle timeout.
+        has_closing: Whether a guard says of some event that nothing follows it; that decides a NOT, but no GREEDY.
 
     Raises:
         PatternRefused: ``needs-end``.
@@ -46,19 +62,20 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool) -> None:
     if has_trace_end or pattern.within_us is not None:
         return
     for item in trailing_items(pattern.event):
-        if item.gap is None or item.gap.within_us is None:
+        if not has_closing and _is_endless(item):
             _refuse_endless("NOT", item.position, "WITHIN before the NOT, or as a clause")
     for repeat in trailing_greedy(pattern.event):
         if repeat.max is None or repeat.min < repeat.max:
             _refuse_endless("GREEDY", repeat.position, "the clause WITHIN")
 
 
-def warnings_of(pattern: Pattern, *, has_trace_end: bool) -> tuple[Notice, ...]:
+def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
     """What is accepted but probably not meant, in the order of the text.
 
     Args:
         pattern: A checked pattern.
-        has_trace_end: Whether the stream has end events, an idle timeout or a workflow.
+        has_trace_end: Whether the stream has end events or an idle timeout.
+        has_closing: Whether a guard says of some event that nothing follows it.
     """
     notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
     if pattern.within_us is None and not has_trace_end:
@@ -70,15 +87,36 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool) -> tuple[Notice, ...]:
                 first_position(pattern.event),
             )
         )
+        if has_closing:
+            notices.extend(_decided_by_closing(pattern))
     if pattern.where is not None:
         notices.extend(_of_one_step(pattern.where))
+    notices.extend(_of_keys(pattern))
     return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
+
+
+def _is_endless(item: Item) -> bool:
+    """Whether a NOT at the end has no deadline of its own."""
+    return item.gap is None or item.gap.within_us is None
+
+
+def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
+    for item in trailing_items(pattern.event):
+        if _is_endless(item):
+            yield Notice(
+                "no-trace-end",
+                "the stream has no end of trace, so an end event of the constraints decides this NOT, and nothing "
+                "decides it in a trace that deviates before or has none; add WITHIN, or an end event or idle timeout "
+                "to the stream",
+                item.position,
+            )
 
 
 def _refuse_endless(word: str, position: Position, advice: str) -> None:
     raise PatternRefused(
         "needs-end",
-        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add {advice}",
+        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add "
+        f"{advice}; or add an end event or idle timeout to the stream",
         position,
     )
 
@@ -113,3 +151,27 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
             "earlier, and decides what can be taken there",
             attributes[0].position,
         )
+
+
+def _of_keys(pattern: Pattern) -> Iterator[Notice]:
+    """Comparisons of correlation keys with each other: a match is of one trace, and its events have one key."""
+    conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
+    for condition in (*conditions, pattern.where):
+        for comparison in () if condition is None else _comparisons_of(condition):
+            left, right = comparison.left, comparison.right
+            if isinstance(left, Call) and isinstance(right, Call) and left.name == right.name == "key":
+                truth = "always" if comparison.operator in ("=", "<=", ">=") else "never"
+                yield Notice(
+                    "constant-key",
+                    f"{describe_expression(comparison)} is {truth} true, as all events of a match have the same "
+                    "correlation key; to compare across keys, correlate by something wider (a further key of the "
+                    "stream); an attribute that is called key stands in back quotes: `key`",
+                    left.position,
+                )
+
+
+def _comparisons_of(expression: Expression) -> Iterator[Comparison]:
+    if isinstance(expression, Comparison):
+        yield expression
+    for operand in operands_of(expression):
+        yield from _comparisons_of(operand)

@@ -214,7 +214,7 @@ def _of_event(name: str, argument: Expression, scope: Scope) -> Scalar:
     event = scope.event_of(argument.of)
     if event is None:
         return None
-    values: dict[str, Scalar] = {"time": event.time_us, "type": event.type, "id": event.id}
+    values: dict[str, Scalar] = {"time": event.time_us, "type": event.type, "id": event.id, "key": event.key}
     return values[name]
 
 

@@ -178,7 +178,8 @@ class RunEngine:
         self._note_times(visits, given.batch.time_us)
         places = given.concerns(self._compiled)
         columns = run_batch(given, places, self._compiled, self._texts, is_simultaneous=self._is_simultaneous)
-        self._run(columns, collected, visits.rows[places].astype(np.int64))
+        rows = visits.rows[places].astype(np.int64)
+        self._run(columns, collected, rows, given.batch.time_us)
         if len(self._texts) >= self._sweep_at:
             self._forget_texts()
         return collected.output
@@ -190,8 +191,12 @@ class RunEngine:
         """
         collected = Collected()
         self._id_of = id_of
-        state = self._state
-        due = self._in_order(np.flatnonzero((state.pair_pattern != NIL) & (state.pair_due <= watermark_us)))
+        self._let_time_pass(self._state.pair_pattern != NIL, watermark_us, collected)
+        return collected.output
+
+    def _let_time_pass(self, chosen: NDArray[np.bool_], watermark_us: int, collected: Collected) -> None:
+        """Decide what the watermark decides of some pairs."""
+        due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
             status, first = run_dues.pass_time(
@@ -203,7 +208,6 @@ class RunEngine:
             elif status == tables.FLUSH:
                 self._ranked_pairs().flush(int(due[first]), watermark_us, collected, NIL)
                 first += 1
-        return collected.output
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:
         """End every trace: the input is finite and was all of it."""
@@ -304,7 +308,9 @@ class RunEngine:
         stack = new_stack(compiled.depth, len(state.node_parent))
         return Conditions(compiled.compiler.code, compiled.starts, compiled.ends, bindings, stack)
 
-    def _run(self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64]) -> None:
+    def _run(
+        self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64], times_us: NDArray[np.int64]
+    ) -> None:
         limits = Limits(
             matches=self._match_limit,
             runs=self._run_limit,
@@ -317,12 +323,15 @@ class RunEngine:
                 self._compiled.program, self._state, columns, conditions, self._found, self._ended, visit, limits
             )
             if status == tables.GIVEN_UP:
-                self._charge(int(self._state.counters[tables.STOP_PAIR]), int(columns.sequences[visit]))
+                suspended = self._charge(int(columns.sequences[visit]))
+                self._drain(collected, rows)
+                if suspended is not None:
+                    self._suspend(suspended, times_us[: rows[visit]], collected)
+                    conditions = self._conditions()
+                continue
             self._drain(collected, rows)
             if status == tables.DONE:
                 return
-            if status == tables.GIVEN_UP:
-                continue
             if status == tables.NO_ROOM:
                 self._make_room()
                 conditions = self._conditions()
@@ -334,15 +343,29 @@ class RunEngine:
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, pair)
 
-    def _charge(self, pair: int, sequence: int) -> None:
-        """A pair was given up at an event; if that was once too often, its pattern is suspended."""
-        pattern = int(self._state.pair_pattern[pair])
+    def _charge(self, sequence: int) -> int | None:
+        """A pair was given up at an event; the number of its pattern, if that was once too often."""
+        pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         if not self._accounts[pattern].charge(sequence, self._budgets[pattern]):
-            return
+            return None
         self._ended.lost[self._ended.filled[1] - 1, 5] = 1  # the kernel wrote that row last
+        return pattern
+
+    def _suspend(self, pattern: int, times_us: NDArray[np.int64], collected: Collected) -> None:
+        """Let a pattern meet no event any more, and free what it holds.
+
+        What time had decided before is told, as it was where time passed in between.
+
+        Args:
+            pattern: Its number.
+            times_us: Of the events before, as far as time has not passed for them.
+            collected: Takes what is found.
+        """
         self._apply_budgets()
-        for other in np.flatnonzero(self._state.pair_pattern == pattern).tolist():
-            close_pair(self._state, other)
+        if len(times_us):
+            self._let_time_pass(self._state.pair_pattern == pattern, int(times_us.max()), collected)
+        for pair in np.flatnonzero(self._state.pair_pattern == pattern).tolist():
+            close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
         """Let the kernel know how much work each pattern may cost, and which are suspended."""

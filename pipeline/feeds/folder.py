@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.journal import BlockPart, FileVersion, Journal, read_part
+from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow
 from streams import EventFileError
 from streams.readers import FILE_KINDS, RowLayout, kind_of, raw_rows
@@ -75,6 +76,9 @@ class FolderOptions:
                     "id": layout.id,
                     "time": layout.time,
                     "max_row_bytes": layout.max_row_bytes,
+                    "data": layout.data,
+                    "key": layout.key,
+                    "mapping": None if layout.mapping is None else mapping_form(layout.mapping),
                 }
             ).decode(),
             "max_rows": str(self.max_rows),
@@ -92,13 +96,16 @@ class FolderOptions:
             if not options.get(name):
                 raise SourceOptionError(f"option {name} of a folder feed is missing", option=name)
         layout: dict[str, Any] = orjson.loads(options["layout"])
-        top = layout.pop("top")
+        top, mapping = layout.pop("top"), layout.pop("mapping", None)
         return cls(
             folder=Path(options["folder"]),
             state=Path(options["state"]),
             kind=options.get("kind") or None,
             layout=RowLayout(
-                top=None if top is None else frozenset(top), texts=frozenset(layout.pop("texts")), **layout
+                top=None if top is None else frozenset(top),
+                texts=frozenset(layout.pop("texts")),
+                mapping=None if mapping is None else mapping_of(mapping),
+                **layout,
             ),
             max_rows=int(options["max_rows"]),
             max_bytes=int(options["max_bytes"]),

@@ -22,8 +22,10 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from pipeline.errors import KafkaClientMissing, KafkaGap, KafkaUnreachable, SourceOptionError
-from pipeline.feeds.kafka_messages import read_message
+from pipeline.feeds.kafka_messages import read_message, read_strange
+from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow, to_batch
+from streams.readers import ReaderOptions
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -56,6 +58,8 @@ class KafkaOptions:
         max_rows: At most so many records in one micro-batch, shared among the partitions.
         max_row_bytes: Larger records have a fault.
         timeout_s: So long brokers may stay silent.
+        mapping: How plain JSON of strangers is read; CloudEvents are not concerned. None: by the stream's mapping.
+        key: With a mapping: where the stream has its correlation key.
     """
 
     servers: str
@@ -65,6 +69,8 @@ class KafkaOptions:
     max_rows: int = 10_000
     max_row_bytes: int = 10 * 1024 * 1024
     timeout_s: float = 30.0
+    mapping: ReaderOptions | None = None
+    key: str = "subject"
 
     def __post_init__(self) -> None:
         if not self.servers or not self.topics or not all(self.topics):
@@ -85,6 +91,8 @@ class KafkaOptions:
             "max_rows": str(self.max_rows),
             "max_row_bytes": str(self.max_row_bytes),
             "timeout_s": str(self.timeout_s),
+            "mapping": "" if self.mapping is None else orjson.dumps(mapping_form(self.mapping)).decode(),
+            "key": self.key,
         }
 
     @classmethod
@@ -103,6 +111,8 @@ class KafkaOptions:
                 max_rows=int(options["max_rows"]),
                 max_row_bytes=int(options["max_row_bytes"]),
                 timeout_s=float(options["timeout_s"]),
+                mapping=mapping_of(orjson.loads(options["mapping"])) if options.get("mapping") else None,
+                key=options.get("key", "subject"),
             )
         except (KeyError, ValueError) as error:
             raise SourceOptionError(f"options of a Kafka feed cannot be read: {error}") from error
@@ -276,6 +286,8 @@ def _read_part(part: KafkaPart, options: KafkaOptions) -> Iterator[pa.RecordBatc
     for message in _records(part, options):
         body, fault = read_message(message.value(), _headers(message), options.max_row_bytes)
         offset = cast(int, message.offset())
+        if options.mapping is not None and fault is None:
+            body, fault = read_strange(body, f"{part.topic}:{part.partition}:{offset}", options)
         origin: dict[str, Any] = {"topic": part.topic, "partition": part.partition, "offset": offset}
         rows.append(FeedRow(place=part.place + offset - part.start, body=body, origin=origin, fault=fault))
         size += len(body)

@@ -8,9 +8,12 @@ other value is a plain JSON object, for the stream's mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import orjson
+
+from streams.readers import RawRow, ReaderOptions, mapped_row
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -37,6 +40,47 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
     if value is None:
         return b"", "the record has no value (a tombstone); an event is a JSON object in the value"
     return value, None
+
+
+class StrangeOptions(Protocol):
+    """What of ``KafkaOptions`` is asked about here."""
+
+    @property
+    def mapping(self) -> ReaderOptions | None:
+        """How plain JSON is read."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Where the stream has its correlation key."""
+        ...
+
+    @property
+    def max_row_bytes(self) -> int:
+        """Larger records have a fault."""
+        ...
+
+
+def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[bytes, str | None]:
+    """The event of a record of plain JSON, read by a mapping.
+
+    Args:
+        body: A JSON object, not checked; a CloudEvent stays as it is.
+        place: Topic, partition and offset, joined by colons: the id of an event that has none.
+        options: The mapping, and what the event becomes.
+
+    Returns:
+        As ``read_message``.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body, None  # the edge says what is wrong
+    if options.mapping is None or not isinstance(value, dict) or "specversion" in value:
+        return body, None
+    topic, _, number = place.partition(":")
+    row = mapped_row(RawRow(place=number, body=body), Path(topic), options, options.mapping)
+    return row.body, row.fault
 
 
 def _binary_event(value: bytes | None, headers: Mapping[str, bytes | None]) -> tuple[bytes, str | None]:

@@ -25,7 +25,7 @@ from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import START, Page, connect, counts, last_position, read_pages, text_of, unreachable
 from pipeline.sources.options import EventLogOptions
-from streams import LAYOUT_KEY, log_key, position_order
+from streams import LAYOUT_KEY, log_key, position_order, read_script
 
 SCHEMA_DDL = "shard INT, after STRING, position STRING, kind STRING, stream STRING, route STRING, body BINARY"
 
@@ -41,31 +41,6 @@ _ARROW_SCHEMA = pa.schema(
     ]
 )
 
-# Finds the last position of each shard's next entries inside the server, so that their bodies do not travel twice.
-# KEYS: the layout, then shards. ARGV: the most entries (0: no limits) and the most bytes per shard, then where each
-# begins. Returns nothing where the log has another number of shards.
-_ENDS_SCRIPT = """
-local entries, bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
-local shards = redis.call('HGET', KEYS[1], 'shards')
-if shards and tonumber(shards) ~= #KEYS - 1 then return {} end
-local ends = {}
-for shard = 1, #KEYS - 1 do
-  local key = KEYS[shard + 1]
-  ends[shard] = ARGV[shard + 2]
-  if entries == 0 then
-    local last = redis.call('XREVRANGE', key, '+', '(' .. ends[shard], 'COUNT', 1)
-    if #last > 0 then ends[shard] = last[1][1] end
-  else
-    local size = 0
-    for i, entry in ipairs(redis.call('XRANGE', key, '(' .. ends[shard], '+', 'COUNT', entries)) do
-      for _, field in ipairs(entry[2]) do size = size + #field end
-      if i > 1 and size > bytes then break end
-      ends[shard] = entry[1]
-    end
-  end
-end
-return ends
-"""
 
 Offset = dict[str, str]
 
@@ -272,9 +247,17 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Last position of at most ``entries`` (0: all) entries after ``start``, per shard."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         try:
-            limits = (str(entries), str(self._options.max_bytes))
-            keys = LAYOUT_KEY, *self._keys
-            found = self._connection().eval(_ENDS_SCRIPT, len(keys), *keys, *limits, *afters)
+            script = read_script("pipeline.sources", "ends")
+            keys, args = script.bind(
+                {
+                    "layout": LAYOUT_KEY,
+                    "shards": self._keys,
+                    "most_entries": entries,
+                    "most_bytes": self._options.max_bytes,
+                    "afters": afters,
+                }
+            )
+            found = self._connection().register_script(script.text)(keys, args)
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise unreachable(error) from error
         positions = cast("list[bytes]", found)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Prune, check_stream, parse_pattern
-from service.backtests.questions import Question, TriedPattern
+from nfa import Prune, parse_pattern
+from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.sources import allowed_path
 from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
-from service.reports import has_trace_end
 from service.routing import route_of
 from service.runtime import Stores
 from service.settings import Settings
@@ -92,13 +91,15 @@ class BacktestLibrary:
         constraint_set = self._constraints(draft, declaration)
         question = Question(
             declaration=declaration,
-            patterns=(self._pattern(draft.pattern, declaration, is_open=is_open),),
-            against=() if draft.against is None else (self._pattern(draft.against, declaration, is_open=is_open),),
+            patterns=(self._pattern(draft.pattern, declaration),),
+            against=() if draft.against is None else (self._pattern(draft.against, declaration),),
             constraint_set=constraint_set,
             prune=Prune.OFF if draft.pruning == "off" else None,
             compares_pruning=draft.pruning == "compare",
             is_open=is_open,
         )
+        for tried in (*question.patterns, *question.against):
+            ends_in(question, tried).check(parse_pattern(tried.text))
         backtest = Backtest(
             id=f"bt_{uuid.uuid4().hex}",
             stream=draft.stream,
@@ -153,7 +154,7 @@ class BacktestLibrary:
             return None
         return parse_constraints(record.document).constraint_set
 
-    def _pattern(self, choice: PatternChoice, declaration: StreamDeclaration, *, is_open: bool) -> TriedPattern:
+    def _pattern(self, choice: PatternChoice, declaration: StreamDeclaration) -> TriedPattern:
         tried = self._registered(choice, declaration) if choice.text is None else self._written(choice.text)
         parsed = parse_pattern(tried.text)
         if route := route_of(parsed, declaration):
@@ -161,7 +162,6 @@ class BacktestLibrary:
                 f"the pattern {tried.name!r} is matched by the further key {route!r}; backtests match by the "
                 f"correlation key {declaration.key} only"
             )
-        check_stream(parsed, has_trace_end=not is_open or has_trace_end(declaration))
         return replace(tried, budget=self._settings.pattern_work.budget)
 
     def _written(self, text: str) -> TriedPattern:

@@ -32,7 +32,7 @@ def plan_of(question: Question) -> TrialPlan:
     if question.compares_pruning:
         variants.append(_variant(question, UNPRUNED, question.patterns, Prune.OFF))
     if question.compares_constraints:
-        variants.append(_variant(replace(question, constraint_set=None), UNGUARDED, question.patterns, None))
+        variants.append(_variant(_without_constraints(question), UNGUARDED, question.patterns, None))
     return TrialPlan(stream=question.declaration.name, variants=tuple(variants), is_open=question.is_open)
 
 
@@ -44,6 +44,15 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
         control.append(ConstraintsOn(name=stream, version=_VERSION, document=document))
     control += [pattern.to_record() for pattern in patterns]
     return Variant(name=name, control=tuple(control))
+
+
+def _without_constraints(question: Question) -> Question:
+    """The same, where traces end as the constraints say and nothing else is known of them."""
+    declaration, ends = question.declaration, set(question.declaration.end_events)
+    if question.constraint_set is not None:
+        ends |= question.constraint_set.trace_ends
+    ends.intersection_update(declaration.event_types or ends)  # of other types no event comes
+    return replace(question, constraint_set=None, declaration=replace(declaration, end_events=tuple(sorted(ends))))
 
 
 def _used(constraint_set: ConstraintSet, patterns: Sequence[TriedPattern], prune: Prune | None) -> ConstraintSet:

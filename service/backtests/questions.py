@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints, to_document
-from nfa import Prune
+from nfa import Prune, TraceEnds, parse_pattern
+from service.reports import trace_ends_of
 from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 
@@ -92,3 +93,14 @@ class Question:
             compares_constraints=document["compares_constraints"],
             is_open=document["is_open"],
         )
+
+
+def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
+    """How the traces end in which a pattern is tried."""
+    if not question.is_open:
+        return TraceEnds(has_trace_end=True)
+    is_guarded = tried.is_guarded and question.prune is not Prune.OFF
+    constraint_set = question.constraint_set
+    if constraint_set is not None and question.prune is not None:
+        constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=question.prune))
+    return trace_ends_of(parse_pattern(tried.text), question.declaration, constraint_set, is_guarded=is_guarded)

@@ -103,6 +103,7 @@ def report_of(question: Question, events: list[Event]) -> MatchReport:
         sections=("matches", "timeouts", "ended", "deviations", "corrections"),
         is_open=question.is_open,
         prune=question.prune,
+        end_events=frozenset(question.declaration.end_events),
     )
     texts = "\n".join(pattern.text for pattern in question.patterns)
     return match_events(parse_patterns(texts), events, question.constraint_set, options)

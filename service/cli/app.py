@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from service.cli.refusals import tell_refusal, tell_usage, wants_json
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from streams import ForestallError
 
@@ -102,20 +103,23 @@ def called_app() -> typer.Typer:
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command of this process: an error of this project is one sentence on standard error.
+    """Run the command of this process: an error is said once, on standard error, and nothing of it on standard output.
 
-    The exit status is then 3 where the service, or its Redis, does not answer or takes no more for now, so that the
-    same call may succeed later, and 2 else.
+    It is text for people; where the call asks for JSON, it is one line of JSON (``refusal_document``), wrong usage too.
+    The exit status is 3 where the service, or its Redis, does not answer or takes no more for now, so that the same
+    call may succeed later, and 2 else.
     """
+    is_json = wants_json(sys.argv[1:])
     try:
-        app(prog_name="forestall")
+        status = app(prog_name="forestall", standalone_mode=not is_json)
     except ForestallError as error:
-        from rich.console import Console  # noqa: PLC0415
-        from rich.markup import escape  # noqa: PLC0415
-
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
+        tell_refusal(error, is_json=is_json)
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))
         sys.exit(_AWAY if is_away else _REFUSED)
+    except typer.exceptions.TyperException as error:
+        tell_usage(error)
+        sys.exit(_REFUSED)
+    sys.exit(status)
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:

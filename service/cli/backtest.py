@@ -19,25 +19,33 @@ from nfa import Prune, describe_pattern, parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
 from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
-from service.backtests.questions import Question, TriedPattern
+from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import differences_of, rows_of, summary_document
-from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_key
+from service.cli.columns import (
+    AttributeColumns,
+    IdColumn,
+    NumbersCount,
+    Repeated,
+    TimeColumn,
+    TypeColumn,
+    Unit,
+    Zone,
+    columns_of,
+    reading,
+)
+from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
-    Exact,
     IdleTimeout,
     Key,
     LateEvents,
     Lateness,
     LatePolicy,
-    MapFile,
-    Model,
     Order,
-    Process,
     Pruning,
     Simultaneous,
-    Tables,
     TieOrder,
+    as_asked,
     check_constraints,
     check_patterns,
     event_time,
@@ -45,11 +53,11 @@ from service.cli.match import (
     reading_of,
     shown_bindings,
 )
-from service.cli.model_choice import model_choice
+from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.matching import WorkflowUse
-from service.reports import has_trace_end
+from service.reports import joined_with
 from streams import StreamDeclaration
 
 _STREAM = "backtest"
@@ -90,6 +98,12 @@ def backtest(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     output: Folder = None,
     limit: Listed = 100,
     is_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
@@ -99,23 +113,39 @@ def backtest(
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice, is_json=is_json)
+    constraint_set, use = followed(constraints, choice)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    question = Question(
+    tried, compared = (_tried(pattern, key), _tried(against or [], key)), (compare_pruning, compare_constraints)
+    pruned = Prune.OFF if no_prune else prune
+    question = _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open)
+    _check(question)
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
+    chosen = as_asked(reading_of(key, times, said, lifecycle=lifecycle), asked)
+    history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
+    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _question(
+    declaration: StreamDeclaration,
+    tried: tuple[tuple[TriedPattern, ...], tuple[TriedPattern, ...]],
+    constraint_set: ConstraintSet | None,
+    prune: Prune | None,
+    compared: tuple[bool, bool],
+    *,
+    is_open: bool,
+) -> Question:
+    """What is asked: of the patterns and those to compare with; whether to compare pruning, and constraints."""
+    return Question(
         declaration=declaration,
-        patterns=_tried(pattern, key),
-        against=_tried(against or [], key),
+        patterns=tried[0],
+        against=tried[1],
         constraint_set=constraint_set,
-        prune=Prune.OFF if no_prune else prune,
-        compares_pruning=compare_pruning,
-        compares_constraints=compare_constraints,
+        prune=prune,
+        compares_pruning=compared[0],
+        compares_constraints=compared[1],
         is_open=is_open,
     )
-    _check(question)
-    reading = replace(reading_of(key, times, said, lifecycle=lifecycle), duplicates="keep")
-    history = History(files=history_files(events), options=reading, is_ordered=lateness is not None)
-    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 
 
 def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:
@@ -147,7 +177,8 @@ def _check(question: Question) -> None:
         if is_asked and question.constraint_set is None:
             raise typer.BadParameter("give constraints, with --constraints or --workflow", param_hint=option)
     patterns = [parse_pattern(tried.text) for tried in (*question.patterns, *question.against)]
-    check_patterns(patterns, has_trace_end=not question.is_open or has_trace_end(question.declaration))
+    tried = dict(zip(patterns, (*question.patterns, *question.against), strict=True))
+    check_patterns(patterns, lambda pattern: ends_in(question, tried[pattern]))
     if question.constraint_set is not None:
         check_constraints(patterns, question.constraint_set)
 
@@ -155,12 +186,9 @@ def _check(question: Question) -> None:
 def _with_ends(
     declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
 ) -> tuple[StreamDeclaration, ConstraintSet | None]:
-    """Stream and constraints with end events: those of the option and of the constraints."""
-    said = frozenset(end)
-    if constraint_set is not None:
-        constraint_set = replace(constraint_set, end_events=constraint_set.end_events | said)
-        said = constraint_set.end_events
-    return replace(declaration, end_events=tuple(sorted(said))), constraint_set
+    """Stream and constraints with the end events of the option, as a stream that declares them has it."""
+    declaration = replace(declaration, end_events=tuple(sorted(set(end))))
+    return declaration, None if constraint_set is None else joined_with(constraint_set, declaration)
 
 
 def _require_empty(folder: Path | None) -> None:
@@ -183,7 +211,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
     """The patterns of some files, that the events' key is good for."""
     patterns = read_pattern_files(paths)
-    require_key(patterns, key)
+    require_keys(patterns, key)
     return tuple(
         TriedPattern(name=pattern.name, text=pattern.text or describe_pattern(pattern)) for pattern in patterns
     )

@@ -25,8 +25,9 @@ from constraints import (
 )
 from nfa import Atom, Pattern, Query, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
+from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.past import PastViolations
-from service.cli.past_log import read_log
+from service.cli.past_log import EndEvents, read_log
 from service.errors import FileUnreadable
 from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
 from service.strangers import unfollowed_types
@@ -35,6 +36,11 @@ from service.strangers import unfollowed_types
 def check(
     pattern: Annotated[str, typer.Argument(help="Pattern file, or the pattern itself.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    workflow: Model = None,
+    map_file: MapFile = None,
+    process: Process = None,
+    exact: Exact = False,
+    tables: Tables = False,
     is_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON document.")] = False,
     log: Annotated[
         Path | None,
@@ -43,13 +49,18 @@ def check(
     key: Annotated[str | None, typer.Option(help="Of the log: path of the correlation key.")] = None,
     times: Annotated[Times, typer.Option(help="Of the log: 'file' takes the order of the file.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="Of an XES log: types are name+transition.")] = False,
+    end: EndEvents = None,
 ) -> None:
     """Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
     patterns = _patterns(pattern)
+    if (choice := model_choice(workflow, map_file, process, exact=exact, tables=tables)) is not None:
+        parsed = _followed(parsed, choice)
     past = PastViolations.told(parsed)
     if log is not None:
-        past = PastViolations.counted(parsed, read_log(log, key=key, times=times, lifecycle=lifecycle))
+        ends = parsed.constraint_set.trace_ends.union(end or ())
+        traces = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=ends)
+        past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)
     except ContradictoryConstraints as clash:
@@ -111,6 +122,13 @@ class _Found:
         }
 
 
+def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
+    """A document with what a model says. What reads models takes long to import, and most calls have none."""
+    from service.cli.processes import follow_model  # noqa: PLC0415
+
+    return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
+
+
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
@@ -135,6 +153,7 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
         "forbids": _forbidden(pattern, query),
         "is_satisfiable": found.check.is_satisfiable,
         "asks_for_violation": found.check.asks_for_violation,
+        "matters": _mattering(found),
         **found.to_document(),
     }
 
@@ -173,6 +192,10 @@ def _print(found: _Found) -> None:
 
 
 def _print_pattern(console: Console, query: Query, found: PatternInspection) -> None:
+    if found.check.is_satisfiable:
+        console.print("it can match")
+    if parts := _mattering(found):
+        console.print(f"constraints that matter to it: {', '.join(parts)}")
     for term in found.check.dead:
         console.print(f"can never match{_which(term.term, len(query.terms))}: {term.text}")
     if found.check.asks_for_violation:
@@ -193,6 +216,12 @@ def _print_pattern(console: Console, query: Query, found: PatternInspection) -> 
             unless = ", where it is not taken" if condition.is_takable else ""
             why = condition.explanation
             console.print(f"  {why.event_name}{why.circumstances}{unless}: {why.because}")
+
+
+def _mattering(found: PatternInspection) -> list[str]:
+    """The constraints by which alternatives cannot match and partial matches end."""
+    ends = {str(part) for condition in found.conditions for part in condition.explanation.constraints}
+    return sorted(ends | {str(part) for term in found.check.dead for part in term.constraints})
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:

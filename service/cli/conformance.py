@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from service.cli.inputs import Times, progress_bar
-from service.cli.models import read_model_file, refusal_as_json
-from service.cli.past_log import PastLog, read_log
+from service.cli.models import read_model_file
+from service.cli.past_log import EndEvents, PastLog, read_log
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
 
 _MOST_SHOWN = 20
@@ -39,16 +39,16 @@ def conformance(
         Times.EVENT
     ),
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    end: EndEvents = None,
 ) -> None:
     """Compare the traces of a past log with a model. Exit status 1: some trace leaves the model."""
     is_json = is_json or output is Output.JSON
-    with refusal_as_json(is_on_output=is_json):
-        read = read_model_file(model, map_file, process)
-        with progress_bar(f"compiling {model.name}"):
-            compiled = compile_workflow(read)
-    past = read_log(log, key=key, times=times, lifecycle=lifecycle)
+    read = read_model_file(model, map_file, process)
+    with progress_bar(f"compiling {model.name}"):
+        compiled = compile_workflow(read)
+    past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
     with progress_bar(f"comparing {len(past.traces):,} traces"):
-        found = check_log(compiled, past.traces.values())
+        found = check_log(compiled, past.traces)
     if is_json:
         typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
     else:
@@ -57,7 +57,6 @@ def conformance(
 
 
 def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) -> dict[str, Any]:
-    keys = list(past.traces)
     return {
         "workflow": compiled.model.name,
         "log": past.summary.name,
@@ -72,10 +71,11 @@ def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) 
         "deviations": [
             {
                 "event": one.event,
+                "kind": one.kind,
                 "allowed": list(one.allowed),
                 "broken": [str(part) for part in one.broken],
                 "traces": one.traces,
-                "example": keys[one.example],
+                "example": past.keys[one.example],
             }
             for one in found.deviations
         ],
@@ -97,10 +97,9 @@ def _print(past: PastLog, found: LogConformance) -> None:
         console.print(f"types that the model does not have: {names}")
     if found.deviations:
         console.print("\nfirst event that leaves the model:")
-    keys = list(past.traces)
     for one in found.deviations[:_MOST_SHOWN]:
         broken = f", against {', '.join(map(str, one.broken))}" if one.broken else ""
-        console.print(f"{one.traces:>7}  {one.event}{broken}  (such as {keys[one.example]})")
+        console.print(f"{one.traces:>7}  {one.event}, {one.kind}{broken}  (such as {past.keys[one.example]})")
         console.print(f"         allowed: {_listed(one.allowed)}")
     if len(found.deviations) > _MOST_SHOWN:
         rest = found.deviations[_MOST_SHOWN:]

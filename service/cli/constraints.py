@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from constraints import Constraint
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import progress_bar, read_text, told
-from service.cli.models import read_model_file, refusal_as_json
+from service.cli.models import read_model_file
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
@@ -59,10 +59,9 @@ def derive(
 ) -> None:
     """Derive the constraints that hold on every complete trace of a workflow model."""
     is_json = is_json or output is Output.JSON
-    with refusal_as_json(is_on_output=is_json):
-        read = read_model_file(model, map_file, process)
-        with progress_bar(f"compiling {model.name}"):
-            compiled = compile_workflow(read)
+    read = read_model_file(model, map_file, process)
+    with progress_bar(f"compiling {model.name}"):
+        compiled = compile_workflow(read)
     if is_json:
         typer.echo(orjson.dumps(compiled.extraction.to_document()).decode())
     else:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from service.cli.inputs import Times, progress_bar, told
-from service.cli.past_log import read_log
+from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
 
@@ -48,14 +48,15 @@ def discover(
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    end: EndEvents = None,
 ) -> None:
     """Discover the constraints that past transactions keep."""
     settings = MiningSettings(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
-    past = read_log(log, key=key, times=times, lifecycle=lifecycle)
+    past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
     with progress_bar(f"discovering constraints in {len(past.traces):,} traces"):
-        found = mine(past.traces.values(), settings, past.summary)
+        found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:
         told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")
     if output is DocumentForm.TEXT and not is_json:

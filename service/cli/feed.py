@@ -29,6 +29,7 @@ from service.cli.columns import (
     AttributeColumns,
     IdColumn,
     NumbersCount,
+    Reading,
     TimeColumn,
     TypeColumn,
     Unit,
@@ -116,7 +117,7 @@ def folder(
         raise FeedFolderMissing(f"{directory} is no folder; make it, or name another one", folder=str(directory))
     where = directory.resolve()
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
-    mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
+    mapping = _mapping(key, asked)
 
     def make_source(declaration: StreamDeclaration, settings: Settings, state: Path) -> FolderOptions:
         return FolderOptions(
@@ -125,7 +126,7 @@ def folder(
             kind=file_format.value if file_format else None,
             layout=replace(
                 layout_for(declaration, settings.limits.max_body_bytes),
-                mapping=None if mapping == ReaderOptions() else mapping,
+                mapping=mapping,
                 key=declaration.key,
             ),
             max_rows=max_rows,
@@ -143,25 +144,38 @@ def folder(
     )
 
 
+ClientSettings = Annotated[
+    list[str] | None, typer.Option(help="Setting of librdkafka, such as security.protocol=SASL_SSL; repeatable.")
+]
+ClientFile = Annotated[
+    Path | None, typer.Option(help="File of such settings, one a line: passwords do not belong in --option.")
+]
+
+
 @feed.command()
 def kafka(
     servers: Annotated[str, typer.Option(help="Brokers to ask first: HOST:PORT, joined by commas.")],
     topic: Annotated[list[str], typer.Option(help="Topic; repeatable.")],
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
-    option: Annotated[
-        list[str] | None, typer.Option(help="Setting of librdkafka, such as security.protocol=SASL_SSL; repeatable.")
-    ] = None,
-    option_file: Annotated[
-        Path | None, typer.Option(help="File of such settings, one a line: passwords do not belong in --option.")
-    ] = None,
+    option: ClientSettings = None,
+    option_file: ClientFile = None,
     begin: Annotated[From, typer.Option("--from", help="Where a new feed begins.")] = From.EARLIEST,
     once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-kafka-TOPIC else.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Records of a micro-batch, at most.")] = 10_000,
+    key: Annotated[str | None, typer.Option(help="Path of the correlation key.")] = None,
+    id_column: IdColumn = None,
+    type_column: TypeColumn = None,
+    time_column: TimeColumn = None,
+    attributes: AttributeColumns = None,
+    assume_zone: Zone = None,
+    time_unit: NumbersCount = Unit.MICROSECONDS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds that brokers may stay silent.")] = 30.0,
     is_json: EventsAsJson = False,
 ) -> None:
-    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping."""
+    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping or these options."""
+    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
+    mapping = _mapping(key, asked)
     topics = tuple(dict.fromkeys(topic))
     options = KafkaOptions(
         servers=servers,
@@ -172,8 +186,9 @@ def kafka(
         timeout_s=patience,
     )
 
-    def make_source(_declaration: StreamDeclaration, settings: Settings, _state: Path) -> KafkaOptions:
-        return replace(options, max_row_bytes=settings.limits.max_body_bytes)
+    def make_source(declaration: StreamDeclaration, settings: Settings, _state: Path) -> KafkaOptions:
+        most = settings.limits.max_body_bytes
+        return replace(options, max_row_bytes=most, mapping=mapping, key=declaration.key)
 
     _run(
         _Plan(
@@ -185,6 +200,12 @@ def kafka(
         ),
         telling(is_json=is_json),
     )
+
+
+def _mapping(key: str | None, asked: Reading) -> ReaderOptions | None:
+    """How rows of strangers are read; None where no option says anything."""
+    mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
+    return None if mapping == ReaderOptions() else mapping
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:

@@ -13,7 +13,7 @@ import orjson
 import typer
 
 from service.cli.inputs import progress_bar, told
-from service.cli.models import read_model_file, refusal_as_json
+from service.cli.models import read_model_file
 from service.errors import FileUnreadable
 from streams import Event, render_plain
 from workflows import (
@@ -68,8 +68,7 @@ def generate(
     )
     noise = Noise(disturbances, seed) if missing or swapped or duplicated or late else None
     if workflow is not None:
-        with refusal_as_json(is_on_output=False):
-            source = playable(read_model_file(workflow, map_file, process))
+        source = playable(read_model_file(workflow, map_file, process))
         events = simulate(source, stream, seed, noise)
     else:
         shares = OrderSettings(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import orjson
 import typer
 
-from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json
-from service.errors import FileUnreadable, KeyMismatch, PatternNameTaken
+from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json, require_key
+from service.errors import FileUnreadable, PatternNameTaken
 from streams import Event, EventBatch
 from streams.readers import ReaderOptions, read_batch, read_events
 
@@ -193,20 +193,32 @@ def key_paths(key: str | None) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(name.split(".")) for name in names)
 
 
-def require_key(patterns: Sequence[Pattern], key: str | None) -> None:
+def require_keys(patterns: Sequence[Pattern], key: str | None) -> None:
     """Check that the key that the events are grouped by is among those of each pattern's ``WHERE [..]``.
 
     Raises:
         KeyMismatch: It is not; the message says which option would do.
     """
-    known = {("key",), *key_paths(key)}
     for pattern in patterns:
-        if pattern.keys and known.isdisjoint(pattern.keys):
-            keys = ", ".join(".".join(path) for path in pattern.keys)
-            raise KeyMismatch(
-                f"pattern {pattern.name} is correlated by [{keys}], the events by {key or 'key'}: "
-                f"write WHERE [key, {keys}], or say --key data.{'.'.join(pattern.keys[0])}"
-            )
+        asked = ".".join(pattern.keys[0]) if pattern.keys else ""
+        require_key(pattern, key_paths(key), f", or say --key data.{asked}")
+
+
+def named_paths(options: Sequence[str], option: str = "--further-key") -> dict[str, str]:
+    """Further keys by name.
+
+    Raises:
+        typer.BadParameter: One is not NAME=PATH, or a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for text in options:
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise typer.BadParameter(f"{text!r} is not NAME=PATH, such as customer=data.customer_id", param_hint=option)
+        if name in found:
+            raise typer.BadParameter(f"the name {name!r} is given twice", param_hint=option)
+        found[name] = path
+    return found
 
 
 def _patterns_of(path: Path) -> tuple[Pattern, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from nfa import Match, Overflow, Pattern, PatternRefused, Prune, build_query, check_stream, warnings_of
+from nfa import Match, Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
 from service.cli.columns import (
     AttributeColumns,
     DuplicateIds,
@@ -26,6 +26,7 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
+from service.cli.further_keys import by_key
 from service.cli.inputs import (
     Times,
     key_paths,
@@ -33,10 +34,9 @@ from service.cli.inputs import (
     read_constraint_file,
     read_event_batch,
     read_pattern_files,
-    require_key,
     told,
 )
-from service.cli.model_choice import ModelChoice, model_choice
+from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
 from service.matching import (
     SECTIONS,
@@ -85,13 +85,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-Model = Annotated[
-    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
-]
-MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
-Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
-Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
 Pruning = Annotated[
     Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
 ]
@@ -110,6 +103,14 @@ Lateness = Annotated[
 ]
 LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
 Ends = Annotated[list[str] | None, typer.Option(help="Event type that ends a trace, as in a stream; repeatable.")]
+FurtherKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--further-key",
+        help="NAME=PATH, such as customer=data.customer, as of a stream: a pattern whose WHERE [..] names it, and not "
+        "the key, is matched over all events of a customer; repeatable.",
+    ),
+]
 IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
 
 
@@ -136,6 +137,7 @@ def match(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
+    further_key: FurtherKeys = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -146,26 +148,51 @@ def match(
 ) -> None:
     """Find patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    require_key(patterns := read_pattern_files(pattern), key)
+    patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own, use = followed(constraints, choice, is_json=is_json)
-    constraint_set = _ending(own, end or [])
-    _check(patterns, constraint_set, is_endless=is_open and idle_timeout is None)
-    pruned = Prune.OFF if no_prune else prune
-    options = _options(sections, key, ties, timing, is_open=is_open, prune=pruned)
+    own, use = followed(constraints, choice)
+    prune = Prune.OFF if no_prune else prune
+    timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
+    constraint_set = None if own is None else _used(own, timing, prune)
+    _check(patterns, timing, constraint_set, is_open=is_open)
+    check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
+    options = _options(sections, key, timing, is_open=is_open, prune=prune)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = _as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
-    read, dropped = _read(events, chosen, exercise_of(patterns, constraint_set, options))
-    tell_strangers(patterns, read)
-    report = replace(_matched(patterns, read, constraint_set, options, use), duplicates=dropped)
+    chosen = as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
+    read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
+    tell_strangers([*patterns, *further.patterns], read)
+    report = _matched(patterns, read, constraint_set, options, use)
+    report = replace(further.added_to(report, read, options), duplicates=dropped)
     _print_json(report) if is_json else _print(report, sections)
 
 
-def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, *, is_endless: bool) -> None:
+def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
+    """A set as the options want it used; it knows their end events, as that of a stream knows its own."""
+    from service.reports import joined_with  # noqa: PLC0415
+
+    joined = joined_with(constraint_set, timing)
+    return joined if prune is None else replace(joined, settings=replace(joined.settings, prune=prune))
+
+
+def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: ConstraintSet | None) -> TraceEnds:
+    """How the traces of a file end that is only a beginning; what that needs is imported where it is needed."""
+    if constraint_set is None:
+        return TraceEnds(
+            has_trace_end=bool(timing.end_events) or timing.idle_timeout is not None,
+            is_log_ordered=timing.ties == "log",
+        )
+    from service.reports import trace_ends_of  # noqa: PLC0415
+
+    return trace_ends_of(pattern, timing, constraint_set, is_guarded=True)
+
+
+def _check(
+    patterns: Sequence[Pattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
+) -> None:
     """Refuse what cannot be, and say what is probably not meant."""
-    has_end_events = constraint_set is not None and bool(constraint_set.end_events)
-    check_patterns(patterns, has_trace_end=has_end_events or not is_endless)
+    whole = TraceEnds(has_trace_end=True, is_log_ordered=timing.ties == "log")
+    check_patterns(patterns, lambda pattern: _ends_of(pattern, timing, constraint_set) if is_open else whole)
     if constraint_set is not None:
         check_constraints(patterns, constraint_set)
 
@@ -173,7 +200,6 @@ def _check(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, *,
 def _options(
     sections: tuple[Section, ...],
     key: str | None,
-    ties: TieOrder,
     timing: StreamDeclaration,
     *,
     is_open: bool,
@@ -182,16 +208,18 @@ def _options(
     return MatchOptions(
         sections=sections,
         key_paths=key_paths(key),
-        ties=ties.ties,
+        ties=timing.ties,
         is_open=is_open,
         prune=prune,
         lateness_us=timing.lateness_us,
         late=timing.late,
         idle_timeout_us=timing.idle_timeout_us,
+        end_events=frozenset(timing.end_events),
     )
 
 
-def _as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
+    """Options with what is said of columns, times and repeated ids."""
     return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
 
 
@@ -244,29 +272,15 @@ def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, life
     return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
-def followed(
-    constraints: Path | None, choice: ModelChoice | None, *, is_json: bool
-) -> tuple[ConstraintSet | None, WorkflowUse | None]:
+def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """What a file says joined with what a model says, of those that are given; a refused model ends the command."""
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
     # What reads models takes as long to import as all else here, and most calls have none.
-    from service.cli.models import refusal_as_json  # noqa: PLC0415
     from service.cli.processes import follow_model  # noqa: PLC0415
 
-    with refusal_as_json(is_on_output=is_json):
-        return follow_model(own, choice)
-
-
-def _ending(constraint_set: ConstraintSet | None, end: Sequence[str]) -> ConstraintSet | None:
-    """A set, or none, with the end events that a stream would declare."""
-    if not end:
-        return constraint_set
-    from constraints import ConstraintSet  # noqa: PLC0415
-
-    known = ConstraintSet() if constraint_set is None else constraint_set
-    return replace(known, end_events=known.end_events | frozenset(end))
+    return follow_model(own, choice)
 
 
 def _sections(outputs: str) -> tuple[Section, ...]:
@@ -276,15 +290,21 @@ def _sections(outputs: str) -> tuple[Section, ...]:
     return tuple(section for section in SECTIONS if section in asked)
 
 
-def check_patterns(patterns: Sequence[Pattern], *, has_trace_end: bool) -> None:
-    """Refuse patterns that wait for an end that does not come; say what is probably not meant."""
+def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> None:
+    """Refuse patterns that wait for an end that does not come; say what is probably not meant.
+
+    Args:
+        patterns: In the order in which they are to be spoken of.
+        ends_of: How the traces end in which a pattern is matched.
+    """
     for pattern in patterns:
+        ends = ends_of(pattern)
         try:
-            check_stream(pattern, has_trace_end=has_trace_end)
+            ends.check(pattern)
         except PatternRefused as refusal:
             refusal.message = f"{pattern.name}: {refusal.message}"
             raise
-        for notice in warnings_of(pattern, has_trace_end=has_trace_end):
+        for notice in ends.warnings_of(pattern):
             told.notice(f"{pattern.name}: {notice.placed}")
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from service.stores import FollowMode  # brings Redis, which reading a file does without
+
+Model = Annotated[
+    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
+]
+MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
+Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
+Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
+Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class PastViolations:
     @classmethod
     def counted(cls, parsed: ParsedConstraints, past: PastLog) -> PastViolations:
         """Over the traces of a log."""
-        violations = count_violations(parsed.constraint_set, past.traces.values())
+        violations = count_violations(parsed.constraint_set, past.traces)
         return cls(source="log", log=past.summary.name, traces=past.summary.traces, violations=violations)
 
     @classmethod

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from service.cli.inputs import Times, read_event_file
 from streams.readers import ReaderOptions
@@ -16,20 +19,46 @@ class PastLog:
     """A log by its traces.
 
     Attributes:
-        traces: The types of the events of each trace, in the order of time, by correlation key.
+        traces: The types of the events of each trace, in the order of time.
+        keys: The correlation key of each; where end events end traces, one key may have several.
         summary: Which log it is.
     """
 
-    traces: Mapping[str, Sequence[str]]
+    traces: Sequence[Sequence[str]]
+    keys: Sequence[str]
     summary: LogSummary
 
 
-def read_log(path: Path, *, key: str | None, times: Times, lifecycle: bool) -> PastLog:
-    """The traces of an event file, each taken to be finished."""
+EndEvents = Annotated[
+    list[str] | None,
+    typer.Option("--end", help="Of the log: event type that ends a transaction, as in a stream; repeatable."),
+]
+
+
+def read_log(
+    path: Path, *, key: str | None, times: Times, lifecycle: bool, end_events: Collection[str] = ()
+) -> PastLog:
+    """The traces of an event file, each taken to be finished.
+
+    Args:
+        path: The file.
+        key: Path of the correlation key; None: the file says it.
+        times: What orders the events.
+        lifecycle: Of an XES file, whether types are name+transition.
+        end_events: Types that end a trace, as end events of a stream do: a later event of the key opens another one.
+    """
     events = read_event_file(path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
-    traces: dict[str, list[str]] = {}
+    traces: list[list[str]] = []
+    keys: list[str] = []
+    running: dict[str, list[str]] = {}
     for event in events:
-        traces.setdefault(event.key, []).append(event.type)
+        if event.key not in running:
+            running[event.key] = []
+            traces.append(running[event.key])
+            keys.append(event.key)
+        running[event.key].append(event.type)
+        if event.type in end_events:
+            del running[event.key]
     has_times = bool(events) and times is Times.EVENT
     summary = LogSummary(
         name=path.name,
@@ -38,4 +67,4 @@ def read_log(path: Path, *, key: str | None, times: Times, lifecycle: bool) -> P
         first_us=events[0].time_us if has_times else None,
         last_us=events[-1].time_us if has_times else None,
     )
-    return PastLog(traces, summary)
+    return PastLog(traces, keys, summary)

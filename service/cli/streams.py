@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
+from service.cli.inputs import named_paths
 from service.cli.resources import Resource, Table, add_list, add_show
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
@@ -78,7 +79,7 @@ def add_stream(
     body: dict[str, Any] = given(
         name=name,
         key=key,
-        keys=_pairs(further_key),
+        keys=named_paths(further_key or []),
         event_types=type_,
         end_events=end,
         ties=ties,
@@ -89,11 +90,3 @@ def add_stream(
     )
     with calling(url, api_key) as client:
         show(client.post("/streams", body), is_json=is_json)
-
-
-def _pairs(texts: list[str] | None) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts or []]
-    for name, sign, path in pairs:
-        if not (name and sign and path):
-            raise typer.BadParameter(f"{name + sign + path!r} is not NAME=PATH, such as customer=data.customer_id")
-    return {name: path for name, _, path in pairs}

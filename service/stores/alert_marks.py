@@ -18,26 +18,6 @@ NOTES_KEY = PREFIX + "alerts:notes:"
 
 MOST_NOTES = 100
 
-# KEYS: bodies of alerts, acknowledgements. ARGV: id of the alert, the record.
-_ACKNOWLEDGE = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
-redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
-return redis.call('HGET', KEYS[2], ARGV[1])
-"""
-
-# KEYS: bodies of alerts, notes of the alert. ARGV: id of the alert, the record, most notes. A note that is there
-# already, as its id is in its record, is not written again.
-_NOTE = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
-local notes = redis.call('LRANGE', KEYS[2], 0, -1)
-for _, note in ipairs(notes) do
-  if note == ARGV[2] then return 1 end
-end
-if #notes >= tonumber(ARGV[3]) then return 0 end
-redis.call('RPUSH', KEYS[2], ARGV[2])
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
@@ -80,8 +60,8 @@ class AlertMarks:
     def __init__(self, client: Client, bodies_key: str) -> None:
         self._client = client
         self._bodies_key = bodies_key
-        self._acknowledge = register(client, _ACKNOWLEDGE)
-        self._note = register(client, _NOTE)
+        self._acknowledge = register(client, "results/acknowledge")
+        self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, said: Acknowledgement) -> Acknowledgement:
         """Say that an alert was seen; who says it first stays.
@@ -89,7 +69,8 @@ class AlertMarks:
         Raises:
             UnknownAlert: There is none of that id.
         """
-        found = self._acknowledge([self._bodies_key, ACKNOWLEDGED_KEY], [alert_id, encode(**asdict(said))])
+        record = encode(**asdict(said))
+        found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
         if found is None:
             raise unknown_alert(alert_id)
         return _acknowledgement(found, alert_id)
@@ -102,7 +83,9 @@ class AlertMarks:
             TooManyNotes: It has as many as an alert may have.
         """
         record = encode(**asdict(note))
-        written = self._note([self._bodies_key, NOTES_KEY + alert_id], [alert_id, record, MOST_NOTES])
+        written = self._note(
+            bodies=self._bodies_key, notes=NOTES_KEY + alert_id, id=alert_id, record=record, most=MOST_NOTES
+        )
         if written is None:
             raise unknown_alert(alert_id)
         if not written:

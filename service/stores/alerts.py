@@ -41,59 +41,6 @@ _EXAMINED = 5_000
 _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
 
-# KEYS: bodies, running number, deliveries by due time, delivery records, counters, ids that went in the latest
-# micro-batch, counters of what went, acknowledgements, counters of what pruning would lose. ARGV: now in us, a JSON
-# list of alerts with their indexes, deliveries and counters, marker of the micro-batch, alerts kept of a stream or 0,
-# most that go at once, the index of all alerts, the beginning of the keys of notes. An alert that is there already, or
-# went in this micro-batch, is passed over with all that belongs to it.
-_APPEND = """
-local function trim(stream)
-  local index = ARGV[6] .. ':stream:' .. stream
-  local beyond = math.min(redis.call('XLEN', index) - tonumber(ARGV[4]), tonumber(ARGV[5]))
-  if beyond <= 0 then return end
-  for _, entry in ipairs(redis.call('XRANGE', index, '-', '+', 'COUNT', beyond)) do
-    local place, id = entry[1], entry[2][2]
-    local body = redis.call('HGET', KEYS[1], id)
-    if body then
-      local pattern = cjson.decode(body).alert.pattern
-      redis.call('XDEL', ARGV[6] .. ':pattern:' .. pattern, place)
-      redis.call('XDEL', index .. ':pattern:' .. pattern, place)
-    end
-    redis.call('XDEL', ARGV[6], place)
-    redis.call('XDEL', index, place)
-    redis.call('HDEL', KEYS[1], id)
-    redis.call('HDEL', KEYS[8], id)
-    redis.call('DEL', ARGV[7] .. id)
-    redis.call('SADD', KEYS[6], id)
-    redis.call('HINCRBY', KEYS[7], stream, 1)
-  end
-end
-if redis.call('SISMEMBER', KEYS[6], ARGV[3]) == 0 then
-  redis.call('DEL', KEYS[6])
-  redis.call('SADD', KEYS[6], ARGV[3])
-end
-local added, streams = 0, {}
-for _, alert in ipairs(cjson.decode(ARGV[2])) do
-  if redis.call('SISMEMBER', KEYS[6], alert.id) == 0 and redis.call('HSETNX', KEYS[1], alert.id, alert.body) == 1 then
-    added = added + 1
-    streams[alert.stream] = true
-    local place = string.format('%d-0', redis.call('INCR', KEYS[2]))
-    redis.call('HINCRBY', KEYS[5], alert.counter, 1)
-    if alert.lost then redis.call('HINCRBY', KEYS[9], alert.counter, 1) end
-    for _, index in ipairs(alert.indexes) do
-      redis.call('XADD', index, place, 'id', alert.id)
-    end
-    for _, delivery in ipairs(alert.deliveries) do
-      redis.call('HSET', KEYS[4], delivery.id, delivery.record)
-      redis.call('ZADD', KEYS[3], ARGV[1], delivery.id)
-    end
-  end
-end
-if tonumber(ARGV[4]) > 0 then
-  for stream in pairs(streams) do trim(stream) end
-end
-return added
-"""
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
 """A cursor behind an alert, and the alert."""
@@ -161,7 +108,7 @@ class AlertStore:
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
         self._kept = kept
-        self._append = register(client, _APPEND)
+        self._append = register(client, "results/append_alerts")
         self.marks = AlertMarks(client, BODIES_KEY)
 
     def append(
@@ -184,15 +131,30 @@ class AlertStore:
         Returns:
             How many were new.
         """
-        keys = [BODIES_KEY, NUMBER_KEY, DUE_KEY, RECORDS_KEY, COUNTS_KEY]
-        keys += [TRIMMED_KEY, TRIMMED_COUNTS_KEY, ACKNOWLEDGED_KEY, LOST_COUNTS_KEY]
-        bounds: list[str | bytes | int] = [f"epoch:{epoch}", self._kept, _TRIMMED_AT_ONCE, INDEX_KEY, NOTES_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
             chunk = [
                 _packed(row, webhooks, now_us, traceparents.get(row.id)) for row in rows[start : start + _CHUNK_ALERTS]
             ]
-            added += int(self._append(keys, [now_us, orjson.dumps(chunk), *bounds]))
+            new = self._append(
+                bodies=BODIES_KEY,
+                number=NUMBER_KEY,
+                due=DUE_KEY,
+                deliveries=RECORDS_KEY,
+                counts=COUNTS_KEY,
+                trimmed=TRIMMED_KEY,
+                trimmed_counts=TRIMMED_COUNTS_KEY,
+                acknowledged=ACKNOWLEDGED_KEY,
+                lost_counts=LOST_COUNTS_KEY,
+                now_us=now_us,
+                alerts=orjson.dumps(chunk),
+                epoch=f"epoch:{epoch}",
+                kept=self._kept,
+                most_trimmed=_TRIMMED_AT_ONCE,
+                index_key=INDEX_KEY,
+                notes_key=NOTES_KEY,
+            )
+            added += int(new)
         return added
 
     def body(self, alert_id: str) -> bytes:

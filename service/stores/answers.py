@@ -10,21 +10,6 @@ from service.stores.records import decode, encode
 
 _PENDING_MS = 60_000
 
-# KEYS: the answer. ARGV: what stands for a request on its way, how long that holds in ms. What is there is returned,
-# except one's own.
-_BEGIN = """
-local found = redis.call('GET', KEYS[1])
-if found and found ~= ARGV[1] then return found end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return false
-"""
-
-# KEYS: the answer. ARGV: what stands for the request on its way.
-_RELEASE = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -69,12 +54,12 @@ class AnswerStore:
     def __init__(self, client: Client, *, life_s: int = 86_400) -> None:
         self._client = client
         self._life_ms = life_s * 1_000
-        self._begin = register(client, _BEGIN)
-        self._release = register(client, _RELEASE)
+        self._begin = register(client, "locks/begin_answer")
+        self._release = register(client, "locks/release")
 
     def begin(self, asked: Asked) -> Answer | None:
         """Begin with a request, unless it was begun before; the answer at that time, or what stands for it so far."""
-        found = self._begin([_key(asked)], [_pending(asked), _PENDING_MS])
+        found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
         if found is None:
             return None
         fields = decode(found, "the answer to a request")
@@ -87,7 +72,7 @@ class AnswerStore:
 
     def release(self, asked: Asked) -> None:
         """Let a request that failed be made again."""
-        self._release([_key(asked)], [_pending(asked)])
+        self._release(lock=_key(asked), token=_pending(asked))
 
 
 def _key(asked: Asked) -> str:

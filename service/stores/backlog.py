@@ -23,51 +23,22 @@ MARKS_KEY = PREFIX + "log:drain"
 
 MARKS_KEPT = 32
 
-# Lua that the append script of the log begins with. ``limited`` says what is full, or nothing; ``counted`` counts an
-# entry and returns what the shard has taken up to it: entries, events and bytes.
-COUNTING = """
-local function number(key, field) return tonumber(redis.call('HGET', key, field) or 0) end
-local function limited(appended, matched, events, bytes, most_events, most_bytes)
-  local waiting = math.max(0, number(appended, 'events') - number(matched, 'events'))
-  if waiting > 0 and waiting + events > most_events then return {'events', waiting + events, waiting} end
-  local held = math.max(0, number(appended, 'bytes') - number(matched, 'bytes'))
-  if held > 0 and held + bytes > most_bytes then return {'bytes', held + bytes, held} end
-end
-local function counted(appended, shard, events, bytes)
-  local upto = {}
-  for i, counter in ipairs({{'entries', 1}, {'events', events}, {'bytes', bytes}}) do
-    redis.call('HINCRBY', appended, counter[1], counter[2])
-    upto[i] = string.format('%.0f', redis.call('HINCRBY', appended, counter[1] .. ':' .. shard, counter[2]))
-  end
-  return table.concat(upto, ':')
-end
-"""
-
-_READ = """
-local names = {'entries', 'events', 'bytes'}
-return {redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', KEYS[2], unpack(names))}
-"""
-
-_READ_MARKS = """
-return {redis.call('TIME'), redis.call('LRANGE', KEYS[1], 0, -1)}
-"""
-
 
 class BacklogStore:
     """The counters of the log."""
 
     def __init__(self, client: Client) -> None:
-        self._read = register(client, _READ)
-        self._read_marks = register(client, _READ_MARKS)
+        self._read = register(client, "log/read_backlog")
+        self._read_marks = register(client, "log/read_drain")
 
     def read(self) -> Backlog:
         """How far matching is behind."""
-        appended, matched = self._read([APPENDED_KEY, MATCHED_KEY], [])
+        appended, matched = self._read(appended=APPENDED_KEY, matched=MATCHED_KEY)
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 
     def drain_rate(self) -> Volume | None:
         """Events and bytes matched per second of late; None where nobody knows."""
-        (seconds, micros), found = self._read_marks([MARKS_KEY], [])
+        (seconds, micros), found = self._read_marks(marks=MARKS_KEY)
         marks = []
         for text in found:
             time_us, *counts = orjson.loads(text)

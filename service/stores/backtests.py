@@ -30,31 +30,6 @@ OVER: tuple[BacktestStatus, ...] = ("done", "failed", "cancelled")
 _ATTEMPTS = 5
 _CHUNK_ALERTS = 200
 
-# KEYS: records, order, number. ARGV: id, record.
-_CREATE = """
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 1 then
-  redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[3]), ARGV[1])
-end
-return 1
-"""
-
-# KEYS: records. ARGV: id, the record that is replaced, the new one.
-_CHANGE = """
-local current = redis.call('HGET', KEYS[1], ARGV[1])
-if current == ARGV[3] then return 1 end
-if current ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
-
-# KEYS: the lease. ARGV: who wants it, its life in ms.
-_LEASE = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
@@ -118,9 +93,9 @@ class BacktestStore:
     def __init__(self, client: Client, *, kept: int = 100) -> None:
         self._client = client
         self._kept = kept
-        self._create = register(client, _CREATE)
-        self._change = register(client, _CHANGE)
-        self._lease = register(client, _LEASE)
+        self._create = register(client, "registry/add_backtest")
+        self._change = register(client, "registry/replace_record")
+        self._lease = register(client, "locks/take_lease")
 
     def add(self, backtest: Backtest) -> None:
         """Queue a backtest.
@@ -137,7 +112,13 @@ class BacktestStore:
             )
         for old in over:
             self.remove(old.id)
-        self._create([BACKTESTS_KEY, ORDER_KEY, NUMBER_KEY], [backtest.id, encode(**asdict(backtest))])
+        self._create(
+            backtests=BACKTESTS_KEY,
+            order=ORDER_KEY,
+            number=NUMBER_KEY,
+            id=backtest.id,
+            record=encode(**asdict(backtest)),
+        )
 
     def get(self, backtest_id: str) -> Backtest:
         """One backtest.
@@ -167,7 +148,8 @@ class BacktestStore:
             if known.status not in expected:
                 return None
             changed = replace(known, **fields)
-            if self._change([BACKTESTS_KEY], [backtest_id, current, encode(**asdict(changed))]):
+            body = encode(**asdict(changed))
+            if self._change(records=BACKTESTS_KEY, id=backtest_id, before=current, after=body):
                 return changed
         raise RegistryContended(f"the backtest {backtest_id!r} keeps being changed by others; try again")
 
@@ -210,7 +192,7 @@ class BacktestStore:
 
     def lease(self, holder: str, life_ms: int) -> bool:
         """Take or renew the one right to run backtests; whether it is held now."""
-        return bool(self._lease([LEASE_KEY], [holder, life_ms]))
+        return bool(self._lease(lease=LEASE_KEY, holder=holder, life_ms=life_ms))
 
     def _stored(self, backtest_id: str) -> bytes:
         body = cast("bytes | None", self._client.hget(BACKTESTS_KEY, backtest_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import redis
@@ -11,6 +11,7 @@ from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, 
 from redis.retry import Retry
 
 from service.errors import StoreFull, StoreUnavailable
+from streams import ScriptInput, read_script
 
 PREFIX = "forestall:"
 
@@ -44,9 +45,6 @@ class Client(redis.Redis):
             ) from error
 
 
-Script = Callable[[Sequence[str], Sequence[str | bytes | int]], Any]
-
-
 def connect(url: str, *, retries: int = 3) -> Client:
     """A client for ``url``; connects at the first command.
 
@@ -72,10 +70,18 @@ def connect(url: str, *, retries: int = 3) -> Client:
         raise StoreUnavailable(f"the Redis URL cannot be read: {error}") from error
 
 
-def register(client: Client, text: str) -> Script:
-    """A Lua script as a function of keys and arguments; loaded into the server when it is not there."""
-    script = client.register_script(text)
-    return lambda keys, args: script(keys=list(keys), args=list(args))
+def register(client: Client, name: str) -> Callable[..., Any]:
+    """The script ``scripts/<name>.lua`` as a function of its keys and arguments by name.
+
+    The server is sent the text when it does not have it. A name that is missing or unknown raises ``TypeError``.
+    """
+    script = read_script("service.stores", f"scripts/{name}")
+    run = client.register_script(script.text)
+
+    def call(**given: ScriptInput) -> Any:
+        return run(*script.bind(given))
+
+    return call
 
 
 def is_answering(client: Client) -> bool:

@@ -14,18 +14,6 @@ from service.stores.records import decode, encode
 
 _PAGE_LETTERS = 500
 
-# KEYS: outcomes by letter, their times. ARGV: id of the letter, the outcome, when, outcomes kept.
-_NOTE_OUTCOME = """
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-local beyond = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
-if beyond > 0 then
-  local oldest = redis.call('ZPOPMIN', KEYS[2], beyond)
-  for i = 1, #oldest, 2 do redis.call('HDEL', KEYS[1], oldest[i]) end
-end
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
@@ -52,7 +40,7 @@ class DeadLetterStore(RecentStore):
 
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
         super().__init__(client, kept=kept)
-        self._note_outcome = register(client, _NOTE_OUTCOME)
+        self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
         """One object per stream and code, in their order, with ``count`` since the store began.
@@ -89,9 +77,14 @@ class DeadLetterStore(RecentStore):
 
     def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
         """Remember the result of sending a letter again; outcomes stay at least as long as their letters."""
-        keys = [self.key + ":replayed", self.key + ":replayed:times"]
-        arguments: list[str | bytes | int] = [letter_id, encode(**asdict(outcome)), outcome.at_us, 2 * self._kept]
-        self._note_outcome(keys, arguments)
+        self._note_outcome(
+            outcomes=self.key + ":replayed",
+            times=self.key + ":replayed:times",
+            letter=letter_id,
+            outcome=encode(**asdict(outcome)),
+            at_us=outcome.at_us,
+            kept=2 * self._kept,
+        )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
         """By letter, the result of sending it again last, if it was."""

@@ -19,43 +19,6 @@ EVENT_IDS_KEY = PREFIX + "event-ids:"
 DUPLICATES_KEY = PREFIX + "event-duplicates"
 
 DIGEST_BYTES: Final = 12
-_SETS = 4
-
-# Lua that the append script of the log begins with. ``ids_of`` takes packed digests apart; ``known_ids`` gives the
-# numbers, from 0, of those that are known; ``know_ids`` makes them known. ``key`` holds the number of the newest set.
-KNOWING = f"""
-local function ids_of(packed)
-  local ids = {{}}
-  for at = 1, #packed, {DIGEST_BYTES} do ids[#ids + 1] = string.sub(packed, at, at + {DIGEST_BYTES - 1}) end
-  return ids
-end
-local function known_ids(key, ids)
-  local newest, known = tonumber(redis.call('HGET', key, 'set') or 0), {{}}
-  for set = math.max(0, newest - {_SETS}), newest do
-    for first = 1, #ids, 4000 do
-      local last = math.min(first + 3999, #ids)
-      for i, is_in in ipairs(redis.call('SMISMEMBER', key .. ':' .. set, unpack(ids, first, last))) do
-        if is_in == 1 then known[#known + 1] = first + i - 2 end
-      end
-    end
-  end
-  return known
-end
-local function know_ids(key, ids, most, life_ms)
-  if #ids == 0 then return end
-  local set = tonumber(redis.call('HGET', key, 'set') or 0)
-  if redis.call('SCARD', key .. ':' .. set) >= most / {_SETS} then
-    set = redis.call('HINCRBY', key, 'set', 1)
-    redis.call('UNLINK', key .. ':' .. (set - {_SETS + 1}))
-  elseif set == 0 then
-    redis.call('HSET', key, 'set', 0)
-  end
-  for first = 1, #ids, 4000 do
-    redis.call('SADD', key .. ':' .. set, unpack(ids, first, math.min(first + 3999, #ids)))
-  end
-  redis.call('PEXPIRE', key .. ':' .. set, life_ms)
-end
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,83 +9,21 @@ from typing import Any, cast
 import numpy as np
 
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
-from service.stores.backlog import APPENDED_KEY, COUNTING, MATCHED_KEY, BacklogStore
+from service.stores.backlog import APPENDED_KEY, MATCHED_KEY, BacklogStore
 from service.stores.connection import PREFIX, Client, register
 from service.stores.dead_letters import DeadLetter, DeadLetterStore
-from service.stores.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY, KNOWING, IdLimits, known_rows, packed
+from service.stores.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
 from service.stores.feeds import FeedStep
-from service.stores.layout import FITTING, LayoutStore
+from service.stores.layout import LayoutStore
 from service.stores.records import decode, encode
-from service.stores.request_contexts import CONTEXTS_KEY, REMEMBERING, ContextLimits, events_of
+from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
 from service.stores.routes import ROUTES_KEY, as_text, from_text
-from service.stores.stream_times import STREAM_TIMES_KEY, TIMING
+from service.stores.stream_times import STREAM_TIMES_KEY
 from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
 _ATTEMPTS = 10
-
-# KEYS: the key of the answer (for a feed, of its mark), dead letters, their counters, counters of what was appended and
-# of what is matched, the routes in use, the times of streams, the layout, where contexts of requests are remembered,
-# the ids of the stream's events, counters of those that came again, then the shard of each part.
-# ARGV: answer, its life in ms, stream, number of dead letters, dead letters kept, where a feed's mark must be or '',
-# most events and bytes that may wait, the routes that the parts are for, the newest time of the events or '', the
-# number of shards that the parts are for, what is to be remembered of the request's context or '', digests of the
-# events' ids, how many are to be known and for how long in ms, how many events were left out, two arguments per dead
-# letter (record, counter), then of each part the body, the number of its events and its route.
-# Returns the earlier answer; or false and the positions; or false, nothing, and what is full or which routes are used
-# or which events were taken before;
-# or what ``misfit`` says.
-_APPEND_EVENTS = (
-    COUNTING
-    + TIMING
-    + FITTING
-    + REMEMBERING
-    + KNOWING
-    + """
-local earlier = redis.call('GET', KEYS[1])
-if ARGV[6] ~= '' then
-  if earlier ~= ARGV[6] then return {earlier or ''} end
-elseif earlier then
-  return {earlier}
-end
-local unfit = misfit(KEYS[8], ARGV[11])
-if unfit then return unfit end
-local routes = redis.call('HGET', KEYS[6], ARGV[3]) or ''
-if routes ~= ARGV[9] then return {false, {}, {'routes', routes}} end
-local ids = ids_of(ARGV[13])
-local known = known_ids(KEYS[10], ids)
-if #known > 0 then return {false, {}, {'known', known}} end
-local first = 17 + 2 * tonumber(ARGV[4])
-local events, bytes = 0, 0
-for i = 12, #KEYS do
-  local at = first + 3 * (i - 12)
-  events, bytes = events + tonumber(ARGV[at + 1]), bytes + #ARGV[at]
-end
-local full = events > 0 and limited(KEYS[4], KEYS[5], events, bytes, tonumber(ARGV[7]), tonumber(ARGV[8]))
-if full then return {false, {}, full} end
-local at = 17
-for _ = 1, tonumber(ARGV[4]) do
-  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'record', ARGV[at])
-  redis.call('HINCRBY', KEYS[3], ARGV[at + 1], 1)
-  at = at + 2
-end
-local positions = {}
-for i = 12, #KEYS do
-  local upto = counted(KEYS[4], string.match(KEYS[i], '%d+$'), tonumber(ARGV[at + 1]), #ARGV[at])
-  local entry = {'kind', 'events', 'stream', ARGV[3], 'body', ARGV[at], 'upto', upto}
-  if ARGV[at + 2] ~= '' then entry[9], entry[10] = 'route', ARGV[at + 2] end
-  positions[i - 11] = redis.call('XADD', KEYS[i], '*', unpack(entry))
-  at = at + 3
-end
-know_ids(KEYS[10], ids, tonumber(ARGV[14]), ARGV[15])
-if ARGV[16] ~= '0' then redis.call('HINCRBY', KEYS[11], ARGV[3], ARGV[16]) end
-if ARGV[10] ~= '' then timed(KEYS[7], ARGV[3], ARGV[10]) end
-if ARGV[12] ~= '' then remember(KEYS[9], cjson.decode(ARGV[12]), positions) end
-if ARGV[6] ~= '' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-return {false, positions}
-"""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +142,7 @@ class EventLog:
         self._client = client
         self._limits = limits
         self._backlog = BacklogStore(client)
-        self._append_events = register(client, _APPEND_EVENTS)
+        self._append_events = register(client, "log/append_events")
         self.layout = LayoutStore(client, shards)
         self._routes: dict[str, tuple[str, ...]] = {}  # as far as known here; the script knows better
 
@@ -278,41 +216,38 @@ class EventLog:
             answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
         else:
             answer = step.after.to_bytes()
-        dead_letters = [part for letter in submission.dead_letters for part in (letter.record, letter.counter)]
         return self._append_events(
-            [
-                key,
-                DeadLetterStore.key,
-                DeadLetterStore.counts_key(),
-                APPENDED_KEY,
-                MATCHED_KEY,
-                ROUTES_KEY,
-                STREAM_TIMES_KEY,
-                LAYOUT_KEY,
-                CONTEXTS_KEY + submission.stream,
-                EVENT_IDS_KEY + submission.stream,
-                DUPLICATES_KEY,
-                *(log_key(part.shard) for part in parts),
-            ],
-            [
-                answer,
-                life_ms,
-                submission.stream,
-                len(submission.dead_letters),
-                self._limits.dead_letters_kept,
-                b"" if step is None else step.before.to_bytes(),
-                self._limits.max_backlog_events,
-                self._limits.max_log_bytes,
-                as_text(routes),
-                int(submission.batch.time_us.max()) if len(submission.batch) else b"",
-                shards,
-                self._remembered(submission, parts),
-                packed(submission.ids),
-                self._limits.ids.kept,
-                self._limits.ids.life_s * 1_000,
-                submission.dropped,
-                *dead_letters,
+            kept_answer=key,
+            dead_letters=DeadLetterStore.key,
+            dead_letter_counts=DeadLetterStore.counts_key(),
+            appended=APPENDED_KEY,
+            matched=MATCHED_KEY,
+            routes=ROUTES_KEY,
+            times=STREAM_TIMES_KEY,
+            layout=LAYOUT_KEY,
+            contexts=CONTEXTS_KEY + submission.stream,
+            event_ids=EVENT_IDS_KEY + submission.stream,
+            duplicates=DUPLICATES_KEY,
+            shards=[log_key(part.shard) for part in parts],
+            answer=answer,
+            answer_ms=life_ms,
+            stream=submission.stream,
+            dead_letters_kept=self._limits.dead_letters_kept,
+            feed_mark=b"" if step is None else step.before.to_bytes(),
+            most_events=self._limits.max_backlog_events,
+            most_bytes=self._limits.max_log_bytes,
+            known_routes=as_text(routes),
+            newest_us=int(submission.batch.time_us.max()) if len(submission.batch) else b"",
+            shard_count=shards,
+            context=self._remembered(submission, parts),
+            digests=packed(submission.ids),
+            digest_bytes=DIGEST_BYTES,
+            ids_kept=self._limits.ids.kept,
+            ids_ms=self._limits.ids.life_s * 1_000,
+            dropped=submission.dropped,
+            rest=[
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
+                *(part for letter in submission.dead_letters for part in (letter.record, letter.counter)),
             ],
         )
 

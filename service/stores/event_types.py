@@ -23,16 +23,6 @@ TYPES_KEY = PREFIX + "event-types:"
 _ATTEMPTS = 10
 _MOST_TYPES = 1_000
 
-# KEYS: records of streams, schemas of the stream. ARGV: stream, its record as it was read, as it is to be, then a type
-# and its record, '' to forget it; or neither.
-_CHANGE = """
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-if ARGV[5] == '' then redis.call('HDEL', KEYS[2], ARGV[4])
-elseif ARGV[5] then redis.call('HSET', KEYS[2], ARGV[4], ARGV[5]) end
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
@@ -75,7 +65,7 @@ class EventTypeStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._change = register(client, _CHANGE)
+        self._change = register(client, "registry/change_schemas")
 
     def put(
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
@@ -92,7 +82,7 @@ class EventTypeStore:
         """
         put: list[tuple[EventType, bool]] = []
 
-        def written(before: SchemaUse) -> list[str | bytes | int] | None:
+        def written(before: SchemaUse) -> list[str | bytes] | None:
             known = self.all(stream)
             condition.check_record(known.get(name))
             if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
@@ -116,7 +106,7 @@ class EventTypeStore:
             PreconditionFailed: Its schema is not what the condition says.
         """
 
-        def written(_: SchemaUse) -> list[str | bytes | int]:
+        def written(_: SchemaUse) -> list[str | bytes]:
             condition.check_record(self.get(stream, name))
             return [name, ""]
 
@@ -130,7 +120,7 @@ class EventTypeStore:
             PreconditionFailed: What the stream does with its schemas is not what the condition says.
         """
 
-        def written(before: SchemaUse) -> list[str | bytes | int]:
+        def written(before: SchemaUse) -> list[str | bytes]:
             condition.check_record(before)
             return []
 
@@ -178,7 +168,7 @@ class EventTypeStore:
     def _apply(
         self,
         stream: str,
-        written: Callable[[SchemaUse], list[str | bytes | int] | None],
+        written: Callable[[SchemaUse], list[str | bytes] | None],
         *,
         is_checked: bool | None = None,
     ) -> SchemaUse:
@@ -197,6 +187,14 @@ class EventTypeStore:
             arguments = written(known)
             if arguments is None:
                 return known
-            if self._change([STREAMS_KEY, TYPES_KEY + stream], [stream, body, changed, *arguments]):
+            is_changed = self._change(
+                streams=STREAMS_KEY,
+                types=TYPES_KEY + stream,
+                stream=stream,
+                before=body,
+                after=changed,
+                written=arguments,
+            )
+            if is_changed:
                 return use
         raise RegistryContended(f"the schemas of {stream!r} keep being changed by others; try again")

@@ -19,21 +19,6 @@ CREATED_KEY = PREFIX + "keys:created"
 
 _ATTEMPTS = 5
 
-# KEYS: records, how many were ever made. ARGV: id, record.
-_ADD = """
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 1 then redis.call('INCR', KEYS[2]) end
-return 1
-"""
-
-# KEYS: records. ARGV: id, the record that is replaced, the new one.
-_CHANGE = """
-local current = redis.call('HGET', KEYS[1], ARGV[1])
-if current == ARGV[3] then return 1 end
-if current ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
@@ -83,8 +68,8 @@ class KeyStore:
     def __init__(self, client: Client, *, kept: int = 1_000) -> None:
         self._client = client
         self._kept = kept
-        self._add = register(client, _ADD)
-        self._change = register(client, _CHANGE)
+        self._add = register(client, "registry/add_key")
+        self._change = register(client, "registry/replace_record")
 
     def add(self, key: ApiKey) -> None:
         """Keep a new key.
@@ -99,7 +84,7 @@ class KeyStore:
         for old in over:
             self._client.hdel(KEYS_KEY, old.id)
             self._client.hdel(USED_KEY, old.id)
-        self._add([KEYS_KEY, CREATED_KEY], [key.id, encode(**asdict(key))])
+        self._add(records=KEYS_KEY, created=CREATED_KEY, id=key.id, record=encode(**asdict(key)))
 
     def find(self, key_id: str) -> ApiKey | None:
         """One key, if there is one of that id."""
@@ -134,7 +119,7 @@ class KeyStore:
             if body is None:
                 raise _unknown(key_id)
             wanted = changed(_key(body, key_id))
-            if self._change([KEYS_KEY], [key_id, body, encode(**asdict(wanted))]):
+            if self._change(records=KEYS_KEY, id=key_id, before=body, after=encode(**asdict(wanted))):
                 return wanted
         raise RegistryContended(f"the API key {key_id!r} keeps being changed by others; try again")
 

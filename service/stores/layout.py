@@ -23,42 +23,6 @@ _FORMATS = (FORMAT_VERSION, _RESHARDED)
 _ATTEMPTS = 10
 _MOVED, _RESHARDING = b"moved", b"resharding"
 
-# Lua that every script which appends begins with. ``misfit`` says why nothing may be appended for so many shards.
-FITTING = """
-local function misfit(layout, shards)
-  local found = redis.call('HMGET', layout, 'resharding', 'shards')
-  if found[1] then return 'resharding' end
-  if found[2] and found[2] ~= shards then return 'moved' end
-end
-"""
-
-_OPEN = """
-redis.call('HSETNX', KEYS[1], 'format', ARGV[1])
-redis.call('HSETNX', KEYS[1], 'shards', ARGV[2])
-redis.call('HSETNX', KEYS[1], 'identity', ARGV[3])
-return redis.call('HMGET', KEYS[1], 'format', 'shards', 'identity', 'generation', 'former')
-"""
-
-_RELEASE = """
-if redis.call('HGET', KEYS[1], 'resharding') ~= ARGV[1] then return 0 end
-return redis.call('HDEL', KEYS[1], 'resharding')
-"""
-
-# KEYS: layout, reports of shards. ARGV: token, format, shards so far, shards from now on, then of each of these where
-# its log begins and its report.
-_SWITCH = """
-local found = redis.call('HMGET', KEYS[1], 'resharding', 'shards', 'former')
-if found[1] ~= ARGV[1] or found[2] ~= ARGV[3] then return 0 end
-local former = found[3] and found[3] .. ' ' .. ARGV[3] or ARGV[3]
-redis.call('HSET', KEYS[1], 'format', ARGV[2], 'shards', ARGV[4], 'generation', ARGV[4], 'former', former)
-for shard = 0, tonumber(ARGV[4]) - 1 do
-  redis.call('HSET', KEYS[1], 'start:' .. shard, ARGV[5 + 2 * shard])
-  redis.call('HSET', KEYS[2], shard, ARGV[6 + 2 * shard])
-end
-redis.call('HDEL', KEYS[1], 'resharding')
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
@@ -97,9 +61,9 @@ class LayoutStore:
     def __init__(self, client: Client, shards: int) -> None:
         self._client = client
         self._wanted_shards = shards
-        self._open = register(client, _OPEN)
-        self._release = register(client, _RELEASE)
-        self._switch = register(client, _SWITCH)
+        self._open = register(client, "log/open_layout")
+        self._release = register(client, "log/release_layout")
+        self._switch = register(client, "log/switch_layout")
         self._known: Layout | None = None
 
     def known(self) -> Layout:
@@ -119,7 +83,9 @@ class LayoutStore:
         Raises:
             RecordFormatError: The log was written in a format that this release does not know.
         """
-        found = self._open([LAYOUT_KEY], [FORMAT_VERSION, self._wanted_shards, uuid.uuid4().hex])
+        found = self._open(
+            layout=LAYOUT_KEY, format=FORMAT_VERSION, shards=self._wanted_shards, identity=uuid.uuid4().hex
+        )
         form, shards, identity, generation, former = found
         if int(form) not in _FORMATS:
             raise RecordFormatError(
@@ -173,7 +139,7 @@ class LayoutStore:
 
     def release(self, token: str) -> None:
         """Let entries be appended again, with the layout as it is; nothing happens where another holds the log."""
-        self._release([LAYOUT_KEY], [token])
+        self._release(layout=LAYOUT_KEY, token=token)
 
     def switch(self, token: str, rows: Sequence[ReportRow]) -> Layout:
         """Divide the log into other shards from here on, and release it.
@@ -186,10 +152,16 @@ class LayoutStore:
             LogResharding: Another has the log on hold.
         """
         before, shards = self.known().shards, len(rows)
-        arguments: list[str | bytes | int] = [token, _RESHARDED, before, shards]
-        for row in sorted(rows, key=lambda row: row.shard):
-            arguments += [row.position, report_of(row)]
-        if not self._switch([LAYOUT_KEY, SHARDS_KEY], arguments) and self.read().generation != shards:
+        is_switched = self._switch(
+            layout=LAYOUT_KEY,
+            reports=SHARDS_KEY,
+            token=token,
+            format=_RESHARDED,
+            shards_before=before,
+            shards=shards,
+            starts=[part for row in sorted(rows, key=lambda row: row.shard) for part in (row.position, report_of(row))],
+        )
+        if not is_switched and self.read().generation != shards:
             raise _resharding()  # a reply that was lost is no failure: the layout says so
         return self.read()
 

@@ -23,74 +23,6 @@ TOTALS_KEY = PREFIX + "pipeline:totals"
 LATEST_KEY = PREFIX + "pipeline:latest"
 STARTED_KEY = PREFIX + "pipeline:started"
 
-# KEYS: appended, matched, marks, reports of shards, then the shards. ARGV: marks kept, then of each shard its
-# number, the position that it is matched to, and its report.
-# Returns 1 for each shard that was counted.
-_NOTE = """
-local function later(one, other)
-  local ms, n = string.match(one, '(%d+)-(%d+)')
-  local other_ms, other_n = string.match(other, '(%d+)-(%d+)')
-  if ms ~= other_ms then return tonumber(ms) > tonumber(other_ms) end
-  return tonumber(n) > tonumber(other_n)
-end
-local names = {'entries', 'events', 'bytes'}
-local function appended(shard)
-  local counts = {}
-  for j, name in ipairs(names) do counts[j] = tonumber(redis.call('HGET', KEYS[1], name .. ':' .. shard) or 0) end
-  return counts
-end
--- What is matched when a shard is matched up to a position: all at its end, else what the last counted entry says.
-local function reached(key, shard, known, position)
-  local last = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)
-  if #last == 0 or not later(last[1][1], position) then return appended(shard) end
-  local from = position
-  while true do
-    local found = redis.call('XREVRANGE', key, from, '(' .. known, 'COUNT', 1)
-    if #found == 0 then return {} end
-    for i = 1, #found[1][2], 2 do
-      if found[1][2][i] == 'upto' then
-        local entries, events, bytes = string.match(found[1][2][i + 1], '(%d+):(%d+):(%d+)')
-        return {tonumber(entries), tonumber(events), tonumber(bytes)}
-      end
-    end
-    from = '(' .. found[1][1]
-  end
-end
-local fresh, done = {}, {0, 0, 0}
-for i = 5, #KEYS do
-  local at = 2 + (i - 5) * 3
-  local shard, position = ARGV[at], ARGV[at + 1]
-  local known = redis.call('HGET', KEYS[2], 'position:' .. shard) or '0-0'
-  fresh[i - 4] = 0
-  if later(position, known) then
-    fresh[i - 4] = 1
-    for j, count in ipairs(reached(KEYS[i], shard, known, position)) do
-      local field = names[j] .. ':' .. shard
-      local rise = count - tonumber(redis.call('HGET', KEYS[2], field) or 0)
-      redis.call('HINCRBY', KEYS[2], field, string.format('%.0f', rise))
-      redis.call('HINCRBY', KEYS[2], names[j], string.format('%.0f', rise))
-      done[j] = done[j] + rise
-    end
-    redis.call('HSET', KEYS[2], 'position:' .. shard, position)
-    redis.call('HSET', KEYS[4], shard, ARGV[at + 2])
-  end
-end
-if done[1] > 0 then
-  local now = redis.call('TIME')
-  local mark = string.format('[%.0f,%.0f,%.0f,%.0f]', now[1] * 1000000 + now[2], done[1], done[2], done[3])
-  redis.call('LPUSH', KEYS[3], mark)
-  redis.call('LTRIM', KEYS[3], 0, ARGV[1] - 1)
-end
-return fresh
-"""
-
-# KEYS: the latest micro-batch, totals. ARGV: how it went, then of each total its field and by how much it rises.
-_KEEP = """
-redis.call('SET', KEYS[1], ARGV[1])
-for i = 2, #ARGV, 2 do redis.call('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1]) end
-return 1
-"""
-
 
 _LATE = "late_"
 
@@ -148,8 +80,8 @@ class PipelineStatus:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._note = register(client, _NOTE)
-        self._keep = register(client, _KEEP)
+        self._note = register(client, "log/note_matched")
+        self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[ReportRow]) -> list[bool]:
         """Count what a micro-batch has matched, and keep what its shards tell.
@@ -162,11 +94,16 @@ class PipelineStatus:
         """
         if not rows:
             return []
-        arguments: list[str | bytes | int] = [MARKS_KEPT]
-        for row in rows:
-            arguments += [row.shard, row.position, report_of(row)]
-        keys = [APPENDED_KEY, MATCHED_KEY, MARKS_KEY, SHARDS_KEY, *(log_key(row.shard) for row in rows)]
-        return [bool(fresh) for fresh in self._note(keys, arguments)]
+        fresh = self._note(
+            appended=APPENDED_KEY,
+            matched=MATCHED_KEY,
+            marks=MARKS_KEY,
+            reports=SHARDS_KEY,
+            shards=[log_key(row.shard) for row in rows],
+            marks_kept=MARKS_KEPT,
+            told=[part for row in rows for part in (row.shard, row.position, report_of(row))],
+        )
+        return [bool(one) for one in fresh]
 
     def begin(self, now_us: int) -> None:
         """The pipeline starts now."""
@@ -185,7 +122,12 @@ class PipelineStatus:
         """
         raised = [(_field("batches"), 1)]
         raised += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
-        self._keep([LATEST_KEY, TOTALS_KEY], [encode(**progress), *(item for pair in raised for item in pair)])
+        self._keep(
+            latest=LATEST_KEY,
+            totals=TOTALS_KEY,
+            record=encode(**progress),
+            rises=[item for pair in raised for item in pair],
+        )
 
     def latest(self) -> dict[str, Any] | None:
         """How the latest micro-batch went; None before the first."""

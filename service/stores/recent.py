@@ -22,31 +22,6 @@ from service.stores.webhooks import DeliveredKind, RegisteredWebhook
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
 
-# KEYS: entries, counters, ids of the latest micro-batch, deliveries by due time, delivery records. ARGV: marker of the
-# micro-batch, entries kept, now in us, then of each row id, record or '' where it is not listed, counter, how much that
-# grows, and a JSON list of its deliveries.
-_APPEND = """
-if redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 0 then
-  redis.call('DEL', KEYS[3])
-  redis.call('SADD', KEYS[3], ARGV[1])
-end
-local added = 0
-for i = 4, #ARGV, 5 do
-  if redis.call('SADD', KEYS[3], ARGV[i]) == 1 then
-    if ARGV[i + 1] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', ARGV[i + 1]) end
-    redis.call('HINCRBY', KEYS[2], ARGV[i + 2], ARGV[i + 3])
-    if ARGV[i + 4] ~= '' then
-      for _, delivery in ipairs(cjson.decode(ARGV[i + 4])) do
-        redis.call('HSET', KEYS[5], delivery.id, delivery.record)
-        redis.call('ZADD', KEYS[4], ARGV[3], delivery.id)
-      end
-    end
-    added = added + 1
-  end
-end
-return added
-"""
-
 
 class Row(Protocol):
     """What the pipeline hands over: a JSON object with a deterministic id."""
@@ -94,7 +69,7 @@ class RecentStore:
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
         self._client = client
         self._kept = kept
-        self._append = register(client, _APPEND)
+        self._append = register(client, "results/append_rows")
 
     @classmethod
     def counts_key(cls) -> str:
@@ -148,11 +123,20 @@ class RecentStore:
         self, rows: Sequence[Row], epoch: int, now_us: int, arguments: Callable[[Row], tuple[str | bytes | int, ...]]
     ) -> int:
         """Give rows to the script, some at a time; how many were new."""
-        keys = [self.key, self.counts_key(), self.key + ":seen", DUE_KEY, RECORDS_KEY]
         added = 0
         for start in range(0, len(rows), _CHUNK_ROWS):
-            parts = [part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)]
-            added += int(self._append(keys, [f"epoch:{epoch}", self._kept, now_us, *parts]))
+            new = self._append(
+                entries=self.key,
+                counts=self.counts_key(),
+                seen=self.key + ":seen",
+                due=DUE_KEY,
+                deliveries=RECORDS_KEY,
+                epoch=f"epoch:{epoch}",
+                kept=self._kept,
+                now_us=now_us,
+                rows=[part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)],
+            )
+            added += int(new)
         return added
 
     def _deliveries(

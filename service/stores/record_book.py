@@ -8,36 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from service.errors import RegistryContended
 from service.stores.connection import Client, register
 from service.stores.event_log import EventLog
-from service.stores.layout import FITTING
-from service.stores.routes import REROUTING, ROUTES_KEY, users_key
+from service.stores.routes import ROUTES_KEY, users_key
 from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
 
 _ATTEMPTS = 5
-
-# KEYS: current records, all versions, routes in use, who uses them, the layout, then every shard. ARGV: field, the
-# record it replaces or '', the new record, field among the versions, kind, stream and body of the control record (no
-# kind: there is none), '1' where the field is a pattern whose route may change, that route or '', the number of shards.
-_COMMIT = (
-    REROUTING
-    + FITTING
-    + """
-if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
-local unfit = misfit(KEYS[5], ARGV[10])
-if unfit then return unfit end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
-if ARGV[8] == '1' then rerouted(KEYS[3], KEYS[4], ARGV[6], ARGV[1], ARGV[9]) end
-for i = 6, ARGV[5] == '' and 5 or #KEYS do
-  redis.call('XADD', KEYS[i], '*', 'kind', ARGV[5], 'stream', ARGV[6], 'body', ARGV[7])
-end
-return 1
-"""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +53,7 @@ class RecordBook:
     def __init__(self, client: Client, log: EventLog) -> None:
         self._client = client
         self._log = log
-        self._commit = register(client, _COMMIT)
+        self._commit = register(client, "registry/commit_record")
 
     def apply(self, key: str, versions_key: str, field: str, change: Changing) -> tuple[bytes, bool]:
         """Compute a change and commit it; again when another writer came first. None leaves the record as it is.
@@ -95,15 +75,23 @@ class RecordBook:
                 assert current is not None, "only an existing record can stay as it is"
                 return current, False
             version_field = version_of(field, wanted.version)
-            arguments: list[str | bytes | int] = [field, current or b"", wanted.record, version_field]
-            arguments += _told(wanted)
-            arguments += ["" if wanted.route is None else "1", wanted.route or ""]
-            keys = [key, versions_key, ROUTES_KEY, users_key(wanted.stream), LAYOUT_KEY]
-
-            def commit(shards: int, keys: list[str] = keys, arguments: list[str | bytes | int] = arguments) -> Any:
-                return self._commit([*keys, *map(log_key, range(shards))], [*arguments, shards])
-
-            if self._log.layout.fitted(commit):
+            commit = partial(
+                self._commit,
+                records=key,
+                versions=versions_key,
+                routes=ROUTES_KEY,
+                users=users_key(wanted.stream),
+                layout=LAYOUT_KEY,
+                field=field,
+                before=current or b"",
+                after=wanted.record,
+                version_field=version_field,
+                stream=wanted.stream,
+                is_routed="" if wanted.route is None else "1",
+                route=wanted.route or "",
+                **_told(wanted),
+            )
+            if self._log.layout.fitted(partial(_append, commit)):
                 return wanted.record, True
             if self._client.hget(versions_key, version_field) == wanted.record:
                 return wanted.record, True
@@ -125,10 +113,14 @@ class RecordBook:
         return [body for body in bodies if body is not None]
 
 
-def _told(change: Change) -> list[str | bytes | int]:
+def _append(commit: Callable[..., Any], shards: int) -> Any:
+    return commit(shards=[log_key(shard) for shard in range(shards)], shard_count=shards)
+
+
+def _told(change: Change) -> dict[str, str | bytes]:
     if change.control is None:
-        return ["", change.stream, ""]
-    return [change.control.KIND.value, change.stream, encode_control(change.control)]
+        return {"kind": "", "body": ""}
+    return {"kind": change.control.KIND.value, "body": encode_control(change.control)}
 
 
 def version_of(field: str, version: int) -> str:

@@ -19,34 +19,6 @@ CONTEXTS_KEY = PREFIX + "request-contexts:"
 
 _ASKED_AT_ONCE = 1_000
 
-# Remembers the events of parts that were appended at these positions. Of each part: its shard, then id and time of its
-# events in turn.
-REMEMBERING = """
-local function remember(base, told, positions)
-  local at_ms = string.match(positions[1], '^%d+')
-  local key = base .. ':' .. string.format('%d', math.floor(at_ms / told.life_ms))
-  local room = math.max(0, told.most - redis.call('HLEN', key))
-  for i, part in ipairs(told.parts) do
-    local head, tail = told.context .. ' ', ' ' .. part[1] .. ' ' .. positions[i]
-    local last = math.min(#part, 2 * room + 1)
-    for at = 3, last, 2 do part[at] = head .. part[at] .. tail end
-    for at = 2, last, 1000 do redis.call('HSET', key, unpack(part, at, math.min(at + 999, last))) end
-    room = room - math.max(0, last - 1) / 2
-  end
-  redis.call('PEXPIRE', key, 2 * told.life_ms)
-end
-"""
-
-# KEYS: where a stream's contexts are. ARGV: ms that a hash is for, then ids of events.
-_FIND = """
-local now = redis.call('TIME')
-local current = math.floor((now[1] * 1000 + now[2] / 1000) / ARGV[1])
-local newer = redis.call('HMGET', KEYS[1] .. ':' .. string.format('%d', current), unpack(ARGV, 2))
-local older = redis.call('HMGET', KEYS[1] .. ':' .. string.format('%d', current - 1), unpack(ARGV, 2))
-for i = 1, #newer do newer[i] = newer[i] or older[i] end
-return newer
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits:
@@ -98,14 +70,16 @@ class RequestContextStore:
 
     def __init__(self, client: Client, limits: ContextLimits) -> None:
         self._life_ms = limits.life_s * 1_000
-        self._find = register(client, _FIND)
+        self._find = register(client, "log/find_contexts")
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
         """The requests of some events of a stream, as far as they were traced and are remembered."""
         found: dict[str, RequestContext] = {}
         for start in range(0, len(events), _ASKED_AT_ONCE):
             asked = events[start : start + _ASKED_AT_ONCE]
-            told = cast("list[bytes | None]", self._find([CONTEXTS_KEY + stream], [self._life_ms, *asked]))
+            told = cast(
+                "list[bytes | None]", self._find(contexts=CONTEXTS_KEY + stream, life_ms=self._life_ms, events=asked)
+            )
             found |= {event: _read(one) for event, one in zip(asked, told, strict=True) if one is not None}
         return found
 

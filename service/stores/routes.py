@@ -11,21 +11,6 @@ from service.stores.connection import PREFIX
 
 ROUTES_KEY = PREFIX + "routes"
 
-# Lua. ``rerouted`` notes that a pattern uses a route ('' for none) and works out the routes of its stream again.
-REROUTING = """
-local function rerouted(routes, users, stream, pattern, route)
-  if route == '' then redis.call('HDEL', users, pattern) else redis.call('HSET', users, pattern, route) end
-  local seen, names = {}, {}
-  for _, name in ipairs(redis.call('HVALS', users)) do
-    if not seen[name] then names[#names + 1] = name end
-    seen[name] = true
-  end
-  table.sort(names)
-  if #names == 0 then redis.call('HDEL', routes, stream)
-  else redis.call('HSET', routes, stream, table.concat(names, ' ')) end
-end
-"""
-
 
 def users_key(stream: str) -> str:
     """The Redis key under which the route of each pattern of a stream is kept, where it has one."""

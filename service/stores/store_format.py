@@ -20,23 +20,6 @@ FIRST_FORMAT = 1
 
 _LOCK_MS = 60_000
 
-_ADVANCE = """
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return 1
-"""
-
-_RENEW = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-"""
-
-_RELEASE = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
-"""
-
 
 class FormatLock:
     """The right to change the format, which goes by itself when it is not renewed for a minute.
@@ -48,8 +31,8 @@ class FormatLock:
 
     def __init__(self, client: Client, token: str) -> None:
         self._token = token
-        self._advance = register(client, _ADVANCE)
-        self._renew = register(client, _RENEW)
+        self._advance = register(client, "locks/advance_format")
+        self._renew = register(client, "locks/renew")
 
     def renew(self) -> None:
         """Keep the lock for another minute; long changes call it now and then.
@@ -57,7 +40,7 @@ class FormatLock:
         Raises:
             StoreUnavailable: Another process has it.
         """
-        if not self._renew([LOCK_KEY], [self._token, _LOCK_MS]):
+        if not self._renew(lock=LOCK_KEY, token=self._token, lock_ms=_LOCK_MS):
             raise _lost()
 
     def advance(self, form: int) -> None:
@@ -66,7 +49,7 @@ class FormatLock:
         Raises:
             StoreUnavailable: Another process has the lock.
         """
-        if not self._advance([FORMAT_KEY, LOCK_KEY], [self._token, form, _LOCK_MS]):
+        if not self._advance(format=FORMAT_KEY, lock=LOCK_KEY, token=self._token, form=form, lock_ms=_LOCK_MS):
             raise _lost()
 
 
@@ -79,7 +62,7 @@ class StoreFormat:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._release = register(client, _RELEASE)
+        self._release = register(client, "locks/release")
 
     def read(self) -> int | None:
         """The format of what is stored; None where there is nothing yet.
@@ -102,7 +85,7 @@ class StoreFormat:
         try:
             yield FormatLock(self._client, token)
         finally:
-            self._release([LOCK_KEY], [token])
+            self._release(lock=LOCK_KEY, token=token)
 
 
 def _lost() -> StoreUnavailable:

@@ -6,41 +6,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.layout import FITTING, LayoutStore
+from service.stores.layout import LayoutStore
 from streams import LAYOUT_KEY, Tick, encode_control, log_key
 
 STREAM_TIMES_KEY = PREFIX + "stream-times"
 
 _NEWEST, _APPENDED, _TICKED = ":newest", ":appended", ":ticked"
-
-# Lua that the append script of the log begins with: ``timed`` notes the newest time of a stream's events, and when they
-# were appended, by the clock of Redis.
-TIMING = """
-local function timed(key, stream, newest)
-  local known = redis.call('HGET', key, stream .. ':newest')
-  if not known or tonumber(newest) > tonumber(known) then redis.call('HSET', key, stream .. ':newest', newest) end
-  local now = redis.call('TIME')
-  redis.call('HSET', key, stream .. ':appended', string.format('%d%06d', now[1], now[2]))
-end
-"""
-
-# KEYS: times, the layout, then every shard. ARGV: stream, time, kind and body of the record, the number of shards.
-_TICK = (
-    FITTING
-    + """
-local known = redis.call('HGET', KEYS[1], ARGV[1] .. ':ticked')
-if known and tonumber(known) >= tonumber(ARGV[2]) then return 0 end
-local unfit = misfit(KEYS[2], ARGV[5])
-if unfit then return unfit end
-redis.call('HSET', KEYS[1], ARGV[1] .. ':ticked', ARGV[2])
-for i = 3, #KEYS do
-  redis.call('XADD', KEYS[i], '*', 'kind', ARGV[3], 'stream', ARGV[1], 'body', ARGV[4])
-end
-return 1
-"""
-)
-
-_READ = "return {redis.call('TIME'), redis.call('HGETALL', KEYS[1])}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +33,12 @@ class StreamTimesStore:
     """Times by stream."""
 
     def __init__(self, client: Client) -> None:
-        self._read = register(client, _READ)
-        self._tick = register(client, _TICK)
+        self._read = register(client, "log/read_times")
+        self._tick = register(client, "log/tick")
 
     def read(self) -> tuple[int, dict[str, StreamTimes]]:
         """The clock of Redis, and the times of every stream that has had events."""
-        (seconds, micros), pairs = self._read([STREAM_TIMES_KEY], [])
+        (seconds, micros), pairs = self._read(times=STREAM_TIMES_KEY)
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
         streams = [name.removesuffix(_NEWEST) for name in values if name.endswith(_NEWEST)]
@@ -90,9 +61,17 @@ class StreamTimesStore:
         Raises:
             LogResharding: The log is being divided anew.
         """
-        arguments: list[str | bytes | int] = [stream, tick.time_us, Tick.KIND.value, encode_control(tick)]
 
         def append(shards: int) -> Any:
-            return self._tick([STREAM_TIMES_KEY, LAYOUT_KEY, *map(log_key, range(shards))], [*arguments, shards])
+            return self._tick(
+                times=STREAM_TIMES_KEY,
+                layout=LAYOUT_KEY,
+                shards=[log_key(shard) for shard in range(shards)],
+                stream=stream,
+                time_us=tick.time_us,
+                kind=Tick.KIND.value,
+                body=encode_control(tick),
+                shard_count=shards,
+            )
 
         return bool(layout.fitted(append))

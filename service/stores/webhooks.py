@@ -27,24 +27,6 @@ _FORMER_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")  # of records
 _ATTEMPTS = 5
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
-# KEYS: webhooks. ARGV: id, the record that is replaced, the new one.
-_REPLACE = """
-local current = redis.call('HGET', KEYS[1], ARGV[1])
-if current == ARGV[3] then return 1 end
-if current ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
-
-# KEYS: webhooks, turns of the queue, then what is kept of this one. ARGV: id, its record as it was read.
-_DELETE = """
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HDEL', KEYS[1], ARGV[1])
-for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
-redis.call('ZADD', KEYS[2], 0, ARGV[1])
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiringSecret:
@@ -130,8 +112,8 @@ class WebhookStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._replace = register(client, _REPLACE)
-        self._delete = register(client, _DELETE)
+        self._replace = register(client, "registry/replace_record")
+        self._delete = register(client, "registry/delete_webhook")
 
     def put(self, webhook: RegisteredWebhook) -> None:
         """Keep a webhook under its id."""
@@ -168,7 +150,7 @@ class WebhookStore:
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
             webhook = change(_webhook(current, webhook_id))
-            if self._replace([WEBHOOKS_KEY], [webhook_id, current, encode(**asdict(webhook))]):
+            if self._replace(records=WEBHOOKS_KEY, id=webhook_id, before=current, after=encode(**asdict(webhook))):
                 return webhook
         raise _contended(webhook_id)
 
@@ -180,11 +162,14 @@ class WebhookStore:
             PreconditionFailed: It is not what the condition says.
             RegistryContended: Others keep changing it.
         """
-        keys = [WEBHOOKS_KEY, TURNS_KEY, *(key + webhook_id for key in _OF_EACH)]
+        belongings = [key + webhook_id for key in _OF_EACH]
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
             condition.check_record(_webhook(current, webhook_id))
-            if self._delete(keys, [webhook_id, current]):
+            is_gone = self._delete(
+                webhooks=WEBHOOKS_KEY, turns=TURNS_KEY, belongings=belongings, id=webhook_id, before=current
+            )
+            if is_gone:
                 return
         raise _contended(webhook_id)
 

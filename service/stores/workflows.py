@@ -21,19 +21,6 @@ WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
 
 _ATTEMPTS = 5
 
-# KEYS: current records, then records, models and findings of all versions. ARGV: name, the record it replaces or '',
-# the new record, then, where it is a new version, its field, the model and the findings.
-_COMMIT = """
-if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-if #ARGV > 3 then
-  redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
-  redis.call('HSET', KEYS[3], ARGV[4], ARGV[5])
-  redis.call('HSET', KEYS[4], ARGV[4], ARGV[6])
-end
-return 1
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
@@ -123,7 +110,7 @@ class WorkflowStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._commit = register(client, _COMMIT)
+        self._commit = register(client, "registry/commit_workflow")
 
     def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
         """Register a workflow; another model, option or finding is its next version, the same again changes nothing.
@@ -149,8 +136,8 @@ class WorkflowStore:
                 summary=draft.summary,
             )
             body = encode(**asdict(record))
-            more = _field(record), draft.model, encode(**draft.findings)
-            if self._commit(_KEYS, [draft.name, current or b"", body, *more]):
+            version = _field(record), draft.model, encode(**draft.findings)
+            if self._commit(**_KEYS, name=draft.name, before=current or b"", after=body, version=version):
                 return record, True
             if self._client.hget(WORKFLOW_VERSIONS_KEY, _field(record)) == body:
                 return record, True
@@ -169,7 +156,8 @@ class WorkflowStore:
                 raise _unknown(name)
             condition.check(known.tag)
             gone = encode(**asdict(replace(known, is_active=False)))
-            if self._commit(_KEYS, [name, current, gone]) or self._current(name) == gone:
+            is_gone = self._commit(**_KEYS, name=name, before=current, after=gone, version=())
+            if is_gone or self._current(name) == gone:
                 return
         raise _contended(name)
 
@@ -236,7 +224,12 @@ class WorkflowStore:
         return cast("bytes | None", self._client.hget(WORKFLOWS_KEY, name))
 
 
-_KEYS = (WORKFLOWS_KEY, WORKFLOW_VERSIONS_KEY, WORKFLOW_MODELS_KEY, WORKFLOW_FINDINGS_KEY)
+_KEYS = {
+    "workflows": WORKFLOWS_KEY,
+    "versions": WORKFLOW_VERSIONS_KEY,
+    "models": WORKFLOW_MODELS_KEY,
+    "findings": WORKFLOW_FINDINGS_KEY,
+}
 
 
 def _field(record: RegisteredWorkflow) -> str:

@@ -6,7 +6,7 @@ stated size.
 """
 
 from streams.readers.files import read_batch, read_events, reads_by_columns
-from streams.readers.mapped_rows import RawRow
+from streams.readers.mapped_rows import RawRow, mapped_row
 from streams.readers.one_by_one import iterate_batches, iterate_events
 from streams.readers.options import Columns, Progress, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
@@ -25,6 +25,7 @@ __all__ = [
     "iterate_events",
     "kind_of",
     "line_spans",
+    "mapped_row",
     "raw_rows",
     "read_batch",
     "read_events",

@@ -26,7 +26,7 @@ from streams.readers.files import read_events
 from streams.readers.line_columns import chunks_by_columns
 from streams.readers.mapped_rows import RawRow
 from streams.readers.opening import open_events
-from streams.readers.options import ReaderOptions
+from streams.readers.options import Columns, ReaderOptions
 from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
 
 _STREAMED = ("jsonl", "parquet")
@@ -61,8 +61,10 @@ def iterate_events(
         return
     known = declaration or StreamDeclaration(name="file", key=chosen.key or "key")
     known = replace(known, event_types=(), end_events=())
-    assembly = Assembly(path, chosen)
-    for row in raw_rows(path, kind, _layout(known), chosen):
+    assembly, layout = Assembly(path, chosen), _layout(known)
+    if declaration is None and chosen.columns != Columns():
+        known, layout = StreamDeclaration(name="file", key="subject"), RowLayout(mapping=chosen)
+    for row in raw_rows(path, kind, layout, chosen):
         try:
             yield _event_of(row, known, assembly)
         except EventRejected as error:

@@ -5,7 +5,8 @@ reason why there is none, each with its place in the file. What each kind of fil
 
 - JSON lines: the line as it stands; empty lines are skipped.
 - CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
-  of Parquet are RFC 3339 in UTC. Without a column for it, the id is ``<file>:<row>``.
+  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of ``ReaderOptions.zone``. Without a column for it, the
+  id is ``<file>:<row>``.
 - XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
 """
 
@@ -32,7 +33,7 @@ from streams.readers.jsonl import with_value
 from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
-from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event
+from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -89,7 +90,7 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
     """
     chosen = options if options is not None else ReaderOptions()
     if kind == "parquet":
-        yield from _bounded(_parquet_rows(path, layout), layout)
+        yield from _bounded(_parquet_rows(path, layout, chosen.zone), layout)
         return
     with open_events(path, chosen) as stream:
         if layout.mapping is not None and kind in MAPPED_ROWS:
@@ -184,19 +185,30 @@ def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _parquet_rows(path: Path, layout: RowLayout) -> Iterator[RawRow]:
+def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[RawRow]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - other files need not wait for it
 
-    number = 0
+    number, clock = 0, layout.time
+    if layout.mapping is not None:
+        zone, clock = layout.mapping.zone, layout.mapping.columns.time or layout.time
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
                 for row in batch.to_pylist():
                     number += 1
+                    if zone is not None:
+                        _say_without_zone(row, clock)
                     found = _columns_row(row, number, (path, layout))
                     yield found if layout.mapping is None else mapped_row(found, path, layout, layout.mapping)
     except (OSError, pa.ArrowException) as error:
         raise EventFileError(f"{path}: after row {number}: not readable as Parquet: {error}", file=str(path)) from error
+
+
+def _say_without_zone(row: dict[str, Any], column: str) -> None:
+    """Leave a time that has no zone as the text that its clock showed, for who knows the zone; it is UTC else."""
+    value = row.get(column)
+    if isinstance(value, datetime) and value.tzinfo is None:
+        row[column] = value.isoformat()
 
 
 def _columns_row(row: Mapping[str, Any], number: int, of: tuple[Path, RowLayout]) -> RawRow:
@@ -223,6 +235,7 @@ def _plain_value(value: object) -> object:
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
     """All events of the log by time, also of a damaged one; the faults come first."""
+    refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []
     damage: EventFileError | None = None

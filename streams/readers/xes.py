@@ -25,6 +25,7 @@ from defusedxml.ElementTree import iterparse
 
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.nearest import listed
 from streams.readers.assembling import Assembly, attribute_name
 from streams.readers.options import ReaderOptions
 from streams.showing import shown
@@ -55,6 +56,7 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
     Raises:
         EventFileError: Not XES, or traces and events without what is needed.
     """
+    refuse_columns(path, options)
     assembly = Assembly(path, options)
     for trace in iterate_traces(stream, path):
         case = trace.attributes.get(CASE_NAME, ("", ""))[1]
@@ -67,6 +69,21 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
             except EventRejected as error:
                 assembly.refuse(f"trace {trace.number} ({shown(case)}), event {number}", error)
     return assembly.finish()
+
+
+def refuse_columns(path: Path, options: ReaderOptions) -> None:
+    """Refuse options that name columns, which an XES file does not have.
+
+    Raises:
+        EventFileError: Some are named.
+    """
+    columns = options.columns
+    named = {"--id": columns.id, "--type": columns.type, "--time": columns.time, "--attributes": columns.attributes}
+    if given := [option for option, value in named.items() if value is not None]:
+        raise EventFileError(
+            f"{path}: XES itself says what the id, type, time and attributes of events are; leave out {listed(given)}",
+            file=str(path),
+        )
 
 
 def read_event(case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions) -> Event:

@@ -86,7 +86,7 @@ GOLDEN = [
         "after the end",
         "end(Fin) prior(A, Fin)",
         "Fin A",
-        "order",
+        "after-end",
         "end(Fin)",
         "A came after Fin, with which the trace was over",
     ),
@@ -94,7 +94,7 @@ GOLDEN = [
         "unnamed after the end",
         "end(Fin)",
         "Fin X",
-        "order",
+        "after-end",
         "end(Fin)",
         "X came after Fin, with which the trace was over",
     ),
@@ -224,7 +224,8 @@ def test_it_is_found_at_the_first_inconsistent_prefix(seed: int) -> None:
                 assert is_blocked or not oracle_alive(known, seen, NOTHING)
                 found = explain_deviation(known, state, event)
                 kinds[found.kind] += 1
-                assert found.kind == ("order" if is_blocked else KINDS[str(alive(known, seen).reason)])
+                late = "after-end" if state.seen & known.end_events else "order"
+                assert found.kind == (late if is_blocked else KINDS[str(alive(known, seen).reason)])
                 _check_minimal(known, found, state, event)
                 break
             assert not is_blocked

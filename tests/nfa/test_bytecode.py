@@ -228,7 +228,7 @@ def resolved(expression, run: Run):
             return Literal(value_in_match(argument, bindings) if every["o"] else None)
         case Call() if expression.name in AGGREGATES:
             return Literal(value_in_match(named(expression, "o"), every | {"o": every["o"] + hand}))
-        case Attribute() | Call(name="time" | "type" | "id"):
+        case Attribute() | Call(name="time" | "type" | "id" | "key"):
             bindings = {alias: in_iteration(run, alias) for alias in "bcd"} | {"o": hand}
             return Literal(value_in_match(named(expression, "o"), bindings))
         case _:

@@ -31,6 +31,8 @@ SAME = [
     "A a [1 - (2 - 3) - 4 * (5 + 6) / 7 < -(5) + -v - -(-v) * -5]",
     "A a [(1 + 2) * 3 / (4 / 5) > -(1 + 2)]",
     "A a [a.`odd name`.not = `not`.x AND limit = 1e+16]",
+    "SEQ(A+ a, B b [b.key = 'k' AND `key` = x.key AND b.`key` > 1 AND max(a.key) = coalesce(prev(b.key), 1)])",
+    "SEQ(A `NOT`, B b [`NOT`.key = b.key AND b.key LIKE 'a%'])",
     "A+ a [sum(a.v) < coalesce(prev(v), 0) AND count(a) > 1 AND time(a) > 3]",
 ]
 

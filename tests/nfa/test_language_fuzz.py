@@ -129,7 +129,7 @@ class Grower:
         owners = [alias for alias in of if alias is not None]
         event = Attribute((), self.draw(st.sampled_from(owners)))
         if self.draw(st.booleans()):
-            return Call(self.draw(st.sampled_from(["count", "time", "type", "id"])), (event,))
+            return Call(self.draw(st.sampled_from(["count", "time", "type", "id", "key"])), (event,))
         argument: Expression = self.attribute(tuple(owners))
         if self.draw(st.booleans()):
             argument = Arithmetic("*", argument, Literal(2))

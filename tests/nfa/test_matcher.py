@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import (
+    KeyMismatch,
     Match,
     Matcher,
     MonitorState,
@@ -305,3 +306,47 @@ def test_an_interrupted_matcher_says_so_instead_of_going_on() -> None:
     for use in (lambda: matcher.process(EventBatch.from_events([])), matcher.dump):
         with pytest.raises(RuntimeError, match="half advanced, load saved state"):
             use()
+
+
+def test_timeouts_of_events_that_came_out_of_order_end_at_their_newest_event():
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, A b, C c) WITHIN 7 us EMIT TIMEOUTS")
+    found = []
+    for number, time_us in enumerate((10, 6, 14, 30)):  # a1 and b2 stay until 17, though b2 is of 6
+        event = Event(id=f"e{number}", type="A", time_us=time_us, key="k", data={})
+        found += matcher.process(EventBatch.from_events([event])).timeouts()
+    assert [(timeout.bindings, timeout.due_us) for timeout in found] == [
+        ({"a": ("e0",), "b": ("e1",)}, 13),
+        ({"a": ("e1",)}, 13),
+        ({"a": ("e0",), "b": ("e2",)}, 17),
+        ({"a": ("e2",)}, 21),
+    ]
+    assert matcher.stats.nodes == 1
+
+
+TWO_TICKETS = [
+    Event(id="a", type="A", time_us=1, key="t1", data={"customer": "ann"}),
+    Event(id="b", type="B", time_us=2, key="t1", data={"customer": "ann"}),
+]
+
+
+def test_a_pattern_on_another_key_than_the_events_is_refused() -> None:
+    text = "PATTERN p EVENT SEQ(A a, B b) WHERE [customer]"
+    with pytest.raises(KeyMismatch, match=r"by \[customer\], the events by ticket: write WHERE \[key, customer\]"):
+        Matcher(key_paths=[("ticket",), ("data", "ticket")]).add_pattern(text)
+    with pytest.raises(KeyMismatch, match="the events by key") as caught:
+        Matcher().add_pattern(text)
+    assert caught.value.code == "pattern-key"
+    matcher = Matcher(key_paths=[("customer",)])
+    matcher.add_pattern(text)
+    assert len(matcher.process(EventBatch.from_events(TWO_TICKETS)).matches()) == 1
+
+
+def test_state_of_before_with_such_a_pattern_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("nfa.matcher.require_key", lambda *_: None)
+        matcher = Matcher()
+        matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b) WHERE [customer]")
+        matcher.process(EventBatch.from_events(TWO_TICKETS[:1]))
+    loaded = Matcher.load(matcher.dump(), {})
+    assert len(loaded.process(EventBatch.from_events(TWO_TICKETS[1:])).matches()) == 1

@@ -159,6 +159,10 @@ def test_events(text: str, node: Node) -> None:
         ("COUNT(a) = 1", Comparison("=", Call("count", (Attribute((), "a"),)), Literal(1))),
         ("count(v) = 1", Comparison("=", Call("count", (V,)), Literal(1))),
         ("time(a) + 1", Arithmetic("+", Call("time", (Attribute((), "a"),)), Literal(1))),
+        ("key = 'k'", Comparison("=", Call("key", (Attribute((), "a"),)), Literal("k"))),
+        ("a.key = 'k'", Comparison("=", Call("key", (Attribute((), "a"),)), Literal("k"))),
+        ("`key` = a.`key`", Comparison("=", Attribute(("key",)), Attribute(("key",), "a"))),
+        ("v.key = Key", Comparison("=", Attribute(("v", "key")), Attribute(("Key",)))),
         (
             "sum(a.v * 2) < 6",
             Comparison("<", Call("sum", (Arithmetic("*", Attribute(("v",), "a"), Literal(2)),)), Literal(6)),

@@ -50,7 +50,7 @@ events_ = st.fixed_dictionaries(
 )
 leaves = st.one_of(
     st.sampled_from([V, Attribute(("w",)), Attribute(("n", "x"))]),
-    st.sampled_from(["time", "type", "id"]).map(lambda name: Call(name, (THIS,))),
+    st.sampled_from(["time", "type", "id", "key"]).map(lambda name: Call(name, (THIS,))),
     literals,
 )
 

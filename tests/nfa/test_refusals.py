@@ -212,6 +212,9 @@ def notices(text: str, *, has_trace_end: bool = True) -> list[tuple[str, int]]:
         ("SEQ(A a, SEQ(B+ b, C c) WITHIN 5 s)", []),
         ("SEQ(A a, B b) WHERE a.v = b.v AND b.v > 3", [("where-of-one-step", 51)]),
         ("SEQ(A a, B b) WHERE a.v > 3", [("where-of-one-step", 37)]),
+        ("SEQ(A a, B b [key != a.key OR b.v = 3])", [("constant-key", 31)]),
+        ("SEQ(A a, NOT C [key = a.key], B b) WHERE key(a) <= b.key", [("constant-key", 33), ("constant-key", 58)]),
+        ("SEQ(A a, B b [key = 'k' AND `key` != a.`key` AND a.key = b.v])", []),
         ("SEQ(A a, B+ b EACH NEXT) WHERE count(b) > 3 AND 1 = 1", []),
     ],
 )

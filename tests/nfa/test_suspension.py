@@ -85,7 +85,7 @@ def test_matches_of_the_event_that_suspends_it_are_told_and_none_after():
 def test_traces_that_end_or_are_given_up_by_a_guard_say_nothing_of_a_suspended_pattern():
     made = Matcher(end_events=["End"])
     made.add_pattern(f"PATTERN p0 EVENT {RISING}", budget=replace(BUDGET, traces=0))
-    guard = Monitor(ConstraintSet.of((Exclusive("B", "X"), Prior("A", "Y"))))
+    guard = Monitor(ConstraintSet((Exclusive("B", "X"), Prior("A", "Y"))))
     made.set_guard(1, guard)
     open_trace = [event(number, key="open") for number in range(3)]
     assert fed(made, [*open_trace, *rising("k")])[1][0].suspends
@@ -125,6 +125,15 @@ def test_what_a_suspended_pattern_waits_for_is_never_told():
     output = made.pass_time(10_000_000)
     assert (output.matches(), output.timeouts()) == ([], [])
     assert made.finish().matches() == []
+
+
+def test_what_time_had_decided_before_is_told_wherever_batches_end():
+    text, budget = "SEQ(A a, NOT B n) WITHIN 9 us", WorkBudget(per_event=0, per_trace=6, traces=0)
+    events = [event(0, key="k"), *(event(number, key="m") for number in range(15, 30))]
+    matches, (given_up,) = fed(matcher(text, budget=budget), events)
+    assert (matches, given_up.event_id, given_up.suspends) == ([("p0", 1, "k")], "m19", True)
+    for place in range(1, len(events)):
+        assert in_parts(matcher(text, budget=budget), events, [place]) == (matches, [given_up])
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,10 +1,9 @@
 import pytest
 
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
-from nfa import PatternRefused, parse_pattern, pattern_to_json
+from nfa import KeyMismatch, PatternRefused, parse_pattern, pattern_to_json
 from service import Registration
 from service.errors import (
-    KeyMismatch,
     PatternTooLong,
     StreamMissing,
     UnknownConstraints,

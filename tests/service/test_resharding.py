@@ -337,7 +337,7 @@ def test_who_takes_over_is_the_one_who_divides(settings, stores, monkeypatch):
 def test_a_switch_whose_reply_was_lost_is_made_once(settings, stores):
     begin(stores)
     switch = stores.log.layout._switch
-    stores.log.layout._switch = lambda keys, args: (switch(keys, args), switch(keys, args))[1]
+    stores.log.layout._switch = lambda **given: (switch(**given), switch(**given))[1]
     layout, _ = divide(settings, stores, 6)
     assert (layout.shards, layout.former) == (6, (3,))
 

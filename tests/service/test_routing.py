@@ -3,9 +3,8 @@
 import orjson
 import pytest
 
-from nfa import parse_pattern
+from nfa import KeyMismatch, parse_pattern
 from service import Intake, Registration
-from service.errors import KeyMismatch
 from service.routing import finer_keys, has_whole_traces, route_of
 from shards import run_inline
 from streams import StreamDeclaration

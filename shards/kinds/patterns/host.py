@@ -104,6 +104,9 @@ class PatternHost:
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
+        Only the end events that the stream declares end a trace, and from here on those of constraints that say
+        ``reopen: new_transaction``; other end events close the monitor of a trace, which stays open.
+
         Raises:
             ConstraintError: The document is refused.
             ControlRecordError: The version was taken by another document.
@@ -116,6 +119,7 @@ class PatternHost:
             )
         rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
+        self._matcher.set_end_events(rules.trace_ends.union(self._declaration.end_events))
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def process(self, batch: EventBatch) -> PatternOutput:

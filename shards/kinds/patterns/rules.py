@@ -54,6 +54,11 @@ class Rules:
         self._deviations: dict[tuple[MonitorState, EventClass], DeviationReason] = {}
         self.monitor = Monitor(constraint_set, ties=ties)
 
+    @property
+    def trace_ends(self) -> frozenset[str]:
+        """Types that end a trace because the set says ``reopen: new_transaction``."""
+        return self._constraint_set.trace_ends
+
     def explain(self, query: Query, ending: Ending) -> Explanation:
         """Why the matcher ended the partial matches of ``query``."""
         event = _named(ending.event, ending.event_type)

@@ -186,7 +186,7 @@ DEVIATIONS: list[tuple[list[Part], str, str, list[Part], str, str]] = [
         "L",
         "I came where the workflow order does not allow it; next can come L",
     ),
-    ([], "RLIFX", "order", [End("F")], "", "X came after F, with which the trace was over"),
+    ([], "RLIFX", "after-end", [End("F")], "", "X came after F, with which the trace was over"),
     (
         [Require("R", "L")],
         "RU",
@@ -229,7 +229,7 @@ def test_deviation_of_a_complete_trace_and_none() -> None:
     before = walk(known, "AB")[-1]
     found = explain_deviation(known, before, event("A"))
     assert found.text == "A came, and the trace was complete by the workflow order"
-    assert found.key == "workflow"
+    assert found.key == "after-end"
     with pytest.raises(ValueError, match="no deviation"):
         explain_deviation(known, before, event(OTHER))
 

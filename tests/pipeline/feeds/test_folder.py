@@ -1,5 +1,6 @@
 import gzip
 import os
+from dataclasses import replace
 
 import orjson
 import pyarrow as pa
@@ -9,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.folder import FolderOptions, FolderReader, FolderSource
 from pipeline.feeds.rows import from_table
-from streams.readers import RowLayout
+from streams.readers import Columns, ReaderOptions, RowLayout
 
 
 @pytest.fixture
@@ -192,6 +193,9 @@ def test_options_survive_the_way_through_spark(folder, tmp_path):
     layout = RowLayout(top=None, texts=frozenset({"x"}), id="n", time="t", max_row_bytes=9)
     options = FolderOptions(folder=folder, state=tmp_path, kind="csv", layout=layout, max_rows=5, max_bytes=6)
     assert FolderOptions.from_mapping(options.to_mapping()) == options
+    mapping = ReaderOptions(key="k", columns=Columns(id="n", attributes=("a", "b")), zone="Europe/Berlin", unit="s")
+    strange = replace(options, layout=RowLayout(data="body", mapping=mapping, key="data.k"))
+    assert FolderOptions.from_mapping(strange.to_mapping()) == strange
     usual = FolderOptions(folder=folder, state=tmp_path)
     assert FolderOptions.from_mapping(usual.to_mapping()) == usual
     assert FolderSource(usual.to_mapping()).schema().startswith("place BIGINT")

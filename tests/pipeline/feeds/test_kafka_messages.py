@@ -1,8 +1,10 @@
 import orjson
 import pytest
 
-from pipeline.feeds.kafka_messages import read_message
+from pipeline.feeds.kafka import KafkaOptions
+from pipeline.feeds.kafka_messages import read_message, read_strange
 from streams import StreamDeclaration, parse_cloudevent
+from streams.readers import Columns, ReaderOptions
 
 BINARY = [
     ("ce_specversion", b"1.0"),
@@ -53,3 +55,32 @@ def test_data_that_is_not_json_is_left_to_the_rules_for_cloudevents():
     body, fault = read_message(b"<a/>", [*BINARY, ("content-type", b"text/xml")], 99)
     assert fault is None
     assert orjson.loads(body)["datacontenttype"] == "text/xml"
+
+
+STRANGE = KafkaOptions(
+    servers="b:1",
+    topics=("t",),
+    mapping=ReaderOptions(key="order", columns=Columns(type="what", time="at"), zone="+02:00"),
+    key="data.order",
+)
+
+
+def test_plain_json_of_strangers_is_read_by_a_mapping():
+    options = KafkaOptions.from_mapping(STRANGE.to_mapping())
+    assert options == STRANGE
+    body, fault = read_strange(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", options)
+    assert fault is None
+    event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
+    assert (event.id, event.type, event.key, event.time_us) == ("t:0:7", "A", "o1", 1_767_225_600_000_000)
+    assert event.data["n"] == 1
+
+
+@pytest.mark.parametrize("body", [b'{"specversion": "1.0"}', b"{", b"[]"])
+def test_cloudevents_and_what_is_no_object_stay_as_they_are(body):
+    assert read_strange(body, "t:0:7", STRANGE) == (body, None)
+
+
+def test_a_column_that_is_missing_is_a_fault():
+    _, fault = read_strange(b'{"what": "A", "order": "o1"}', "t:0:7", STRANGE)
+    assert fault is not None
+    assert "at" in fault

@@ -4,9 +4,11 @@ from inspect import signature
 
 import orjson
 import pytest
+import typer
 
 from service.cli.backtest import backtest
 from service.cli.match import match
+from streams.readers import Columns
 
 
 @pytest.mark.spark
@@ -53,5 +55,23 @@ def test_bad_calls_are_refused_before_spark_starts(call, files, monkeypatch, mor
 
 def test_the_options_are_those_of_match():
     forms = {"output", "outputs"}  # of the result
-    strangers = {"id_column", "type_column", "time_column", "attributes", "assume_zone", "time_unit", "duplicates"}
-    assert set(signature(match).parameters) - forms - strangers <= set(signature(backtest).parameters)
+    others = {"further_key", "duplicates"}  # a history is read in parts
+    assert set(signature(match).parameters) - forms - others <= set(signature(backtest).parameters)
+
+
+def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
+    seen = []
+
+    def noted(history, *_):
+        seen.append(history.options)
+        raise typer.Exit(0)
+
+    monkeypatch.setattr("service.cli.backtest.run_job", noted)
+    status, _, err = call(
+        "backtest", "--pattern", "expensive.pattern", "--events", "events.jsonl", "--type", "what", "--time", "at",
+        "--id", "n", "--attributes", "a,b", "--assume-zone", "Europe/Berlin", "--time-unit", "ms",
+    )  # fmt: skip
+    assert status == 0, err
+    (options,) = seen
+    assert options.columns == Columns(id="n", type="what", time="at", attributes=("a", "b"))
+    assert (options.zone, options.unit, options.duplicates) == ("Europe/Berlin", "ms", "keep")

@@ -255,3 +255,33 @@ def test_check_shows_what_a_pattern_forbids_and_names_like_it(call, files) -> No
     _, out, _ = call(*arguments, "--json")
     (found,) = orjson.loads(out)["patterns"]
     assert (found["listens_to"], found["forbids"], len(found["warnings"])) == (["Close", "Receive"], ["Chek"], 1)
+
+
+REFUSED = [
+    (["match", "--pattern", "none.pattern", "--events", "events.jsonl"], "file"),
+    (["match", "--pattern", "odd.pattern", "--events", "events.jsonl"], "pattern-refused"),
+    (["match", "--pattern", "any.pattern", "--events", "events.jsonl", "--outputs", "all"], "usage"),
+    (["match", "--pattern", "any.pattern"], "usage"),
+    (["check", "nothing"], "file"),
+    (["check", "PATTERN p EVENT A a", "--exact"], "usage"),
+    (["constraints", "none.bpmn"], "file"),
+    (["conformance", "none.bpmn", "events.jsonl"], "file"),
+    (["discover", "none.jsonl"], "event-file"),
+    (["streams", "list", "--url", "http://127.0.0.1:1"], "service-unreachable"),
+    (["status", "--unknown"], "usage"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code"), REFUSED, ids=[" ".join(arguments) for arguments, _ in REFUSED])
+def test_an_error_is_text_for_people_and_json_where_json_is_asked_for(call, files: Path, arguments, code) -> None:
+    (files / "odd.pattern").write_text("PATTERN p EVENT A a -> B b")
+    status, out, err = call(*arguments)
+    assert status >= 2
+    assert out == ""
+    assert not err.startswith("{")
+    again, out, err = call(*arguments, "--json")
+    assert (again, out, err.count("\n")) == (status, "", 1)
+    document = orjson.loads(err)
+    assert document.keys() == {"error", "message", "problems", "details"}
+    assert document["error"] == code
+    assert document["message"]

@@ -259,3 +259,42 @@ def test_lateness_and_idle_timeouts_mean_what_they_mean_in_a_stream(call, tmp_pa
     assert orjson.loads(out)["late"] == 3
     status, _, err = call(*arguments, "--late", "drop", "--idle-timeout", "10")
     assert (status, "without lateness no event is ever late" in err) == (2, True)
+
+
+def test_patterns_of_a_further_key_see_its_traces(call, files: Path) -> None:
+    (files / "both.pattern").write_text(
+        "PATTERN all EVENT Cancel{2} c WHERE [who] PATTERN one EVENT SEQ(Quote q, Cancel c) WHERE [key]"
+    )
+    arguments = ["match", "--pattern", "both.pattern", "--events", "events.jsonl", "--json"]
+    status, out, _ = call(*arguments, "--further-key", "who=data.customer", "--constraints", "rules.yaml")
+    report = orjson.loads(out)
+    assert status == 0
+    assert [(found["pattern"], found["key"], found["bindings"]) for found in report["matches"]] == [
+        ("one", "t1", {"q": ["e1"], "c": ["e3"]}),
+        ("all", "x", {"c": ["e3", "e5"]}),
+    ]  # the constraints, which end the match of t2, say nothing of the customer's
+    assert report["stats"]["matches"] == len(report["matches"])
+    assert report["stats"]["events"] == 5
+
+
+@pytest.mark.parametrize(
+    ("where", "option", "message"),
+    [
+        ("[who]", "who", "'who' is not NAME=PATH"),
+        ("[other]", "who=data.customer", "[customer] for those of who"),
+        ("[who]", "key=data.customer", "key"),
+    ],
+)
+def test_a_further_key_that_means_nothing_is_refused(call, files: Path, where: str, option: str, message: str) -> None:
+    (files / "w.pattern").write_text(f"PATTERN p EVENT Cancel c WHERE {where}")
+    status, _, err = call("match", "--pattern", "w.pattern", "--events", "events.jsonl", "--further-key", option)
+    assert status == 2
+    assert message in " ".join(err.split())
+
+
+def test_traces_of_a_further_key_have_no_end(call, files: Path) -> None:
+    (files / "w.pattern").write_text("PATTERN p EVENT SEQ(Cancel c, NOT Ship) WHERE [who]")
+    arguments = ["match", "--pattern", "w.pattern", "--events", "events.jsonl", "--further-key", "who=data.customer"]
+    status, _, err = call(*arguments)
+    assert status == 2
+    assert "this stream's traces never do" in err

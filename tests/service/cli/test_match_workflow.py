@@ -126,18 +126,17 @@ def test_options_that_do_not_go_together_are_refused(small, match, options):
     assert "--" in err
 
 
-def test_a_refused_model_is_one_line_of_json(small, call):
+def test_a_refused_model_is_said_once_as_text_or_as_json(small, call):
     (small / "small.yaml").write_text("tree: {sequenze: [A]}\n")
     arguments = ["match", "--pattern", "p.pattern", "--events", "e.jsonl", "--workflow", "small.yaml"]
     status, out, err = call(*arguments, "--output", "json")
-    assert status == 2
-    refusal = orjson.loads(out)
+    assert (status, out) == (2, "")
+    refusal = orjson.loads(err)
     assert refusal["error"] == "model-refused"
     assert refusal["problems"]
-    assert out in err
     status, out, err = call(*arguments)
     assert (status, out) == (2, "")
-    assert orjson.loads(err.splitlines()[-1]) == refusal
+    assert err == f"error: {refusal['message']}\n"
 
 
 def test_people_read_what_would_have_been_allowed(small, call):
@@ -165,3 +164,30 @@ def test_the_order_workflow_gives_the_matches_without_pruning(tmp_path: Path, ca
     assert len(plain["matches"]) > 100
     assert pruned["deviations"] == plain["deviations"] == []
     assert pruned["stats"]["peak_held"] < plain["stats"]["peak_held"]
+
+
+@pytest.mark.parametrize("option", ["--exact", "--tables"])
+def test_check_says_what_a_workflow_does_with_a_pattern(small, call, option):
+    arguments = ["check", "PATTERN p EVENT SEQ(A a, C c)", "--workflow", "small.yaml", option]
+    status, out, err = call(*arguments, "--json")
+    document = orjson.loads(out)
+    (pattern,) = document["patterns"]
+    assert status == 0
+    assert document["workflow"]["used"] == option.removeprefix("--")
+    assert pattern["is_satisfiable"]
+    assert "B" in {condition["event"] for condition in pattern["failing_conditions"]}
+    _, text, _ = call(*arguments)
+    assert "it can match" in text
+    assert "small: followed" in err
+    if option == "--tables":
+        assert "exclusive(B, C)" in pattern["matters"]
+        assert f"constraints that matter to it: {', '.join(pattern['matters'])}" in text
+
+
+def test_check_says_that_a_workflow_makes_a_pattern_impossible(small, call):
+    status, out, _ = call("check", "PATTERN p EVENT SEQ(B b, C c)", "--workflow", "small.yaml")
+    assert status == 1
+    assert "can never match" in out
+    status, _, err = call("check", "PATTERN p EVENT SEQ(B b, C c)", "--exact")
+    assert status == 2
+    assert "--workflow" in err

@@ -23,6 +23,6 @@ def test_all_shards_or_that_of_a_key_are_told(stores):
 
 def test_a_record_whose_reply_was_lost_is_there_once(stores):
     append = stores.announcements._append
-    stores.announcements._append = lambda keys, args: (append(keys, args), append(keys, args))[1]
+    stores.announcements._append = lambda **given: (append(**given), append(**given))[1]
     stores.announcements.append("orders", TICK)
     assert told(stores) == [[("orders", TICK)]] * 3

@@ -252,9 +252,9 @@ def test_routes_that_keep_changing_are_told(stores):
     append = stores.log._append_events
     names = iter("abcdefghijklmnopqrstuvwxyz")
 
-    def restless(keys, args):
+    def restless(**given):
         use(stores, "p", next(names))
-        return append(keys, args)
+        return append(**given)
 
     stores.log._append_events = restless
     keys = {name: (name,) for name in "abcdefghijklmnopqrstuvwxyz"}

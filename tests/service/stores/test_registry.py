@@ -174,7 +174,7 @@ def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores
 def lossy(registry):
     """A registry whose commits all run twice, as when the reply of the first is lost."""
     commit = registry._book._commit
-    registry._book._commit = lambda keys, args: (commit(keys, args), commit(keys, args))[1]
+    registry._book._commit = lambda **given: (commit(**given), commit(**given))[1]
     return registry
 
 
@@ -195,10 +195,10 @@ def test_a_lost_reply_and_a_later_writer_do_not_bring_the_change_twice(registry,
     other = Registry(client, stores.log)
     commit = registry._book._commit
 
-    def lost(keys, args):
-        commit(keys, args)
+    def lost(**given):
+        commit(**given)
         other.put_pattern("orders", draft(TEXT + " [x > 2]"), 2)
-        return commit(keys, args)
+        return commit(**given)
 
     registry._book._commit = lost
     pattern, is_new = registry.put_pattern("orders", draft(TEXT), 1)

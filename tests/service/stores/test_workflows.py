@@ -129,7 +129,7 @@ def test_a_script_whose_answer_was_lost_has_written_once(client, store):
         def __init__(self, of):
             super().__init__(of)
             commit = self._commit
-            self._commit = lambda keys, arguments: commit(keys, arguments) and 0
+            self._commit = lambda **given: commit(**given) and 0
 
     record, is_new = Deaf(client).put(DRAFT, 2)
     assert (record.version, is_new) == (1, True)

@@ -1,12 +1,14 @@
 """Row by row gives what reading the whole file gives."""
 
+from datetime import datetime
+
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from streams import Event, EventFileError, FieldMapping, StreamDeclaration
-from streams.readers import ReaderOptions, iterate_events, read_events
+from streams.readers import Columns, ReaderOptions, iterate_events, read_events
 
 LINES = [
     {"id": "e1", "type": "A", "time": "2026-01-01T00:00:02Z", "key": "k", "data": {"v": 1, "other": "x"}},
@@ -129,3 +131,32 @@ def test_unknown_kinds_and_damaged_files_are_refused(tmp_path):
     (tmp_path / "e.parquet").write_text("no")
     with pytest.raises(EventFileError, match="not readable as Parquet"):
         list(iterate_events(tmp_path / "e.parquet"))
+
+
+STRANGE = ReaderOptions(key="order", columns=Columns(type="what", time="at"), zone="Europe/Berlin")
+
+
+def test_columns_of_strangers_are_read_row_by_row_too(tmp_path):
+    rows = [{"what": "A", "at": "2026-01-01 01:00", "order": "o1", "n": 1}]
+    (tmp_path / "e.jsonl").write_bytes(orjson.dumps(rows[0]) + b"\n")
+    naive = {**rows[0], "at": datetime(2026, 1, 1, 1)}
+    pq.write_table(pa.Table.from_pylist([naive]), tmp_path / "e.parquet")
+    for name in ("e.jsonl", "e.parquet"):
+        (event,) = iterate_events(tmp_path / name, STRANGE)
+        assert (event.id, event.type, event.key) == (f"{name}:1", "A", "o1")
+        assert event.time_us == 1_767_225_600_000_000
+        assert event.data["n"] == 1
+
+
+def test_times_of_parquet_without_a_zone_are_of_the_assumed_one(tmp_path):
+    row = {"id": "e", "type": "A", "time": datetime(2026, 1, 1, 1), "key": "k"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "e.parquet")
+    (assumed,) = iterate_events(tmp_path / "e.parquet", ReaderOptions(zone="Europe/Berlin"))
+    (utc,) = iterate_events(tmp_path / "e.parquet")
+    assert (assumed.time_us, utc.time_us) == (1_767_225_600_000_000, 1_767_229_200_000_000)
+
+
+def test_columns_of_an_xes_file_cannot_be_named(tmp_path):
+    (tmp_path / "e.xes").write_text(XES)
+    with pytest.raises(EventFileError, match=r"XES itself says .*leave out --type, --time"):
+        read_events(tmp_path / "e.xes", STRANGE)

@@ -1,0 +1,43 @@
+"""By which keys a pattern is correlated, and by which the events are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nfa.errors import KeyMismatch
+from nfa.syntax import Path, Pattern
+
+_KEY: Path = ("key",)
+
+
+def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
+    """Whether the traces of a pattern are those of the key of the events, or finer ones.
+
+    Args:
+        pattern: The pattern.
+        key_paths: What ``WHERE [..]`` may call the key of the events, besides ``key``.
+    """
+    return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
+
+
+def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
+    """Refuse a pattern that is correlated by something else than the events are.
+
+    Args:
+        pattern: The pattern.
+        key_paths: As for ``has_key``; the shortest one is what people call the key.
+        advice: What may be done besides, for the end of the message.
+
+    Raises:
+        KeyMismatch: ``WHERE [..]`` does not contain the key of the events.
+    """
+    if has_key(pattern, key_paths):
+        return
+    keys = ", ".join(".".join(path) for path in pattern.keys)
+    names = (".".join(path) for path in key_paths if path != _KEY)
+    known = min(names, key=lambda name: (len(name), name), default="key")
+    raise KeyMismatch(
+        f"pattern {pattern.name} is correlated by [{keys}], the events by {known}: write WHERE [key, {keys}]{advice}",
+        asked=keys,
+        key=known,
+    )

@@ -1,0 +1,64 @@
+"""Patterns that are matched by further keys of a file, as a stream declares them (``docs/howto/several-keys.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nfa import Pattern
+from service.cli.inputs import named_paths, require_keys
+from service.matching import MatchOptions, MatchReport, match_events, merged
+from streams import EventBatch, StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherKeys:
+    """Patterns by the further key that they are matched by.
+
+    Attributes:
+        declaration: Has the keys.
+        by_route: The patterns of each key, by its name.
+    """
+
+    declaration: StreamDeclaration
+    by_route: Mapping[str, Sequence[Pattern]]
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """All of them."""
+        return [pattern for patterns in self.by_route.values() for pattern in patterns]
+
+    def added_to(self, report: MatchReport, events: EventBatch, options: MatchOptions) -> MatchReport:
+        """A report with what these patterns find; constraints and ends say nothing of the traces of further keys."""
+        for route, patterns in self.by_route.items():
+            paths = self.declaration.route_paths(route)
+            chosen = replace(options, key_paths=paths, idle_timeout_us=None, end_events=frozenset(), prune=None)
+            found = match_events(patterns, events.keyed_by(self.declaration.attribute_of(route)), None, chosen)
+            report = merged(report, found)
+        return report
+
+
+def by_key(patterns: Sequence[Pattern], key: str | None, further: Sequence[str]) -> tuple[list[Pattern], FurtherKeys]:
+    """Patterns of the correlation key, and those of further keys.
+
+    Args:
+        patterns: All of them.
+        key: Path of the correlation key; None: ``key``.
+        further: The further keys, each NAME=PATH.
+
+    Raises:
+        typer.BadParameter: One of those is not of that form, or named twice.
+        DeclarationError: The keys contradict each other.
+        KeyMismatch: The ``WHERE [..]`` of a pattern contains no key.
+    """
+    if not further:
+        require_keys(patterns, key)
+        return list(patterns), FurtherKeys(declaration=StreamDeclaration(name="file"), by_route={})
+    from service.routing import route_of  # noqa: PLC0415
+
+    declaration = StreamDeclaration(name="file", key=key or "key", keys=named_paths(further))
+    routes = [(route_of(pattern, declaration), pattern) for pattern in patterns]
+    names = dict.fromkeys(route for route, _ in routes if route)
+    by_route = {name: [pattern for route, pattern in routes if route == name] for name in names}
+    own = [pattern for route, pattern in routes if not route]
+    return own, FurtherKeys(declaration=declaration, by_route=by_route)

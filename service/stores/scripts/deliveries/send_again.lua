@@ -1,0 +1,16 @@
+--! keys: waiting, sending, records, given_up, given_up_records, turns
+--! args: webhook, now_us, fresh*
+-- Queues deliveries of a webhook anew. ``fresh`` has of each its id and its record. Those that are being sent stay as
+-- they are. Returns how many were queued.
+local queued = 0
+for i = 1, #fresh, 2 do
+  if not redis.call('ZSCORE', sending, fresh[i]) then
+    redis.call('HSETNX', records, fresh[i], fresh[i + 1])
+    redis.call('ZADD', waiting, now_us, fresh[i])
+    redis.call('ZREM', given_up, fresh[i])
+    redis.call('HDEL', given_up_records, fresh[i])
+    queued = queued + 1
+  end
+end
+if redis.call('ZCARD', waiting) > 0 then redis.call('ZADD', turns, now_us, webhook) end
+return queued

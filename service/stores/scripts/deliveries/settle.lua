@@ -1,0 +1,53 @@
+--! uses: turns
+--! keys: waiting, sending, records, webhooks, stats, circuit, log, given_up, given_up_records, turns
+--! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
+--! args: per_target, circuit_failures, circuit_pause_us, body
+-- Records how an attempt ended: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
+-- appended to the log of the webhook. Returns 1; 0: the lease had run out.
+local now = tonumber(now_us)
+local lease = redis.call('ZSCORE', sending, id)
+if verdict == 'delivered' then
+  if not lease and not redis.call('ZSCORE', waiting, id) then return 0 end
+elseif not lease or tonumber(lease) ~= tonumber(lease_us) then
+  return 0
+end
+redis.call('ZREM', waiting, id)
+redis.call('ZREM', sending, id)
+if verdict == 'retry' then
+  redis.call('ZADD', waiting, next_us, id)
+  redis.call('HSET', records, id, record)
+else
+  redis.call('HDEL', records, id)
+end
+if verdict ~= 'dropped' and redis.call('HEXISTS', webhooks, webhook) == 1 then
+  if verdict == 'dead' then
+    redis.call('ZADD', given_up, now_us, id)
+    redis.call('HSET', given_up_records, id, record)
+    local over = redis.call('ZCARD', given_up) - tonumber(given_up_kept)
+    if over > 0 then
+      for _, old in ipairs(redis.call('ZRANGE', given_up, 0, over - 1)) do
+        redis.call('ZREM', given_up, old)
+        redis.call('HDEL', given_up_records, old)
+      end
+    end
+    redis.call('HINCRBY', stats, 'dead', 1)
+  end
+  if verdict == 'delivered' then
+    redis.call('HINCRBY', stats, 'delivered', 1)
+    redis.call('DEL', circuit)
+  else
+    redis.call('HINCRBY', stats, 'failed_attempts', 1)
+    redis.call('HSETNX', circuit, 'since_us', now_us)
+    if redis.call('HINCRBY', circuit, 'failures', 1) >= tonumber(circuit_failures) then
+      redis.call('HSET', circuit, 'until_us', string.format('%.0f', now + tonumber(circuit_pause_us)))
+    end
+  end
+  redis.call('HSET', stats, 'last_status', status, 'last_error', reason, 'last_attempt_us', now_us)
+  redis.call('XADD', log, 'MAXLEN', '~', log_kept, '*', 'record', entry, 'body', body)
+end
+local turn = redis.call('ZSCORE', turns, webhook)
+if not turn or tonumber(turn) > now then
+  local found = next_turn(waiting, sending, circuit, per_target, circuit_failures)
+  set_turn(turns, webhook, found and math.max(found, now))
+end
+return 1

@@ -1,0 +1,50 @@
+--! uses: counting, timing, fitting, remembering, knowing
+--! keys: kept_answer, dead_letters, dead_letter_counts, appended, matched, routes, times, layout, contexts, event_ids
+--! keys: duplicates, shards*
+--! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
+--! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, rest*
+-- Appends a batch of events with its dead letters, all or nothing, once.
+-- ``kept_answer``: the key of the answer; of a feed, that of its mark, which must be ``feed_mark`` then ('': this is no
+-- feed). ``known_routes`` and ``shard_count``: what the batch was divided for. ``newest_us``: '' without events.
+-- ``context``: '' where the request is not traced. ``rest``: of each shard the body, the number of its events and its
+-- route; then of each dead letter the record and its counter.
+-- Returns the earlier answer; or false and the positions; or false, nothing, and what is full, which routes are used or
+-- which events were taken before; or what ``misfit`` says.
+local earlier = redis.call('GET', kept_answer)
+if feed_mark ~= '' then
+  if earlier ~= feed_mark then return {earlier or ''} end
+elseif earlier then
+  return {earlier}
+end
+local unfit = misfit(layout, shard_count)
+if unfit then return unfit end
+local used = redis.call('HGET', routes, stream) or ''
+if used ~= known_routes then return {false, {}, {'routes', used}} end
+local ids = ids_of(digests, digest_bytes)
+local known = known_ids(event_ids, ids)
+if #known > 0 then return {false, {}, {'known', known}} end
+local events, bytes = 0, 0
+for at = 1, 3 * #shards, 3 do
+  events, bytes = events + tonumber(rest[at + 1]), bytes + #rest[at]
+end
+local full = events > 0 and limited(appended, matched, events, bytes, tonumber(most_events), tonumber(most_bytes))
+if full then return {false, {}, full} end
+for at = 3 * #shards + 1, #rest, 2 do
+  redis.call('XADD', dead_letters, 'MAXLEN', '~', dead_letters_kept, '*', 'record', rest[at])
+  redis.call('HINCRBY', dead_letter_counts, rest[at + 1], 1)
+end
+local positions = {}
+for i, shard in ipairs(shards) do
+  local body, count, route = rest[3 * i - 2], rest[3 * i - 1], rest[3 * i]
+  local upto = counted(appended, string.match(shard, '%d+$'), tonumber(count), #body)
+  local entry = {'kind', 'events', 'stream', stream, 'body', body, 'upto', upto}
+  if route ~= '' then entry[9], entry[10] = 'route', route end
+  positions[i] = redis.call('XADD', shard, '*', unpack(entry))
+end
+know_ids(event_ids, ids, tonumber(ids_kept), ids_ms)
+if dropped ~= '0' then redis.call('HINCRBY', duplicates, stream, dropped) end
+if newest_us ~= '' then timed(times, stream, newest_us) end
+if context ~= '' then remember(contexts, cjson.decode(context), positions) end
+if feed_mark ~= '' then redis.call('SET', kept_answer, answer)
+else redis.call('SET', kept_answer, answer, 'PX', answer_ms) end
+return {false, positions}

@@ -1,0 +1,13 @@
+--! uses: fitting
+--! keys: times, layout, shards*
+--! args: stream, time_us, kind, body, shard_count
+-- Appends a tick to every shard, unless the last one of the stream is as new (0). Or what ``misfit`` says.
+local known = redis.call('HGET', times, stream .. ':ticked')
+if known and tonumber(known) >= tonumber(time_us) then return 0 end
+local unfit = misfit(layout, shard_count)
+if unfit then return unfit end
+redis.call('HSET', times, stream .. ':ticked', time_us)
+for _, shard in ipairs(shards) do
+  redis.call('XADD', shard, '*', 'kind', kind, 'stream', stream, 'body', body)
+end
+return 1

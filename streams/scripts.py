@@ -1,0 +1,113 @@
+"""Lua scripts that run inside the server of the log: one file each, with keys and arguments by name.
+
+A file begins with its header, the lines that start with ``--!``::
+
+    --! uses: fitting
+    --! keys: layout, shards*
+    --! args: kind, body, shard_count
+
+``keys`` and ``args`` name what the script is given, in the order of KEYS and ARGV; the script has a local variable of
+each name. The last of either may be a list, marked by ``*``. ``uses`` names files of the folder ``parts``, whose
+functions the script calls. A line of a header may be repeated to go on with its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+from pathlib import PurePosixPath
+from pkgutil import get_data
+from typing import TypeAlias, cast
+
+ScriptValue: TypeAlias = str | bytes | int
+ScriptInput: TypeAlias = ScriptValue | Sequence[ScriptValue]
+
+_MARK = "--!"
+_ONE = (str, bytes, int)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script.
+
+    Attributes:
+        name: For messages.
+        text: What the server runs.
+        keys: Names of its keys, in their order, as in the header.
+        args: Names of its arguments likewise.
+        names: Of both, without ``*``.
+    """
+
+    name: str
+    text: str
+    keys: tuple[str, ...]
+    args: tuple[str, ...]
+    names: frozenset[str]
+
+    def bind(self, given: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
+        """KEYS and ARGV from the values by name.
+
+        Raises:
+            TypeError: A value is missing or unknown, or there is a list where the header has one value, or the reverse.
+        """
+        if self.names != given.keys():
+            missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)
+            raise TypeError(f"the script {self.name} has no value for {missing} and does not know {unknown}")
+        return cast("list[str]", self._values(self.keys, given)), self._values(self.args, given)
+
+    def _values(self, names: Sequence[str], given: Mapping[str, ScriptInput]) -> list[ScriptValue]:
+        """The values of names of the header, one after the other."""
+        found: list[ScriptValue] = []
+        for name in names:
+            is_list = name[-1] == "*"
+            value = given[name[:-1] if is_list else name]
+            if isinstance(value, _ONE) == is_list:
+                raise TypeError(f"the script {self.name} takes {name} (* marks a list) and was given {value!r:.80}")
+            found += cast("Sequence[ScriptValue]", value if is_list else (value,))
+        return found
+
+
+@cache
+def read_script(package: str, name: str) -> Script:
+    """The script in the file ``<name>.lua`` of a package; the parts that it uses are beside its folder.
+
+    Args:
+        package: Whose folder the name starts from, dotted.
+        name: With its folders, separated by slashes.
+
+    Raises:
+        ValueError: The header cannot be read.
+    """
+    source = _source(package, name)
+    header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
+    for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
+        member, _, listed = line.removeprefix(_MARK).partition(":")
+        if member.strip() not in header:
+            raise ValueError(f"the script {name} has the header {line!r}; a header is uses:, keys: or args: and names")
+        header[member.strip()] += tuple(one.strip() for one in listed.split(","))
+    beside = PurePosixPath(name).parent.parent / "parts"
+    parts = [_source(package, f"{beside}/{part}") for part in header["uses"]]
+    bound = [*_bound(name, "KEYS", header["keys"]), *_bound(name, "ARGV", header["args"])]
+    keys, args = header["keys"], header["args"]
+    names = frozenset(one.removesuffix("*") for one in (*keys, *args))
+    return Script(name=name, text="\n".join([*parts, *bound, source]), keys=keys, args=args, names=names)
+
+
+def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
+    """The Lua that gives the values of a table their names."""
+    if any(name.endswith("*") for name in names[:-1]):
+        raise ValueError(f"the script {script} has a list before its last name: {', '.join(names)}")
+    for number, name in enumerate(names, start=1):
+        if not name.endswith("*"):
+            yield f"local {name} = {table}[{number}]"
+        else:
+            one = name.removesuffix("*")
+            yield f"local {one} = {{}} for i = {number}, #{table} do {one}[i - {number - 1}] = {table}[i] end"
+
+
+def _source(package: str, name: str) -> str:
+    found = get_data(package, f"{name}.lua")
+    assert found is not None, f"the loader of the package {package} gives no files"
+    return found.decode()

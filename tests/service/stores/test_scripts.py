@@ -1,0 +1,580 @@
+"""Every Lua file on a real server: a script ``room/name.lua`` is tested by ``test_room_name``."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+
+import pipeline.sources
+import service.stores
+from house import PACKAGES, ROOT
+from service.stores.connection import register
+from streams import read_script
+
+STORES = Path(service.stores.__file__).parent
+SCRIPTS = sorted(
+    path.relative_to(STORES / "scripts").with_suffix("").as_posix()
+    for path in STORES.rglob("*.lua")
+    if path.parent.name != "parts"
+)
+PARTS = sorted((STORES / "scripts/parts").glob("*.lua"))
+ENDS = Path(pipeline.sources.__file__).with_name("ends.lua")
+CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"\)")
+
+
+def source(name):
+    return (STORES / f"scripts/{name}.lua").read_text(encoding="utf-8")
+
+
+def body(text):
+    """Lua without its header and comments."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+
+
+@pytest.fixture
+def run(client):
+    return lambda script, **given: register(client, script)(**given)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_has_a_test(name):
+    assert callable(globals().get(f"test_{name.replace('/', '_')}")), f"nothing here runs {name}.lua"
+
+
+def test_no_lua_file_is_elsewhere():
+    found = {path for package in PACKAGES for path in (ROOT / package).rglob("*.lua")}
+    assert found == {ENDS, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)}
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "ends"])
+def test_a_script_uses_every_name_of_its_header_and_nothing_else(name):
+    is_ends = name == "ends"
+    script = read_script("pipeline.sources", name) if is_ends else read_script("service.stores", f"scripts/{name}")
+    text = body(ENDS.read_text(encoding="utf-8") if is_ends else source(name))
+    names = [one.removesuffix("*") for one in (*script.keys, *script.args)]
+    assert len(names) == len(set(names))
+    unused = [one for one in names if not re.search(rf"(?<![.\w']){one}\b", text)]
+    assert unused == [], f"{name}.lua does not use them"
+    hidden = [one for one in names if re.search(rf"\blocal (function )?[\w, ]*\b{one}\b(?=[^=\n]*[=(])", text)]
+    assert hidden == [], f"{name}.lua gives the names another meaning"
+    assert not re.search(r"\b(KEYS|ARGV)\b", text)
+
+
+def uses(name):
+    """The parts that a script names in its header."""
+    found = re.search(r"^--! uses: (.*)$", source(name), flags=re.MULTILINE)
+    return set(found[1].split(", ")) if found else set()
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda path: path.stem)
+def test_a_part_is_named_where_its_functions_are_called(part):
+    functions = re.findall(r"^local function (\w+)", part.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert functions
+    callers = {name for name in SCRIPTS if any(re.search(rf"\b{one}\(", body(source(name))) for one in functions)}
+    assert callers
+    assert callers == {name for name in SCRIPTS if part.stem in uses(name)}
+
+
+def test_every_script_is_used_and_every_used_one_is_there():
+    called = {name for path in STORES.rglob("*.py") for name in CALL.findall(path.read_text(encoding="utf-8"))}
+    assert called == set(SCRIPTS)
+
+
+# The log.
+
+
+def append(run, **given):
+    usual = {
+        "kept_answer": "answer",
+        "dead_letters": "dead",
+        "dead_letter_counts": "dead:counts",
+        "appended": "appended",
+        "matched": "matched",
+        "routes": "routes",
+        "times": "times",
+        "layout": "layout",
+        "contexts": "contexts",
+        "event_ids": "ids",
+        "duplicates": "duplicates",
+        "shards": ["log:0", "log:1"],
+        "answer": "taken",
+        "answer_ms": 60_000,
+        "stream": "s",
+        "dead_letters_kept": 10,
+        "feed_mark": "",
+        "most_events": 100,
+        "most_bytes": 1_000,
+        "known_routes": "",
+        "newest_us": 5,
+        "shard_count": 2,
+        "context": "",
+        "digests": b"aaabbb",
+        "digest_bytes": 3,
+        "ids_kept": 100,
+        "ids_ms": 60_000,
+        "dropped": 0,
+        "rest": [b"\x00one", 2, "", b"two", 3, "by", "letter", "reason"],
+    }
+    return run("log/append_events", **{**usual, **given})
+
+
+def test_log_append_events(run, client):
+    context = orjson.dumps({"context": "trace", "life_ms": 10**9, "most": 9, "parts": [["0", "e", "5"], ["1"]]})
+    nothing, positions = append(run, dropped=4, context=context)
+    assert nothing is None
+    ((first, fields),) = client.xrange("log:0")
+    assert fields == {b"kind": b"events", b"stream": b"s", b"body": b"\x00one", b"upto": b"1:2:4"}
+    ((second, fields),) = client.xrange("log:1")
+    assert fields == {b"kind": b"events", b"stream": b"s", b"body": b"two", b"upto": b"1:3:3", b"route": b"by"}
+    assert positions == [first, second]
+    assert client.hget("appended", "events") == b"5"
+    assert [fields for _, fields in client.xrange("dead")] == [{b"record": b"letter"}]
+    assert client.hgetall("dead:counts") == {b"reason": b"1"}
+    assert client.hgetall("duplicates") == {b"s": b"4"}
+    assert client.hget("times", "s:newest") == b"5"
+    (remembered,) = client.keys("contexts:*")
+    assert client.hgetall(remembered) == {b"e": b"trace 5 0 " + first}
+    assert append(run) == [b"taken"]
+    assert append(run, kept_answer="other") == [None, [], [b"known", [0, 1]]]
+    assert append(run, kept_answer="other", digests=b"cccbbb") == [None, [], [b"known", [1]]]
+    fresh = {"kept_answer": "other", "digests": b""}
+    assert append(run, **fresh, most_events=9) == [None, [], [b"events", 10, 5]]
+    assert append(run, **fresh, most_bytes=13) == [None, [], [b"bytes", 14, 7]]
+    assert append(run, **fresh, known_routes="by") == [None, [], [b"routes", b""]]
+    client.hset("layout", "shards", 3)
+    assert append(run, **fresh) == b"moved"
+    assert client.xlen("log:0") == client.xlen("dead") == 1
+
+
+def test_log_append_events_of_a_feed(run, client):
+    assert append(run, feed_mark="at 1") == [b""]
+    client.set("answer", "at 1")
+    assert append(run, feed_mark="at 1", answer="at 2")[0] is None
+    assert (client.get("answer"), client.ttl("answer")) == (b"at 2", -1)
+    assert append(run, feed_mark="at 1", answer="at 2") == [b"at 2"]
+
+
+def test_log_append_control(run, client):
+    given = {"call": "call", "layout": "layout", "shards": ["log:0", "log:1"], "call_ms": 60_000}
+    given |= {"kind": "k", "stream": "s", "body": b"\xff", "shard_count": 2}
+    assert [run("log/append_control", **given) for _ in range(2)] == [1, 0]
+    for shard in (0, 1):
+        ((_, fields),) = client.xrange(f"log:{shard}")
+        assert fields == {b"kind": b"k", b"stream": b"s", b"body": b"\xff"}
+    client.hset("layout", "resharding", "token")
+    assert run("log/append_control", **{**given, "call": "another"}) == b"resharding"
+
+
+def test_log_tick(run, client):
+    def tick(time_us, shard_count=1):
+        given = {"stream": "s", "time_us": time_us, "kind": "tick", "body": "b", "shard_count": shard_count}
+        return run("log/tick", times="times", layout="layout", shards=["log:0"], **given)
+
+    assert [tick(5), tick(5), tick(4), tick(6)] == [1, 0, 0, 1]
+    assert client.hgetall("times") == {b"s:ticked": b"6"}
+    assert [fields for _, fields in client.xrange("log:0")] == [{b"kind": b"tick", b"stream": b"s", b"body": b"b"}] * 2
+    client.hset("layout", "shards", 1)
+    assert tick(7, shard_count=2) == b"moved"
+
+
+def test_log_read_times(run, client):
+    client.hset("times", "s:newest", 5)
+    (seconds, _), found = run("log/read_times", times="times")
+    assert int(seconds) > 0
+    assert found == [b"s:newest", b"5"]
+
+
+def test_log_read_backlog(run, client):
+    client.hset("appended", mapping={"entries": 1, "events": 2, "bytes": 3})
+    assert run("log/read_backlog", appended="appended", matched="matched") == [[b"1", b"2", b"3"], [None] * 3]
+
+
+def test_log_read_drain(run, client):
+    client.rpush("marks", "[1]", "[2]")
+    (seconds, _), found = run("log/read_drain", marks="marks")
+    assert int(seconds) > 0
+    assert found == [b"[1]", b"[2]"]
+
+
+def test_log_find_contexts(run, client):
+    now_s, _ = client.time()
+    life_ms = 10**9
+    current = now_s * 1_000 // life_ms
+    client.hset(f"contexts:{current}", "a", "new")
+    client.hset(f"contexts:{current - 1}", mapping={"a": "old", "b": "old"})
+    found = run("log/find_contexts", contexts="contexts", life_ms=life_ms, events=["a", "b", "c"])
+    assert found == [b"new", b"old", None]
+
+
+def test_log_note_matched(run, client):
+    client.hset("appended", mapping={"entries:0": 2, "events:0": 7, "bytes:0": 70, "entries:1": 1, "events:1": 1})
+    for position, upto in (("1-0", "1:3:30"), ("2-0", "2:7:70")):
+        client.xadd("log:0", {"upto": upto}, id=position)
+    client.xadd("log:1", {"upto": "1:1:0"}, id="1-0")
+
+    def note(*told):
+        keys = {"appended": "appended", "matched": "matched", "marks": "marks", "reports": "reports"}
+        shards = [f"log:{shard}" for shard, _, _ in told]
+        return run("log/note_matched", **keys, shards=shards, marks_kept=2, told=[part for one in told for part in one])
+
+    assert note((0, "1-0", "r1"), (1, "1-0", "r2")) == [1, 1]
+    assert client.hget("matched", "events") == b"4"
+    assert note((0, "1-0", "again")) == [0]
+    assert note((0, "2-0", "r3")) == [1]
+    assert client.hmget("matched", "entries", "events", "bytes") == [b"3", b"8", b"70"]
+    assert client.hgetall("reports") == {b"0": b"r3", b"1": b"r2"}
+    assert [orjson.loads(mark)[1:] for mark in client.lrange("marks", 0, -1)] == [[1, 4, 40], [2, 4, 30]]
+
+
+def test_log_keep_progress(run, client):
+    for _ in range(2):
+        run("log/keep_progress", latest="latest", totals="totals", record="r", rises=["a", 1, "b", 2])
+    assert client.get("latest") == b"r"
+    assert client.hgetall("totals") == {b"a": b"2", b"b": b"4"}
+
+
+def test_log_open_layout(run):
+    opened = [b"1", b"4", b"id", None, None]
+    assert run("log/open_layout", layout="layout", format=1, shards=4, identity="id") == opened
+    assert run("log/open_layout", layout="layout", format=2, shards=5, identity="other") == opened
+
+
+def test_log_release_layout(run, client):
+    client.hset("layout", "resharding", "mine")
+    assert [run("log/release_layout", layout="layout", token=token) for token in ("other", "mine", "mine")] == [0, 1, 0]
+    assert not client.exists("layout")
+
+
+def test_log_switch_layout(run, client):
+    client.hset("layout", mapping={"resharding": "mine", "shards": 1, "former": "9"})
+    given = {"format": 2, "shards_before": 1, "shards": 2, "starts": ["1-0", "r0", "2-0", "r1"]}
+    keys = {"layout": "layout", "reports": "reports"}
+    assert [run("log/switch_layout", **keys, **given, token=token) for token in ("other", "mine", "mine")] == [0, 1, 0]
+    layout = {b"format": b"2", b"shards": b"2", b"generation": b"2", b"former": b"9 1"}
+    assert client.hgetall("layout") == {**layout, b"start:0": b"1-0", b"start:1": b"2-0"}
+    assert client.hgetall("reports") == {b"0": b"r0", b"1": b"r1"}
+
+
+# The registry.
+
+
+def test_registry_commit_record(run, client):
+    def commit(before, after, **given):
+        keys = {"records": "records", "versions": "versions", "routes": "routes", "users": "users", "layout": "layout"}
+        usual = {"field": "p", "before": before, "after": after, "version_field": f"{after}@p", "kind": "on"}
+        usual |= {"stream": "s", "body": "b", "is_routed": "1", "route": "by", "shard_count": 2}
+        return run("registry/commit_record", **keys, shards=["log:0", "log:1"], **{**usual, **given})
+
+    assert commit("other", "1") == 0
+    assert commit("", "1") == 1
+    assert client.hgetall("records") == {b"p": b"1"}
+    assert (client.hgetall("users"), client.hgetall("routes")) == ({b"p": b"by"}, {b"s": b"by"})
+    for shard in (0, 1):
+        assert [fields for _, fields in client.xrange(f"log:{shard}")] == [
+            {b"kind": b"on", b"stream": b"s", b"body": b"b"}
+        ]
+    assert commit("1", "2", kind="", is_routed="") == 1
+    assert client.xlen("log:0") == 1
+    assert client.hget("routes", "s") == b"by"
+    assert commit("2", "3", route="") == 1
+    assert not client.exists("users", "routes")
+    assert client.hgetall("versions") == {b"1@p": b"1", b"2@p": b"2", b"3@p": b"3"}
+    client.hset("layout", "resharding", "token")
+    assert commit("3", "4") == b"resharding"
+    assert client.hgetall("records") == {b"p": b"3"}
+
+
+def test_registry_commit_workflow(run, client):
+    keys = {"workflows": "workflows", "versions": "versions", "models": "models", "findings": "findings"}
+    version = ["1@w", b"\x00model", "found"]
+    assert run("registry/commit_workflow", **keys, name="w", before="other", after="1", version=version) == 0
+    assert run("registry/commit_workflow", **keys, name="w", before="", after="1", version=version) == 1
+    assert run("registry/commit_workflow", **keys, name="w", before="1", after="gone", version=[]) == 1
+    assert client.hgetall("workflows") == {b"w": b"gone"}
+    found = [client.hgetall(key) for key in ("versions", "models", "findings")]
+    assert found == [{b"1@w": b"1"}, {b"1@w": b"\x00model"}, {b"1@w": b"found"}]
+
+
+def test_registry_change_schemas(run, client):
+    def change(before, after, *written):
+        return run(
+            "registry/change_schemas",
+            streams="streams",
+            types="types",
+            stream="s",
+            before=before,
+            after=after,
+            written=written,
+        )
+
+    client.hset("streams", "s", "1")
+    assert change("other", "2") == 0
+    assert change("1", "2", "t", "schema") == 1
+    assert client.hgetall("types") == {b"t": b"schema"}
+    assert change("2", "3") == 1
+    assert client.hgetall("types") == {b"t": b"schema"}
+    assert change("3", "4", "t", "") == 1
+    assert not client.exists("types")
+    assert client.hgetall("streams") == {b"s": b"4"}
+
+
+def test_registry_replace_record(run, client):
+    client.hset("records", "a", "1")
+    replies = [
+        run("registry/replace_record", records="records", id="a", before=old, after="2") for old in ("x", "1", "1")
+    ]
+    assert replies == [0, 1, 1]
+    assert client.hgetall("records") == {b"a": b"2"}
+
+
+def test_registry_delete_webhook(run, client):
+    client.hset("webhooks", "w", "1")
+    client.set("stats", "s")
+    given = {"webhooks": "webhooks", "turns": "turns", "belongings": ["stats", "log"], "id": "w"}
+    assert [run("registry/delete_webhook", **given, before=before) for before in ("x", "1", "1")] == [0, 1, 0]
+    assert client.keys() == [b"turns"]
+    assert client.zscore("turns", "w") == 0
+
+
+def test_registry_add_key(run, client):
+    for record in ("1", "2"):
+        run("registry/add_key", records="records", created="created", id="k", record=record)
+    assert (client.hgetall("records"), client.get("created")) == ({b"k": b"1"}, b"1")
+
+
+def test_registry_add_backtest(run, client):
+    for id_ in ("b", "a", "b"):
+        run("registry/add_backtest", backtests="backtests", order="order", number="number", id=id_, record=id_)
+    assert client.zrange("order", 0, -1) == [b"b", b"a"]
+    assert client.hgetall("backtests") == {b"a": b"a", b"b": b"b"}
+
+
+# Locks.
+
+
+def test_locks_advance_format(run, client):
+    client.set("lock", "mine")
+    given = {"format": "format", "lock": "lock", "form": 3, "lock_ms": 60_000}
+    assert [run("locks/advance_format", **given, token=token) for token in ("other", "mine")] == [0, 1]
+    assert client.get("format") == b"3"
+    assert client.pttl("lock") > 50_000
+
+
+def test_locks_renew(run, client):
+    client.set("lock", "mine")
+    assert [run("locks/renew", lock="lock", token=token, lock_ms=60_000) for token in ("other", "mine")] == [0, 1]
+    assert client.pttl("lock") > 50_000
+
+
+def test_locks_release(run, client):
+    client.set("lock", "mine")
+    assert [run("locks/release", lock="lock", token=token) for token in ("other", "mine", "mine")] == [0, 1, 0]
+    assert not client.exists("lock")
+
+
+def test_locks_take_lease(run, client):
+    holders = ("one", "other", "one")
+    assert [run("locks/take_lease", lease="lease", holder=one, life_ms=60_000) for one in holders] == [1, 0, 1]
+    assert client.get("lease") == b"one"
+    assert client.pttl("lease") > 50_000
+
+
+def test_locks_begin_answer(run, client):
+    replies = [run("locks/begin_answer", answer="answer", pending=one, pending_ms=60_000) for one in ("a", "a", "b")]
+    assert replies == [None, None, b"a"]
+    assert client.pttl("answer") > 50_000
+
+
+# Results.
+
+
+def test_results_append_alerts(run, client):
+    def append_alerts(epoch, *ids):
+        keys = {"bodies": "bodies", "number": "number", "due": "due", "deliveries": "deliveries", "counts": "counts"}
+        keys |= {"trimmed": "trimmed", "trimmed_counts": "trimmed:counts", "acknowledged": "acknowledged"}
+        alerts = [
+            {
+                "id": id_,
+                "stream": "s",
+                "body": '{"alert":{"pattern":"p"}}',
+                "indexes": ["index", "index:stream:s", "index:pattern:p", "index:stream:s:pattern:p"],
+                "deliveries": [{"id": f"w:{id_}", "record": "r"}],
+                "counter": "c",
+                "lost": id_ == "a",
+            }
+            for id_ in ids
+        ]
+        bounds = {"kept": 2, "most_trimmed": 10, "index_key": "index", "notes_key": "notes:"}
+        sent = {"now_us": 7, "alerts": orjson.dumps(alerts), "epoch": epoch}
+        return run("results/append_alerts", **keys, lost_counts="lost", **sent, **bounds)
+
+    assert append_alerts("epoch:1", "a", "b") == 2
+    assert client.zrange("due", 0, -1, withscores=True) == [(b"w:a", 7.0), (b"w:b", 7.0)]
+    assert client.hgetall("deliveries") == {b"w:a": b"r", b"w:b": b"r"}
+    client.hset("acknowledged", "a", "seen")
+    client.rpush("notes:a", "n")
+    assert append_alerts("epoch:1", "a", "c") == 1
+    assert append_alerts("epoch:1", "a") == 0
+    assert set(client.hgetall("bodies")) == {b"b", b"c"}
+    assert not client.exists("acknowledged", "notes:a")
+    for index in ("index", "index:stream:s", "index:pattern:p", "index:stream:s:pattern:p"):
+        assert client.xrange(index) == [(b"2-0", {b"id": b"b"}), (b"3-0", {b"id": b"c"})]
+    assert (client.hgetall("counts"), client.hgetall("lost")) == ({b"c": b"3"}, {b"c": b"1"})
+    assert client.hgetall("trimmed:counts") == {b"s": b"1"}
+    assert append_alerts("epoch:2", "a") == 1
+
+
+def test_results_append_rows(run, client):
+    def append_rows(epoch, *rows):
+        keys = {"entries": "entries", "counts": "counts", "seen": "seen", "due": "due", "deliveries": "deliveries"}
+        parts = [part for row in rows for part in row]
+        return run("results/append_rows", **keys, epoch=epoch, kept=10, now_us=7, rows=parts)
+
+    delivery = orjson.dumps([{"id": "w:a", "record": "r"}])
+    rows = [("a", "one", "c", 1, delivery), ("b", "", "c", 5, "")]
+    assert [append_rows("epoch:1", *rows), append_rows("epoch:1", *rows)] == [2, 0]
+    assert [fields for _, fields in client.xrange("entries")] == [{b"record": b"one"}]
+    assert client.hgetall("counts") == {b"c": b"6"}
+    assert (client.zscore("due", "w:a"), client.hgetall("deliveries")) == (7, {b"w:a": b"r"})
+    assert append_rows("epoch:2", *rows) == 2
+
+
+def test_results_acknowledge(run, client):
+    def acknowledge(record):
+        return run("results/acknowledge", bodies="bodies", acknowledged="acknowledged", id="a", record=record)
+
+    assert acknowledge("1") is None
+    client.hset("bodies", "a", "b")
+    assert [acknowledge("1"), acknowledge("2")] == [b"1", b"1"]
+
+
+def test_results_add_note(run, client):
+    def add(record):
+        return run("results/add_note", bodies="bodies", notes="notes", id="a", record=record, most=2)
+
+    assert add("1") is None
+    client.hset("bodies", "a", "b")
+    assert [add("1"), add("2"), add("1"), add("3")] == [1, 1, 1, 0]
+    assert client.lrange("notes", 0, -1) == [b"1", b"2"]
+
+
+def test_results_note_outcome(run, client):
+    for at_us, letter in enumerate("abca"):
+        run("results/note_outcome", outcomes="o", times="t", letter=letter, outcome=at_us, at_us=at_us, kept=2)
+    assert client.hgetall("o") == {b"c": b"2", b"a": b"3"}
+    assert client.zrange("t", 0, -1) == [b"c", b"a"]
+
+
+# Deliveries.
+
+
+def claim(run, now_us, limit=10, most_waiting=10):
+    keys = {"new": "new", "records": "records", "turns": "turns", "webhooks": "webhooks"}
+    beginnings = {f"{name}_key": f"{name}:" for name in ("waiting", "sending", "circuit", "stats", "given_up")}
+    rules = {"most_waiting": most_waiting, "per_target": 2, "circuit_failures": 1, "given_up_kept": 1}
+    given = {"now_us": now_us, "lease_us": now_us + 50, "limit": limit, "given_up_records_key": "given_up_records:"}
+    return run("deliveries/claim", **keys, **beginnings, **rules, **given)
+
+
+def queue(client, *ids, due_us=1):
+    client.hset("webhooks", mapping={"w": '{"is_enabled":true}', "off": '{"is_enabled":false}'})
+    for id_ in ids:
+        client.hset("records", id_, f"r-{id_}")
+        client.zadd("new", {id_: due_us})
+
+
+def test_deliveries_claim(run, client):
+    queue(client, "w:1", "w:2", "w:3", "off:1", "gone:1")
+    assert claim(run, 5) == [[b"w:1", b"r-w:1"], [b"w:2", b"r-w:2"]]
+    assert client.zrange("sending:w", 0, -1, withscores=True) == [(b"w:1", 55.0), (b"w:2", 55.0)]
+    assert claim(run, 6) == []
+    assert set(client.hgetall("records")) == {b"w:1", b"w:2", b"w:3", b"off:1"}
+    assert client.zrange("turns", 0, -1, withscores=True) == [(b"w", 55.0)]
+    assert claim(run, 60, limit=1) == [[b"w:3", b"r-w:3"]]
+    client.hset("circuit:w", mapping={"failures": 1, "until_us": 200})
+    client.zrem("sending:w", "w:3")
+    client.zadd("turns", {"w": 60})
+    assert claim(run, 60) == []
+    assert client.zscore("turns", "w") == 200
+    assert len(claim(run, 200)) == 1
+
+
+def test_deliveries_claim_gives_up_what_too_many_wait_before(run, client):
+    queue(client, "w:1", "w:2", "w:3")
+    assert claim(run, 5, most_waiting=1) == [[b"w:1", b"r-w:1"]]
+    assert client.hgetall("given_up_records:w") == {b"w:3": b"r-w:3"}
+    assert client.zrange("given_up:w", 0, -1) == [b"w:3"]
+    assert client.hget("stats:w", "dead") == b"2"
+
+
+def settle(run, verdict, lease_us=55, now_us=10):
+    keys = {"waiting": "waiting:w", "sending": "sending:w", "stats": "stats", "circuit": "circuit:w", "log": "log"}
+    keys |= {"records": "records", "webhooks": "webhooks", "turns": "turns"}
+    keys |= {"given_up": "given_up", "given_up_records": "given_up_records"}
+    given = {"id": "w:1", "lease_us": lease_us, "verdict": verdict, "next_us": 99, "record": "r2", "webhook": "w"}
+    given |= {"status": 503, "reason": "busy", "now_us": now_us, "entry": "e", "log_kept": 10, "given_up_kept": 10}
+    rules = {"per_target": 2, "circuit_failures": 1, "circuit_pause_us": 100}
+    return run("deliveries/settle", **keys, **given, **rules, body="b")
+
+
+def test_deliveries_settle(run, client):
+    queue(client, "w:1")
+    claim(run, 5)
+    assert settle(run, "retry", lease_us=54) == 0
+    assert settle(run, "retry") == 1
+    assert client.hgetall("records") == {b"w:1": b"r2"}
+    assert client.zrange("waiting:w", 0, -1, withscores=True) == [(b"w:1", 99.0)]
+    assert client.hgetall("circuit:w") == {b"since_us": b"10", b"failures": b"1", b"until_us": b"110"}
+    assert client.zscore("turns", "w") == 110
+    assert [fields for _, fields in client.xrange("log")] == [{b"record": b"e", b"body": b"b"}]
+    assert claim(run, 120) == [[b"w:1", b"r2"]]
+    assert settle(run, "dead", lease_us=170, now_us=130) == 1
+    assert client.hgetall("given_up_records") == {b"w:1": b"r2"}
+    assert (client.hget("stats", "dead"), client.hget("stats", "failed_attempts")) == (b"1", b"2")
+    assert (client.hget("stats", "last_status"), client.hget("stats", "last_error")) == (b"503", b"busy")
+    assert settle(run, "delivered") == 0
+
+
+def test_deliveries_settle_what_was_delivered(run, client):
+    queue(client, "w:1")
+    claim(run, 5)
+    client.hset("circuit:w", "failures", 1)
+    assert [settle(run, "delivered", lease_us=1), settle(run, "delivered")] == [1, 0]
+    assert not client.exists("records", "circuit:w", "sending:w", "waiting:w", "turns")
+    assert client.hget("stats", "delivered") == b"1"
+
+
+def test_deliveries_send_again(run, client):
+    client.zadd("sending", {"w:1": 55})
+    client.zadd("given_up", {"w:2": 1})
+    client.hset("given_up_records", "w:2", "old")
+    keys = {"waiting": "waiting", "sending": "sending", "records": "records", "turns": "turns"}
+    keys |= {"given_up": "given_up", "given_up_records": "given_up_records"}
+    fresh = ["w:1", "r1", "w:2", "r2"]
+    assert run("deliveries/send_again", **keys, webhook="w", now_us=7, fresh=fresh) == 1
+    assert client.hgetall("records") == {b"w:2": b"r2"}
+    assert client.zrange("waiting", 0, -1, withscores=True) == [(b"w:2", 7.0)]
+    assert client.zscore("turns", "w") == 7
+    assert not client.exists("given_up", "given_up_records")
+
+
+# Where the pipeline's micro-batches end.
+
+
+def test_ends(client):
+    for number in (1, 2, 3):
+        client.xadd("log:0", {"body": "x" * 10}, id=f"{number}-0")
+
+    def ends(entries, size, after="0-0", shards=("log:0", "log:1")):
+        script = read_script("pipeline.sources", "ends")
+        given = {"layout": "layout", "shards": shards, "most_entries": entries, "most_bytes": size}
+        return client.register_script(script.text)(*script.bind({**given, "afters": [after, "7-7"]}))
+
+    assert ends(0, 0) == [b"3-0", b"7-7"]
+    assert ends(2, 1_000) == [b"2-0", b"7-7"]
+    assert ends(2, 1_000, after="1-0") == [b"3-0", b"7-7"]
+    assert ends(9, 15) == ends(9, 1) == [b"1-0", b"7-7"]
+    client.hset("layout", "shards", 1)
+    assert ends(0, 0) == []
+    assert ends(0, 0, shards=["log:0"]) == [b"3-0"]
