@@ -150,8 +150,7 @@ def match(
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
     patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
-    choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    own, use = followed(constraints, choice)
+    own, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, prune)
