@@ -62,7 +62,7 @@ async def authorize(
         route = VERSION + request.scope["route"].path
         request.state.change = Change(method=request.method, route=route, path=request.url.path)
     if not caller.may(scope):
-        raise Forbidden(f"this needs the scope {scope}; {_described(caller)}", scope=scope)
+        raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
     await require_form(request, body)
     if caller.streams is not None:
         await run_in_threadpool(require_reach, request, services, caller, body)

@@ -68,7 +68,7 @@ class BodyLimit:
         """The body.
 
         Raises:
-            ClientDisconnect: The client went away in the middle.
+            ClientDisconnect: The client disconnected in the middle.
             BodyTooLarge: It is too large.
             BodyTooSlow: It takes too long.
         """
@@ -101,21 +101,21 @@ def _require_one_length(headers: Headers) -> None:
         TwoLengths: It does.
     """
     if "transfer-encoding" in headers and "content-length" in headers:
-        raise TwoLengths("a request has Content-Length or Transfer-Encoding, not both")
+        raise TwoLengths("a request must not have both Content-Length and Transfer-Encoding")
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
     """The next part of a body, and whether more comes.
 
     Raises:
-        ClientDisconnect: The client went away.
+        ClientDisconnect: The client disconnected.
         BodyTooSlow: It does not come in time.
     """
     try:
         message = await asyncio.wait_for(receive(), max(0.0, timeout_s))
     except TimeoutError:
         raise BodyTooSlow(
-            "the body comes too slowly; send it at once, or raise FORESTALL_API_READ_TIMEOUT_S",
+            "the body arrives too slowly; send it faster, or raise FORESTALL_API_READ_TIMEOUT_S",
             setting="FORESTALL_API_READ_TIMEOUT_S",
         ) from None
     if message["type"] == "http.disconnect":
@@ -146,9 +146,9 @@ def media_type(request: Request) -> str:
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = next((part.partition("=")[2].strip(' "') for part in parameters if "charset=" in part), "utf-8")
     if charset not in ("utf-8", "utf8", "us-ascii"):
-        raise UnsupportedMediaType(f"charset {charset!r} is not read here; send UTF-8")
+        raise UnsupportedMediaType(f"charset {charset!r} is not supported; send UTF-8")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise UnsupportedMediaType("compressed bodies are not read here; send the body as it is")
+        raise UnsupportedMediaType("compressed bodies are not supported; send the body uncompressed")
     return kind.strip()
 
 
@@ -160,7 +160,7 @@ def require_json(request: Request) -> None:
     """
     kind = media_type(request)
     if kind != "application/json":
-        raise UnsupportedMediaType(f"media type {kind!r} is not read here; send application/json")
+        raise UnsupportedMediaType(f"media type {kind!r} is not supported; send application/json")
 
 
 async def read_body(request: Request) -> bytes:

@@ -14,36 +14,36 @@ from api.problems import Problem
 TITLE = "Forestall"
 DESCRIPTION = """Complex event processing that knows the workflow behind the events.
 
-Send events (`POST /v1/events`), say what to look for (`POST /v1/patterns`), and be told what was found: by webhooks, by
-server-sent events (`GET /v1/alerts/live`) or by asking (`GET /v1/alerts`).
+Send events (`POST /v1/events`), register patterns (`POST /v1/patterns`), and receive alerts: by webhooks, as
+server-sent events (`GET /v1/alerts/live`) or by polling (`GET /v1/alerts`).
 
-Errors are problem documents (RFC 9457) whose `code` is stable. A query parameter that an operation does not have is
-refused, as an unknown member of a body is. HEAD is answered wherever GET is; OPTIONS, and the answer 405, tell the
+Errors are problem documents (RFC 9457) whose `code` is stable. Unknown query parameters are
+rejected, as are unknown members of a body. HEAD works wherever GET does; OPTIONS, and the answer 405, list the
 methods of a path in `Allow`."""
 SERVERS: list[dict[str, Any]] = [{"url": "/", "description": "The service that this description comes from."}]
 TAGS: list[dict[str, Any]] = [
     {"name": name, "description": description}
     for name, description in (
-        ("streams", "Streams of events: their correlation key, the schemas of their types, and what ends in them."),
-        ("workflows", "Models of processes, what follows from them, and the streams that follow them."),
+        ("streams", "Streams of events: their correlation key, the schemas of their types, and ends of transactions."),
+        ("workflows", "Process models, the constraints that follow from them, and the streams that follow them."),
         ("constraints", "What holds in every transaction of a stream."),
         ("patterns", "What to look for, from draft to retirement."),
-        ("schemas", "JSON Schemas of the documents that are taken."),
-        ("events", "The way of events into the log."),
-        ("traces", "Single transactions: what was seen, what stands, what may come."),
-        ("alerts", "What was found."),
-        ("corrections", "Early alerts that were taken back."),
-        ("suspensions", "Patterns that are matched no more, as they cost too much work."),
-        ("timeouts", "Partial matches that WITHIN ended."),
-        ("endings", "Partial matches that could no longer become matches, and why."),
+        ("schemas", "JSON Schemas of the documents that the API accepts."),
+        ("events", "Sending events."),
+        ("traces", "Single transactions: their events, the state of each pattern, and which types may come next."),
+        ("alerts", "Matches of patterns."),
+        ("corrections", "Retractions of alerts that were sent early."),
+        ("suspensions", "Patterns that are no longer matched, as they cost too much work."),
+        ("timeouts", "Partial matches whose WITHIN has passed."),
+        ("endings", "Early terminations: partial matches that could no longer complete, and why."),
         ("deviations", "Transactions that leave the constraints of their stream."),
-        ("dead-letters", "Events that could not be taken, and sending them again."),
-        ("webhooks", "Where to send what is found, and how that fares."),
-        ("pipeline", "How the matching fares."),
+        ("dead-letters", "Events that could not be processed, and sending them again."),
+        ("webhooks", "Where to send alerts, and the state of their deliveries."),
+        ("pipeline", "The state of the pipeline."),
         ("backtests", "What a pattern would have found in the past."),
         ("keys", "API keys with scopes."),
         ("audit", "Who changed what."),
-        ("health", "Signs of life, open to everybody."),
+        ("health", "Health and readiness; no key is required."),
     )
 ]
 

@@ -203,7 +203,7 @@ def _require_own_page(headers: Headers) -> None:
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):
             raise ForeignPage(
-                f"no API key is demanded here, so only this machine may call, and {name} names another one; "
+                f"no API key is required here, so only this machine may call, but {name} names another one; "
                 "create a key (forestall keys create) to call from elsewhere"
             )
 

@@ -53,12 +53,12 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
         headers: Of the request.
         media_type: Of its body.
         body: The body.
-        most: So many lines are read at most; of an array the number is looked at later, as it is read at once.
+        most: The most lines that are read; the length of an array is checked later, as it is read at once.
 
     Raises:
         BatchTooLarge: There are more lines.
         UnsupportedMediaType: The media type is not read here.
-        MalformedBody: The body is not JSON; of lines, each is looked at for itself.
+        MalformedBody: The body is not JSON; of lines, each is checked by itself.
         EventForm: The body, or a header field, is not of the form that the media type promises.
     """
     if media_type in (ONE, BATCH):
@@ -70,7 +70,7 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
     if media_type == PLAIN:
         return SentEvents(objects=_structured(body, media_type), shape="any")
     raise UnsupportedMediaType(
-        f"media type {media_type!r} is not read here; send {ONE}, {BATCH}, {PLAIN} or {LINES}, "
+        f"media type {media_type!r} is not supported; send {ONE}, {BATCH}, {PLAIN} or {LINES}, "
         f"or one CloudEvent in binary mode, with {_MARK} and the other attributes as header fields"
     )
 
@@ -83,7 +83,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
     if media_type == ONE and is_list:
         raise EventForm(f"{ONE} is one CloudEvent; send an array as {BATCH}")
     if not is_list and not isinstance(value, dict):
-        raise EventForm("the body is neither an event, which is a JSON object, nor an array of events")
+        raise EventForm("the body is neither an event (a JSON object) nor an array of events")
     return value if is_list else [value]
 
 
@@ -130,7 +130,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
     if not body:
         return event
     if media_type != PLAIN and not media_type.endswith("+json"):
-        raise UnsupportedMediaType(f"data of the media type {media_type!r} is not read here; send {PLAIN}")
+        raise UnsupportedMediaType(f"data of the media type {media_type!r} is not supported; send {PLAIN}")
     return {**event, "datacontenttype": media_type, "data": parse_json(body)}
 
 

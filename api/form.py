@@ -1,4 +1,4 @@
-"""The form of a request, checked for every operation alike, before anything in it is looked at: its query has no other
+"""The form of a request, checked for every operation alike, before its content is read: its query has no other
 parameters than the operation declares, and its body is JSON, of values that everything here can read and write.
 """
 

@@ -66,10 +66,12 @@ def once(
         return
     if found.fingerprint != asked.fingerprint:
         raise KeyOfAnother(
-            f"the idempotency key {idempotency_key!r} came before with another request; use a new key for each"
+            f"the idempotency key {idempotency_key!r} was used with another request; use a new key for each request"
         )
     if not found.status:
-        raise KeyInUse(f"the request with the idempotency key {idempotency_key!r} is on its way; ask again in a moment")
+        raise KeyInUse(
+            f"the request with the idempotency key {idempotency_key!r} is still in progress; retry in a moment"
+        )
     raise _AnsweredBefore(found)
 
 

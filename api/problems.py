@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Problem(BaseModel):
-    """A problem document (RFC 9457); more members say more about the problem at hand."""
+    """A problem document (RFC 9457); further members give the details of the problem."""
 
     model_config = ConfigDict(extra="allow")
 

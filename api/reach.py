@@ -71,7 +71,7 @@ def require_reach(request: Request, services: Services, caller: Caller, body: by
     if not named and (request.method, route.path) not in _SHOWS_OWN:
         raise Forbidden(
             f"{request.method} {request.url.path} is not about one stream, and the API key {caller.id} is restricted "
-            f"to {_listed(caller)}; say the stream (stream=...) where that is possible, or use another key"
+            f"to {_listed(caller)}; name the stream (stream=...) where that is possible, or use another key"
         )
     for stream in named:
         if not caller.may_touch(stream):

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 
 
 def watch_stop(app: FastAPI, server: uvicorn.Server) -> None:
-    """Let the application know when its server is told to stop."""
+    """Let the application know when its server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 
 

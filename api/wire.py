@@ -77,7 +77,7 @@ def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
 
 
 def secrets_of(model: object) -> frozenset[str]:
-    """Members of a model that are told once."""
+    """Members of a model that are shown only once."""
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return frozenset()
     return frozenset(name for name, field in model.model_fields.items() if _TOLD_ONCE in field.metadata)

@@ -42,7 +42,7 @@ def find_clash(
 ) -> Clash | None:
     """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
 
-    Arguments are those of ``alive``, and the set's reasoner where one is at hand.
+    Arguments are those of ``alive``, and the set's reasoner where one is available.
 
     Among minimal reasons it prefers those without gaps, then those that follow from seen and needed names in few steps,
     then those that concern early atoms.

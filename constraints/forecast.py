@@ -60,7 +60,7 @@ class StateForecast:
             f"({ending.probability:.0%})"
             for ending in self.endings
         )
-        return f"{opening}, it ends early in {self.probability:.0%} of the traces, by {names}"
+        return f"{opening}, it is terminated early in {self.probability:.0%} of the traces, by {names}"
 
 
 def forecast(

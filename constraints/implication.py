@@ -104,7 +104,7 @@ class Condition:
     Attributes:
         atom: The step.
         parts: Its conjuncts.
-        is_own: Whether it reads nothing but the event at hand.
+        is_own: Whether it reads nothing but the current event.
     """
 
     atom: Atom
@@ -330,7 +330,7 @@ def _conjuncts(expression: Expression) -> Iterator[Expression]:
 
 
 def _is_own(expression: Expression) -> bool:
-    """Whether an expression reads the event at hand only."""
+    """Whether an expression reads the current event only."""
     if isinstance(expression, Attribute) and expression.of is not None:
         return False
     if isinstance(expression, Call) and expression.name not in _OWN_CALLS:

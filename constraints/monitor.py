@@ -164,7 +164,7 @@ class Monitor:
         return row
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Dead states stay dead, so only those are asked about that were live before, where that row is at hand."""
+        """Dead states stay dead, so only those that were live before are asked about, where that row is known."""
         plan, outlook, own = self._plan(query), self._outlook, self._own(state)
         row = np.ones(len(plan.goals), np.bool_)
         previous = self._rows.get((query, self._came_from.get(state, state)))

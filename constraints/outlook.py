@@ -92,7 +92,7 @@ class Outlook:
         Args:
             state: What the trace has shown.
             remainder: What is still to come.
-            goal: The same as the reasoner has it, if that is at hand.
+            goal: The same as the reasoner has it, if that is known.
         """
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)

@@ -20,7 +20,7 @@ def classes_of(
     Args:
         types: Type code by row.
         passed: Truth of the conditions in ``layout.predicates``, (conditions, rows).
-        layout: Of the patterns and guards of now.
+        layout: Of the current patterns and guards.
         guards: Gives the numbers.
     """
     by_type: dict[str, dict[str, Symbol]] = {}

@@ -1,8 +1,8 @@
 """A guard's answers as tables for the kernels, asked for once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
-interned to a number; rows are built when traffic first reaches them. The kernels know tables, no theory: whoever fills
-them decides what they mean.
+interned to a number; rows are built when traffic first reaches them. The kernels know tables, no theory: the code that
+fills them decides what they mean.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the state that follows, ``BITS`` beyond the cap, or what becomes of a trace that deviates."""
+        """Number of the state that follows, ``BITS`` beyond the cap, or what happens to a trace that deviates."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
@@ -258,7 +258,7 @@ class GuardTables:
         return room * (2 if self._layout is not None and self._layout.is_simultaneous else 1)
 
     def _widen(self) -> None:
-        """Room for the classes of now."""
+        """Room for the current classes."""
         width, tables = self._width(), self._tables
         if tables is None or width <= tables.next.shape[1]:
             return

@@ -1,4 +1,4 @@
-"""The seam to whoever knows what can still happen in a trace.
+"""The seam to the component that knows what can still happen in a trace.
 
 The matcher asks a *guard* three things: how a trace's monitor moves on an event, which pattern states can still
 complete in a monitor state, and whether an event that must not follow can still come. It interns the answers as tables

@@ -115,7 +115,7 @@ class Lane:
         return frozenset(versions if self.guard_version is None else versions | {self.guard_version})
 
     def configure(self, patterns: Sequence[RegisteredPattern]) -> None:
-        """Tables for these patterns and the guards of now; what open traces hold moves along."""
+        """Tables for these patterns and the current guards; the state of open traces moves along."""
         self._forget_unused_guards()
         is_log_ordered = self.options.ties == "log"
         self._compiled = {

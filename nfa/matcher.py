@@ -341,7 +341,7 @@ class Matcher:
         return self._lanes[_STREAM_KEY]
 
     def _compile(self) -> None:
-        """Tables for the patterns and guards of now; what open traces hold moves along."""
+        """Tables for the current patterns and guards; the state of open traces moves along."""
         if not self._is_stale:
             return
         self._arrange_lanes()

@@ -223,7 +223,7 @@ _OF_PATTERNS = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_he
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
-    """Counts since the matcher began; ``held`` and ``open_traces`` are of now.
+    """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
 
     Attributes:
         events: Events processed.

@@ -133,7 +133,7 @@ def restore(
     """Fill fresh lanes with saved state.
 
     Raises:
-        StateFormatError: The content is not what it should be, or a guard is not at hand.
+        StateFormatError: The content is not what it should be, or a guard is not available.
     """
     saved = {tuple(tuple(path) for path in lane.keys): (number, lane) for number, lane in enumerate(header.lanes)}
     if saved.keys() != lanes.keys():
@@ -217,7 +217,7 @@ def _unpack(
     watched = [_restored(saved) for saved in header.shadow_monitors]
     needed = {version for version, _ in [*monitors, *under_bits, *watched]} | ({header.guard_version} - {None})
     if missing := sorted(str(version) for version in needed - guards.keys()):
-        raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not at hand")
+        raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
     header.counts.setdefault("ends", 0)
     if header.sequence < 0 or header.counts.keys() != lane.counts.keys():
         raise StateFormatError("saved state: a counter is no count")

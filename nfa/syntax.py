@@ -52,7 +52,7 @@ class Attribute:
 
     Attributes:
         path: Names from the outside in; empty stands for the event itself (``count(b)``, ``time(b)``).
-        of: Alias of the step it belongs to; None is the event at hand. A step's own alias is the event at hand too.
+        of: Alias of the step it belongs to; None is the current event. A step's own alias is the current event too.
         position: Where it is written.
         ends_in_key: Whether its last name is the word ``key``, not in quotes: alone, and after an alias, that is the
             event's correlation key. Of resolved expressions it says nothing.

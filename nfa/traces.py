@@ -323,7 +323,7 @@ class TraceTable:
 
         Args:
             arrays: The arrays.
-            monitors: Number of monitor states at hand.
+            monitors: Number of known monitor states.
 
         Raises:
             StateFormatError: An array has another form, a key stands twice, a number is none.

@@ -1,7 +1,7 @@
-"""The states of shards within one Python process of Spark: at hand from one micro-batch to the next.
+"""The states of shards within one Python process of Spark, kept from one micro-batch to the next.
 
-A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: whoever has the
-state at the position behind which the micro-batch begins goes on from there. In order of cost, that is
+A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: a process
+that has the state at the position behind which the micro-batch begins continues from there. In order of cost, that is
 
 1.  the state that this process kept when it matched the shard last;
 2.  the *handed over* state, a file on this machine that the process which matched the shard last wrote, not waiting
@@ -222,7 +222,7 @@ class HeldShards:
         return _Held(ShardState.load(body), size_bytes=len(body))
 
     def _keep(self, shard: int, after: str, grown: int) -> int:
-        """Leave the state for whoever matches the shard next, and as a snapshot, if it is time; its size in bytes.
+        """Hand the state over to the process that matches the shard next; save a snapshot if due; its size in bytes.
 
         It is time when others would have to match about as much as reading the state costs.
         """

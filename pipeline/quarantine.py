@@ -3,8 +3,8 @@
 Two ways lead there. An entry whose matching raises what nobody foresaw is set aside at once. An entry that takes the
 whole process down (out of memory, a crash in native code) is found by counting: tries of a micro-batch are counted
 before it begins and forgotten when it is through; after ``_TRIES`` tries it is matched entry by entry, with a count for
-each, and the entry that is tried as often is set aside. The record is kept beside the log, and whoever matches these
-entries again, after a crash or from an older snapshot, passes over the same ones.
+each, and the entry that is tried as often is set aside. The record is kept beside the log, and a process that
+matches these entries again, after a crash or from an older snapshot, skips the same ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A streaming query that one can wait for, stop, and ask how it fares: what matching and feeds have in common."""
+"""A streaming query that one can wait for, stop, and ask for its state: what matching and feeds have in common."""
 
 from __future__ import annotations
 

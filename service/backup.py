@@ -155,7 +155,7 @@ def require_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
         raise BackupRefused(
-            f"the pipeline gave a sign of life {silent_s:.0f} s ago: stop the service first; one that was killed "
+            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
             f"counts as gone after {settings.heartbeat_stale_s:g} s"
         )
 

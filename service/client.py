@@ -182,7 +182,7 @@ class ForestallClient:
         return answer.json() if answer.content else None
 
     def _open(self, path: str, **options: Any) -> httpx.Response:
-        """An answer of which the body is still to come; whoever calls this closes it."""
+        """An answer of which the body is still to come; the caller closes it."""
         return self._answered(self._http.build_request("GET", path, **options), stream=True)
 
     def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
@@ -194,12 +194,12 @@ class ForestallClient:
             raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
         if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise ServiceOverloaded(
-                f"{self._url} takes no more for now: {_detail(answer)}", retry_after_s=_retry_after_s(answer)
+                f"{self._url} is overloaded: {_detail(answer)}", retry_after_s=_retry_after_s(answer)
             )
         if answer.status_code in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE):
             raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
         if answer.status_code == httpx.codes.CONFLICT and _problem(answer).get("code") == _IN_USE:
-            raise ServiceUnreachable(f"{self._url} is still at it: {_detail(answer)}")
+            raise ServiceUnreachable(f"{self._url} is still processing the request: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
                 f"{request.method} {request.url.path} was refused ({answer.status_code}): {_detail(answer)}",

@@ -17,7 +17,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What became of some dead letters.
+    """The results of sending some dead letters again.
 
     Attributes:
         outcomes: By id of the letter, in the order in which they were sent.
@@ -43,7 +43,7 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """A letter as it is stored, and what became of it when it was sent again.
+        """A letter as it is stored, and the result of sending it again.
 
         Raises:
             UnknownDeadLetter: None of that id is kept.

@@ -57,9 +57,9 @@ class DemoResult:
         alerts: Alerts in the alert log, by pattern.
         expected: Matches of the reference.
         webhooks: Alerts that arrived by webhook.
-        endings: (trace, pattern) pairs that ended early, by what made it certain.
+        endings: (trace, pattern) pairs that were terminated early, by what made it certain.
         examples: A few of them in words, from different reasons.
-        peak_held: Largest number of held instances with constraints; measured by the library engine.
+        peak_held: Largest number of bound events with constraints; measured by the library engine.
         peak_held_unpruned: The same without.
         is_equal: Whether alerts, webhooks and reference agree.
     """
@@ -182,7 +182,7 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: ForestallClient) -> dict[str, int]:
-    """(trace, pattern) pairs that ended early, counted by what made it certain."""
+    """(trace, pattern) pairs that were terminated early, counted by what made it certain."""
     counts: Counter[str] = Counter()
     for group in client.get("/endings", limit=1)["counts"]:
         counts[group["constraints"]] += group["count"]
@@ -190,7 +190,7 @@ def _endings(client: ForestallClient) -> dict[str, int]:
 
 
 def _examples(client: ForestallClient, most: int = 5) -> tuple[str, ...]:
-    """Early endings in words, one for each reason."""
+    """Early terminations in words, one for each reason."""
     found: dict[str, str] = {}
     for ending in client.get("/endings", limit=500)["items"]:
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"

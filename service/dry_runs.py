@@ -76,8 +76,8 @@ class DryRuns:
         Args:
             stream: Its name.
             pattern: The pattern.
-            is_guarded: Whether the stream's constraints of now end its partial matches early.
-            most_events: So many events are looked at.
+            is_guarded: Whether the stream's current constraints terminate its partial matches early.
+            most_events: The number of events to match.
 
         Raises:
             ForestallError: As for ``Registration.register_pattern``.

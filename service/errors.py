@@ -171,7 +171,7 @@ class LogResharding(ServiceError):
 
 
 class ReshardRefused(ServiceError):
-    """The log cannot be divided into so many shards, or not while the service runs."""
+    """The log cannot be divided into this number of shards, or not while the service runs."""
 
     code: ClassVar[str] = "reshard-refused"
     fault: ClassVar[Fault] = "caller"

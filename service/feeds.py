@@ -57,7 +57,7 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """What a feed has done since its process began; read by whoever tells of it.
+    """What a feed has done since its process began; read by the reporting thread.
 
     Attributes:
         accepted: Events that the log has taken.

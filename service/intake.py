@@ -80,12 +80,12 @@ class FeedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReport:
-    """What became of a request.
+    """The result of a request.
 
     Attributes:
         accepted: How many events the log has taken.
         rejected: The others, by index.
-        is_duplicate: Whether the batch had been taken before; the other fields are those of then.
+        is_duplicate: Whether the batch had been taken before; the other fields are those of that time.
         duplicates: How many events were dropped, as the stream had taken them before.
     """
 
@@ -217,7 +217,7 @@ class Intake:
         check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
         if len(objects) > limit:
-            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are taken", limit=limit)
+            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are accepted", limit=limit)
 
     def _dead_letters(
         self,
@@ -267,7 +267,7 @@ def _sorted_out(
 
 
 def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """What became of a request, of which ``found`` events could be taken."""
+    """The result of a request, of which ``found`` events could be taken."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)

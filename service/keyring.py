@@ -70,7 +70,7 @@ class Verdict:
 
     Attributes:
         caller: None where the token is not taken.
-        reason: Why not; it tells more than that only to whoever has the secret.
+        reason: Why not; details only for callers that have the secret.
     """
 
     caller: Caller | None

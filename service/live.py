@@ -1,4 +1,4 @@
-"""Alerts as they are found: whoever listens gets each one soon after it was written, behind a cursor.
+"""Alerts as they are found: each listener gets each one soon after it was written, with a cursor.
 
 The alert log is asked again and again, so any process may serve listeners, and one that comes back with its cursor
 misses nothing.

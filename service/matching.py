@@ -75,7 +75,7 @@ class MatchOptions:
             matches are the same on traces that keep the constraints.
         lateness_us: How much older than the newest event an event may be that is put in its place by time. None: the
             order in which they come counts.
-        late: What becomes of events that are later than that. Those that a stream would set aside are counted only.
+        late: What to do with events that are later than that. Those that a stream would set aside are counted only.
         idle_timeout_us: A trace ends so long after its newest event. None: never.
         end_events: Types that end a trace, as those that a stream declares. Constraints know only of those that are in
             their set too.

@@ -62,7 +62,7 @@ def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterat
     yield _gauge("backlog_limit_bytes", "Bytes at which events are refused.", (), [((), limits.max_log_bytes)])
     yield _batches(seen)
     alive = [] if seen.alive_us is None else [((), (clock.now_us() - seen.alive_us) / _SECOND_US)]
-    yield _gauge("pipeline_silent_seconds", "Since the pipeline's last sign of life.", (), alive)
+    yield _gauge("pipeline_silent_seconds", "Since the pipeline last reported.", (), alive)
     started = [] if seen.running_since_us is None else [((), seen.running_since_us / _SECOND_US)]
     yield _gauge("pipeline_start_time_seconds", "When the pipeline started last, since 1970.", (), started)
     state = [] if seen.state_bytes is None else [((), float(seen.state_bytes))]
@@ -98,7 +98,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
     trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
     yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
-    yield _counted(stores.endings.counts(), "early_endings", "Runs that ended early.", ("stream", "pattern", "form"))
+    yield _counted(stores.endings.counts(), "early_endings", "Early terminations.", ("stream", "pattern", "form"))
     yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
     yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
     yield _counted(stores.deviations.counts(), "deviations", "Deviating traces.", ("stream", "kind"))

@@ -86,7 +86,7 @@ def bring_up_to_date(
             return
         if now() > deadline:
             raise StoreUnavailable(
-                f"another process has been bringing the store up to date for {patience_s:g} s; look at its log"
+                f"another process has been bringing the store up to date for {patience_s:g} s; see its log"
             )
         time.sleep(_PAUSE_S)
 

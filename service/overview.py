@@ -1,4 +1,4 @@
-"""How the pipeline and the patterns fare: what was reported and counted, and what waits."""
+"""The state of the pipeline and the patterns: what was reported and counted, and the backlog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
-    """How a stream fares over all shards that told of it; what none told is None.
+    """The state of a stream over all shards that reported it; values that none reported are None.
 
     Attributes:
         watermark_us: How far event time has come in the shard where it is least far.
@@ -24,7 +24,7 @@ class StreamOverview:
         open_traces: Traces that have not ended.
         held: Partial matches.
         waiting: Events that wait to be put in order.
-        late: Late events, by what became of them.
+        late: Late events, by what was done with them.
     """
 
     name: str
@@ -38,7 +38,7 @@ class StreamOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOverview:
-    """How the pipeline fares.
+    """The state of the pipeline.
 
     Attributes:
         running_since_us: When its process started last; None when it never did.
@@ -66,7 +66,7 @@ class PipelineOverview:
 
 
 def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
-    """How the pipeline fares now.
+    """The present state of the pipeline.
 
     Raises:
         StoreUnavailable: Redis does not answer.

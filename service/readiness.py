@@ -19,5 +19,5 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]
         return [f"waiting for the pipeline: {stores.heartbeat.is_doing() or 'its process has not started yet'}"]
     silent_s = (clock.now_us() - last_us) / _SECOND_US
     if silent_s > settings.heartbeat_stale_s:
-        return [f"the pipeline has given no sign of life for {silent_s:.0f} s"]
+        return [f"the pipeline has not reported for {silent_s:.0f} s"]
     return []

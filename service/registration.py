@@ -108,7 +108,7 @@ class Registration:
         return self._stores.registry.constraint_versions(stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """What is known, before any event, of a stream's constraint set and the patterns that it ends early.
+        """What is known, before any event, of a stream's constraint set and the patterns that it terminates early.
 
         Patterns with too many steps or alternatives are left out.
 
@@ -137,9 +137,9 @@ class Registration:
             text: In the pattern language.
             is_guarded: Whether the stream's constraints end its partial matches early; without, it may look for what
                 breaks them.
-            start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes
-                on for what began before this place of the log (``migrate``).
-            severity: How grave what it finds is; None: as before, and ``medium`` at first.
+            start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
+                complete what began before this position of the log (``migrate``).
+            severity: Of its alerts; None: as before, and ``medium`` at first.
 
         Raises:
             PatternTooLong: The text is longer than the limit.

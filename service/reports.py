@@ -73,7 +73,7 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """What becomes of traces after end events that the stream does not declare, in words, where there are some.
+    """What happens to traces after end events that the stream does not declare, in words, where there are some.
 
     Args:
         source: Where the end events are from.

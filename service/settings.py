@@ -43,23 +43,23 @@ class WebhookSettings(BaseModel):
     """How alerts are delivered.
 
     Attributes:
-        allow_private_targets: Deliver to loopback and private addresses too.
-        allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by
-            commas, that are delivered to though they are private.
-        attempts: So many attempts in all before a delivery is given up.
-        first_delay_s: The pause before the second attempt is at most this.
-        delay_factor: Each further pause may be so many times longer.
-        max_delay_s: No pause is longer.
-        timeout_s: An attempt takes no longer.
-        concurrency: So many attempts at the same time.
-        target_concurrency: So many of them at one webhook.
-        circuit_failures: After so many failed attempts in a row a webhook's deliveries wait.
-        circuit_pause_s: One attempt in so many seconds tries whether it is back.
-        disable_after_s: A webhook at which nothing but failures came for so long is disabled.
-        max_waiting: Deliveries that may wait for one webhook; more are given up at once.
-        log_kept: About so many attempts of each webhook are listed.
-        lease_margin_s: A delivery whose sender died is sent again after two timeouts and so many seconds.
-        poll_interval_s: How often the queue is looked at when nothing is due.
+        allow_private_targets: Allow loopback and private addresses as targets.
+        allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by commas,
+            that webhooks may call although they are private.
+        attempts: Number of attempts after which a delivery is abandoned.
+        first_delay_s: Longest pause before the second attempt.
+        delay_factor: Factor by which each further pause may be longer.
+        max_delay_s: Longest pause.
+        timeout_s: Timeout of an attempt.
+        concurrency: Number of attempts at the same time.
+        target_concurrency: Number of attempts at the same time at one webhook.
+        circuit_failures: Number of consecutive failures that open a webhook's circuit: its deliveries wait.
+        circuit_pause_s: While a circuit is open, seconds between two attempts.
+        disable_after_s: A webhook with nothing but failures for this time is disabled.
+        max_waiting: Deliveries that may wait for one webhook; more are abandoned at once.
+        log_kept: Approximate number of attempts of each webhook that are listed.
+        lease_margin_s: A delivery whose sender died is sent again after two timeouts and this time.
+        poll_interval_s: How often the queue is polled when nothing is due.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,9 +99,9 @@ class Limits(BaseModel):
     Attributes:
         max_body_bytes: Bytes of any request body.
         max_batch_events: Events of one request.
-        max_schema_steps: Steps that checks of the events of one request by schemas may take: parts of a schema times
+        max_schema_steps: Steps that checking the events of one request by schemas may take: parts of a schema times
             values of an event, and more for regular expressions.
-        max_pattern_chars: Characters of a pattern's text, at most as many as are read at all.
+        max_pattern_chars: Characters of a pattern's text; the default is the highest value.
         max_constraints: Constraints of a set.
         max_event_types: Event types of a workflow model, and of a stream's whole constraint set. Time and memory grow
             with the square of their number: at 300 a model takes a few seconds and about half a gigabyte.
@@ -109,18 +109,21 @@ class Limits(BaseModel):
         max_model_bytes: Bytes of a workflow model.
         max_automaton_states: States of a workflow's automaton; beyond, streams follow its constraints only. The
             automaton is in the log and in the saved state of every shard.
-        max_markings: Markings of a workflow's net that are looked at, which bounds time and memory of an upload.
-        recent_kept: About so many timeouts, endings, deviations, dead letters and dead deliveries are kept, each.
-        backtests_kept: So many backtests are kept; beyond, the oldest that are over go with their alerts.
-        backtest_alerts_kept: So many alerts of a backtest are kept; all are counted.
-        alerts_kept: So many alerts of a stream are kept; beyond, the oldest go with their notes. 0: all are kept.
-        trace_entries: So many of a shard's newest log entries are read to tell about a transaction.
-        live_listeners: So many may follow the alerts of one process of the API at the same time.
+        max_markings: Markings of a workflow's net that are explored, which bounds time and memory of an upload.
+        recent_kept: Approximate number of timeouts, early terminations, deviations, dead letters and abandoned
+            deliveries that are kept, each.
+        backtests_kept: Number of backtests that are kept; beyond, the oldest finished ones are removed with their
+            alerts.
+        backtest_alerts_kept: Number of alerts of a backtest that are kept; all are counted.
+        alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
+            are kept.
+        trace_entries: Number of a shard's newest log entries that are read to show a transaction.
+        live_listeners: Number of clients that may follow the alerts of one API process at the same time.
         idempotency_life_s: How long an idempotency key is remembered.
-        event_ids_kept: So many of a stream's newest events are known by their ids, so that none is taken again.
-        event_id_life_s: Older ones are forgotten; an id that came last is known for at least so long.
-        max_backlog_events: Events that are in the log and not matched yet; beyond, no more are taken for now.
-        max_log_bytes: Bytes of such events as they are in the log; beyond, no more are taken for now.
+        event_ids_kept: Number of a stream's newest event ids that are remembered to drop repeated events.
+        event_id_life_s: How long an event id is remembered at least.
+        max_backlog_events: Events in the log that are not matched yet; beyond, requests are answered with 429.
+        max_log_bytes: Bytes of such events in the log; beyond, requests are answered with 429.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -149,11 +152,11 @@ class Limits(BaseModel):
 
 
 class RateSettings(BaseModel):
-    """How many requests one key may send, or one address where no key is demanded.
+    """Rate limit per API key, or per client address where no key is required.
 
     Attributes:
-        requests_per_s: So many in the long run; 0: no limit.
-        burst: So many at once after a pause; 0: as many as come in a second, at least one.
+        requests_per_s: Sustained requests per second; 0: no limit.
+        burst: Requests at once after a pause; 0: one second's worth, at least one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -163,16 +166,16 @@ class RateSettings(BaseModel):
 
 
 class WorkSettings(BaseModel):
-    """What a request may need whose work is not known to be small: models, constraint sets, patterns, analyses.
+    """Limits of requests whose work is not known to be small: models, constraint sets, patterns, analyses.
 
-    Such requests are answered by processes of their own. What is beyond a limit is ended there, and the answer says so.
+    Such requests are processed by worker processes. A request beyond a limit is terminated, and the answer says so.
 
     Attributes:
-        processes: So many such requests are answered at the same time.
-        max_waiting: So many more may wait; beyond, the answer is 503.
-        max_time_s: So long one may take.
-        max_memory_bytes: So much memory one may need.
-        max_answer_bytes: So large its answer may be.
+        processes: Number of such requests that are processed at the same time.
+        max_waiting: Number of such requests that may wait; beyond, the answer is 503.
+        max_time_s: Longest time of one request.
+        max_memory_bytes: Largest memory of one request.
+        max_answer_bytes: Largest answer to one request.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -187,16 +190,16 @@ class WorkSettings(BaseModel):
 class PatternWorkSettings(BaseModel):
     """How much work a pattern may cost, counted in the partial matches that events meet and never in seconds.
 
-    What holds is written into the log with each pattern that is registered, activated or resumed; another value holds
-    from then on, so that every replay gives up the same.
+    The log records the values with each pattern that is registered, activated or resumed, so that every replay gives
+    up the same patterns; changed values apply from then on.
 
     Attributes:
         per_event: Partial matches of a pattern that each event of a transaction may meet without counting.
         per_trace: Partial matches that the events of a transaction may meet beyond that; with more the pattern is given
             up in the transaction (dead letter `work-limit`).
         traces: Transactions of one shard in which a pattern may be given up; with one more it is suspended.
-        forgiven_after: A transaction in which a pattern was given up counts no longer after so many events of the
-            stream in the shard.
+        forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is
+            no longer counted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -213,7 +216,7 @@ class PatternWorkSettings(BaseModel):
 
 
 class BatchLimits(BaseModel):
-    """How much a micro-batch takes from the log, which bounds its memory and its time.
+    """How much a micro-batch reads from the log, which bounds its memory and time.
 
     Attributes:
         max_entries: Log entries of one shard.
@@ -227,16 +230,16 @@ class BatchLimits(BaseModel):
 
 
 class SparkSettings(BaseModel):
-    """How the driver and the machines of a cluster meet; of no account where the master is local.
+    """How the driver and the machines of a cluster connect; unused where the master is local.
 
     Attributes:
-        python: Interpreter on every machine, the driver's included; empty: the path of the driver's own.
-        driver_host: Name or address by which the machines reach the driver; empty: Spark looks for one.
+        python: Interpreter on every machine, including the driver's; empty: the path of the driver's own.
+        driver_host: Name or address by which the machines reach the driver; empty: chosen by Spark.
         bind_address: Address on which the driver listens; empty: that of ``driver_host``.
-        worker_folder: On each machine, and nobody else's: compiled kernels, and states on their way from one process to
-            the next.
-        patience_s: How long the first machine may take to come.
-        conf: More settings of Spark, as a JSON object; they win over all others.
+        worker_folder: Folder on each machine that no other user can write: compiled kernels, and states in handover
+            between processes.
+        patience_s: How long to wait for the first machine.
+        conf: Further Spark settings, as a JSON object; they take precedence.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -260,12 +263,12 @@ class TracingSettings(BaseModel):
     """Spans for OpenTelemetry, from the request that brings an event to the alert and its webhooks.
 
     Attributes:
-        endpoint: Where spans go, by OTLP over HTTP, as in ``http://127.0.0.1:4318``; the path is ``/v1/traces`` unless
-            another one is given. None: there are none. Needs the extra ``otel``.
-        sample_ratio: So large a part of the requests is traced, of those whose ``traceparent`` does not say whether.
-        remember_s: So long, and at most twice as long, it is remembered which traced request brought an event; an
-            alert whose last event is older has no span.
-        remember_events: So many events of a stream are remembered in that time; 200 bytes of Redis each.
+        endpoint: OTLP endpoint over HTTP to which spans are sent, such as ``http://127.0.0.1:4318``; the path is
+            ``/v1/traces`` unless another one is given. None: no spans. Needs the extra ``otel``.
+        sample_ratio: Share of requests that are traced, among those whose ``traceparent`` does not decide it.
+        remember_s: How long the service remembers which traced request brought an event, at least, and at most twice as
+            long; an alert whose last event is older has no span.
+        remember_events: Number of events of a stream that are remembered in that time; 200 bytes of Redis each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -299,13 +302,12 @@ class Settings(BaseSettings):
         data_dir: Where the private Redis server and the pipeline's checkpoint live.
         redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
         shards: Shards of a new event log; an existing log keeps its own number.
-        api_host: Where the API listens. Other hosts than loopback demand a key.
+        api_host: Address on which the API listens. Hosts other than loopback require a key.
         api_port: The API's port.
-        api_read_timeout_s: So long the head of a request may take, and so long its body, with a second more for each
-            50 kB.
-        api_key: A key with all rights, for operators and containers, and what commands of this project send.
-        auth: Who needs a key. ``keys``: everybody. ``off``: nobody, on loopback only. ``auto``: everybody, unless the
-            API listens on loopback, ``api_key`` is not set and no key has ever been created.
+        api_read_timeout_s: Longest time for the head of a request, and for its body, plus one second for each 50 kB.
+        api_key: A key with all rights, for operators and containers, which the commands of this project send.
+        auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
+            listens on loopback, ``api_key`` is not set and no key was ever created.
         rate: See ``RateSettings``.
         webhooks: See ``WebhookSettings``.
         limits: See ``Limits``.
@@ -314,19 +316,19 @@ class Settings(BaseSettings):
         batch: See ``BatchLimits``.
         tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
-        trigger_interval_s: How often the pipeline begins a micro-batch, if the one before is done and there is news.
-        feed_interval_s: How often a feed looks for news.
-        heartbeat_stale_s: Readiness wants a sign of life of the pipeline no older than this.
+        trigger_interval_s: Interval between micro-batches, if the one before is done and there are new events.
+        feed_interval_s: How often a feed polls its input.
+        heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time.
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
             same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
         spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
             ``spark://HOST:7077``. Half of the cores, unless given: Java, the API and Redis have the others, and states
             of shards change hands less often between fewer tasks.
         spark: See ``SparkSettings``.
-        backtest_dir: The only folder whose files backtests may read; None: they may read the log and no files.
-        stop_timeout_s: How long processes may take to end what is under way when the service is stopped; then they are
-            killed, and what they had not finished is done when the service starts again.
-        log_level: Least level that is logged: DEBUG, INFO, WARNING or ERROR, also in lower case.
+        backtest_dir: The only folder whose files backtests may read; None: they read the log only.
+        stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
+            and unfinished work is done after the next start.
+        log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
 

@@ -43,8 +43,8 @@ _HEAD = """\
 # All settings
 
 Every setting is an environment variable. This page is made from the classes that read them, and a test compares the
-two. `forestall settings` prints the values in force, and which of them come from the environment. What cannot be used
-is told when a process starts, all faults at once. Settings in one group may also be given as one JSON object, as in
+two. `forestall settings` prints the current values and their sources. A process that starts reports all invalid
+settings at once. The settings of a group may also be given as one JSON object, as in
 `FORESTALL_BATCH='{"max_entries": 32}'`; an empty variable counts as none.
 """
 

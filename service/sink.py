@@ -96,7 +96,7 @@ class AlertSink:
         self._stores.suspensions.append(self._graded(standing), epoch_id, webhooks, now_us)
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Rows whose bodies say how grave they are, by what their patterns say now; the log does not know it."""
+        """Rows with the present severity of their patterns in their bodies; the log does not know it."""
         severities = self._stores.registry.severities()
         return [
             replace(row, body=_with_severity(row.body, severities.get(orjson.loads(row.body)["pattern"])))

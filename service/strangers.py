@@ -1,4 +1,4 @@
-"""What a pattern names and nobody has: the events at hand, the stream, the workflow that it follows."""
+"""What a pattern names and nobody has: the given events, the stream, the workflow that it follows."""
 
 from __future__ import annotations
 

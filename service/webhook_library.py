@@ -64,7 +64,7 @@ class WebhookDraft:
         secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
         stream: Only what is of this stream.
         pattern: Only what is of this pattern.
-        min_severity: Only what is of patterns as grave as that.
+        min_severity: Only results of patterns of at least this severity.
         kinds: What is sent.
         description: For people.
         headers: Sent along.
@@ -84,7 +84,7 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """How a webhook fares.
+    """The state of a webhook.
 
     Attributes:
         stats: Since it was registered.
@@ -212,7 +212,7 @@ class WebhookLibrary:
         return self._stores.webhooks.change(webhook_id, changed)
 
     def health(self, webhook_id: str) -> WebhookHealth:
-        """How a webhook fares."""
+        """The state of a webhook."""
         return WebhookHealth(
             stats=self._stores.webhooks.stats(webhook_id),
             circuit=self._stores.deliveries.circuit(webhook_id),
@@ -224,7 +224,7 @@ class WebhookLibrary:
         """Send a signed ``ping`` at once, in the webhook's own form, also where it is disabled; it is not repeated.
 
         Returns:
-            What came of it.
+            Its result.
         """
         now_us = self._clock.now_us()
         ping = {

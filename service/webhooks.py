@@ -54,7 +54,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of one attempt.
+    """The result of one attempt.
 
     Attributes:
         status: HTTP status, if there was an answer.

@@ -3,7 +3,7 @@
 ShardError
 ├── EntryQuarantined       an entry broke the matcher and was set aside
 ├── EventLate              an event came later than its stream allows
-├── MatchLimitReached      more matches were completed at once than are told
+├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
 └── SavedStateError        saved state of a shard is damaged or of an unknown version
@@ -36,7 +36,7 @@ class EventLate(ShardError):
 
 
 class MatchLimitReached(ShardError):
-    """More matches of a pattern were completed at once than are told; the rest is counted in a dead letter."""
+    """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 
     code: ClassVar[str] = "match-limit"
     fault: ClassVar[Fault] = "caller"

@@ -31,7 +31,7 @@ _SHOWN_CHARS = 4_000
 _WAITING = "waiting"
 
 Step: TypeAlias = tuple[Entry, Output]
-"""What came of something, and the last entry that had a part in it."""
+"""An output, and the last entry that contributed to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """What leaves a shard, from alerts to dead letters, as rows with deterministic ids.
 
 The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
-restart give the same ids, so whoever stores rows by id stores each once.
+restart give the same ids, so a sink that stores rows by id stores each once.
 
-A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for who reads them.
+A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for readers.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class RowBlock:
     Attributes:
         found: Their ids and bodies.
         stream: As in ``OutputRow``; the others likewise.
-        position: See there.
-        shard: See there.
+        position: As in ``OutputRow``.
+        shard: As in ``OutputRow``.
     """
 
     found: FoundRows

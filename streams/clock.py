@@ -1,4 +1,4 @@
-"""The seam to the wall clock: whoever needs the present is handed a clock."""
+"""The seam to the wall clock: code that needs the present time is handed a clock."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """CloudEvents 1.0 in JSON, structured mode, to and from events.
 
 ``time`` is the occurrence time and required here; ``data`` holds the attributes. The correlation key is where the
-declaration says: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. Whoever takes
-events knows one that comes again by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
+declaration says: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The intake
+recognises a repeated event by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
 a stream had better not share ids.
 """
 

@@ -1,7 +1,7 @@
 """Control records: what the log says besides events. They take effect at their place in each shard.
 
 Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each record reads and writes its
-own body, so that whoever appends to the log and the shards that apply it agree.
+own body, so that those who append to the log and the shards that apply it agree.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class PatternOn:
         version: Counts from 1 for each name and never repeats.
         text: As posted.
         is_guarded: Whether the stream's constraints end its partial matches early.
-        start: What becomes of the partial matches of another version: they go, or they go on.
+        start: What to do with the partial matches of another version: drop or keep them.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         budget: How much work it may cost.
     """

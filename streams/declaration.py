@@ -46,13 +46,13 @@ class StreamDeclaration:
         ties: What events of one time are: ordered as in the log, or not ordered at all.
         lateness: Seconds that an event may be older than the newest one before it; events are put into the order of
             their times as far as that allows. None: they count in the order of the log.
-        late: What becomes of events that are later than that.
+        late: What to do with events that are later than that.
         idle_timeout: Seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
             it passes with events only.
         mapping: How plain JSON objects are read.
-        duplicates: What becomes of an event whose id the stream has taken: it is dropped and counted, or an event like
-            any other.
+        duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
+            again.
     """
 
     name: str

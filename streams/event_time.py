@@ -36,7 +36,7 @@ class TimedStream(Protocol):
 
     @property
     def late(self) -> Late:
-        """What becomes of late events."""
+        """What to do with late events."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Alerts: list, look up, acknowledge, write notes."""
+"""Alerts: list, look up, acknowledge, add notes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def wanted_alerts(
     since: Annotated[Moment | None, Query(description="Only those with `detected_at` at this time or later.")] = None,
     until: Annotated[Moment | None, Query(description="Only those with `detected_at` before this time.")] = None,
     acknowledged: Annotated[
-        bool | None, Query(description="Only those that somebody has acknowledged, or only those that nobody has.")
+        bool | None, Query(description="Only acknowledged alerts, or only unacknowledged ones.")
     ] = None,
 ) -> AlertFilter:
-    """The alerts that a list is about."""
+    """The filter of a list of alerts."""
     return AlertFilter(
         stream=stream,
         pattern=pattern,
@@ -48,17 +48,17 @@ def list_alerts(
     after: Annotated[str, Query(description="Cursor of an earlier page.")] = "0",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AlertList:
-    """Alerts in the order in which they were found. A cursor stays good for ever, so a poller misses nothing.
+    """Alerts in the order in which they were found. A cursor stays valid for ever, so a poller misses nothing.
 
-    One that is older than all alerts that are kept goes on with the oldest. A list by key, times or acknowledgement
-    may have pages with few alerts or none, as some thousands are looked at for each: `next` says whether there is more.
+    One that is older than all retained alerts continues with the oldest. A list by key, times or acknowledgement
+    may have pages with few alerts or none, as each examines some thousands: `next` says whether there is more.
     """
     return AlertList.from_domain(services.stores.alerts.page(wanted, after=after, limit=limit))
 
 
 @router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)
 def get_alert(alert_id: str, services: Served) -> AlertDetail:
-    """One alert, with what people have written on it."""
+    """One alert, with its notes."""
     alerts = services.stores.alerts
     (mark,) = alerts.marks.acknowledgements([alert_id])
     return AlertDetail.with_marks(alerts.get(alert_id), mark, alerts.marks.notes(alert_id))
@@ -66,7 +66,7 @@ def get_alert(alert_id: str, services: Served) -> AlertDetail:
 
 @router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert")
 def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement = _BY_NOBODY) -> AcknowledgementModel:
-    """Say that an alert was seen. Said again it changes nothing: the answer is who said it first, and when."""
+    """Mark an alert as seen. Repeating it changes nothing: the answer is who acknowledged it first, and when."""
     mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by)
     return AcknowledgementModel.from_domain(services.stores.alerts.marks.acknowledge(alert_id, mark))
 
@@ -74,11 +74,11 @@ def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement 
 @router.post(
     "/{alert_id}/notes",
     status_code=status.HTTP_201_CREATED,
-    summary="Write a note on an alert",
+    summary="Add a note to an alert",
     dependencies=[Depends(once)],
 )
 def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
-    """Add a text to an alert; the notes on it, oldest first, are part of the alert when it is looked up."""
+    """Add a note to an alert. Looking up the alert shows its notes, oldest first."""
     written = Note(id=f"note_{uuid.uuid4().hex}", at_us=services.clock.now_us(), text=note.text, by=note.by)
     services.stores.alerts.marks.add_note(alert_id, written)
     return NoteModel.from_domain(written)

@@ -17,9 +17,9 @@ router = APIRouter(prefix="/audit", tags=["audit"])
 def list_changes(
     services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> AuditList:
-    """Who asked for a change, when, of what, and how that was answered; newest first.
+    """Who requested a change, when, of what, and the answer; newest first.
 
-    Everything that wants the scope ``patterns`` or ``admin`` and is not a GET is here, what was refused too. Events,
+    Every request with the scope ``patterns`` or ``admin`` that is not a GET is here, including refused ones. Events,
     punctuations and ends of transactions are not.
     """
     return AuditList.from_domain(services.stores.audit.page(limit, after=after))

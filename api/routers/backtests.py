@@ -1,4 +1,4 @@
-"""Backtests: ask for one, list, look up, list alerts, cancel."""
+"""Backtests: start, list, look up, list alerts, cancel."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=Idempote
 @router.post(
     "",
     status_code=status.HTTP_202_ACCEPTED,
-    summary="Ask for a backtest",
+    summary="Start a backtest",
     dependencies=[Depends(once)],
     responses={202: {"headers": LOCATION}},
 )
 @bounded
 def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
-    """Find out what a pattern would have found in the past, and how that differs from another version of it.
+    """Match a pattern over past events, and compare the result with that of another version of it.
 
-    Backtests are run one after the other. The stream's constraints are those of now. The retained log is read as it is
+    Backtests run one after the other. They use the stream's current constraints. The retained log is read as it is
     when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.
     """
     asked = services.backtests.ask(backtest.to_domain())
@@ -38,14 +38,14 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
 
 @router.get("", summary="List the backtests")
 def list_backtests(services: Served, caller: Calling, stream: StreamFilter) -> BacktestList:
-    """Backtests that are kept and that the caller may touch, the newest first."""
+    """The backtests that the caller may touch, newest first."""
     found = shown(services.backtests.all(), caller, stream)
     return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in found])
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")
 def get_backtest(backtest_id: str, services: Served) -> BacktestDetail:
-    """How a backtest stands, and what came of it once it is done."""
+    """The state of a backtest, and its result once it is done."""
     return BacktestDetail.of(*services.backtests.get(backtest_id))
 
 
@@ -56,11 +56,11 @@ def list_backtest_alerts(
     after: Annotated[str, Query(description="'next' of an earlier page.")] = "0",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> BacktestAlertList:
-    """Alerts by their end, those that a comparison has lost among them; none before the backtest is done."""
+    """Alerts by their end, including those that a comparison has lost; none before the backtest is done."""
     return BacktestAlertList.from_domain(services.backtests.alerts(backtest_id, after=after, limit=limit))
 
 
 @router.delete("/{backtest_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Cancel or remove a backtest")
 def delete_backtest(backtest_id: str, services: Served) -> None:
-    """Cancel a backtest that waits or runs; remove one that is over, with its alerts."""
+    """Cancel a waiting or running backtest; remove a finished one, with its alerts."""
     services.backtests.delete(backtest_id)

@@ -1,4 +1,4 @@
-"""Conformance: whether transactions keep to a workflow."""
+"""Conformance: whether transactions follow a workflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_conformance(
     name: str,
     request: ConformanceRequest,
     services: Served,
-    version: Annotated[int | None, Query(ge=1, description="A version; the current one unless it is said.")] = None,
+    version: Annotated[int | None, Query(ge=1, description="A version (default: the current one).")] = None,
 ) -> ConformanceList:
     """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
     limit = services.settings.limits.max_batch_events

@@ -57,13 +57,13 @@ def upload_constraints(
     preconditions: Preconditions,
     stream: Annotated[str | None, Query(description="The stream, if the document does not name it.")] = None,
 ) -> ConstraintsModel:
-    """Give a stream its constraint set; transactions that begin later follow it.
+    """Set the constraints of a stream; transactions that begin later follow them.
 
     Patterns that can no longer match stay registered; the answer warns of them. Problems of a document are all named,
     with their lines.
     """
     if media_type != _JSON and media_type not in _YAML:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_JSON} or {_YAML[0]}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_JSON} or {_YAML[0]}")
     report = services.registration.upload_constraints(stream, body, preconditions)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
@@ -74,7 +74,7 @@ def upload_constraints(
 
 @router.get("", summary="List the constraint sets")
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter) -> ConstraintsList:
-    """Which streams that the caller may touch have a constraint set, and its version."""
+    """The streams with a constraint set that the caller may touch, with its version."""
     records = shown(services.stores.registry.constraint_sets(), caller, stream)
     return ConstraintsList(items=[ConstraintsSummary.from_domain(record) for record in records])
 
@@ -90,5 +90,5 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
 def list_constraint_versions(stream: str, services: Served) -> ConstraintsVersions:
-    """All versions with their settings, the newest first; a transaction follows the version that was there first."""
+    """All versions with their settings, the newest first; a transaction follows the one current when it began."""
     return ConstraintsVersions.from_records(services.registration.constraint_versions(stream))

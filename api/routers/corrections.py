@@ -20,6 +20,6 @@ def list_corrections(
     after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> CorrectionList:
-    """Alerts that were told early and do not hold, newest first, and counters by pattern."""
+    """Retractions of alerts that were sent early and do not hold, newest first, and counters by pattern."""
     store = services.stores.corrections
     return CorrectionList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

@@ -24,7 +24,7 @@ def list_dead_letters(
     after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> DeadLetterList:
-    """Events and log entries that could not be taken, newest first, and counters by reason."""
+    """Events and log entries that could not be processed, newest first, and counters by reason."""
     store = services.stores.dead_letters
     page = store.page(limit, stream=stream, after=after, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.records])
@@ -38,23 +38,24 @@ def replay_dead_letters(
     code: CodeFilter = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ReplayedList:
-    """Send the oldest letters of a stream and code again that were not taken yet, such as after a correction.
+    """Send the oldest dead letters of a stream and code again, for example after the cause was fixed.
 
-    Only events that the intake refused, and that are kept whole, are sent. Call it again while `left` is not 0.
+    Only events that were refused when they were sent, and that are kept whole, are sent again. Repeat while `left` is
+    not 0.
     """
     return ReplayedList.from_domain(services.dead_letters.replay_all(stream=stream, code=code, limit=limit))
 
 
 @router.get("/{letter_id}", summary="Look up a dead letter")
 def get_dead_letter(letter_id: str, services: Served) -> DeadLetterDetail:
-    """A dead letter that is kept, with its event, and what became of it when it was sent again."""
+    """A dead letter with its event, and the result of sending it again."""
     return DeadLetterDetail.with_outcome(*services.dead_letters.get(letter_id))
 
 
 @router.post("/{letter_id}/replay", summary="Send a dead letter again", responses=OVERLOAD_RESPONSES)
 def replay_dead_letter(letter_id: str, services: Served) -> ReplayModel:
-    """Send the event of a letter again, such as after a correction; one that was taken before is not taken again.
+    """Send the event of a dead letter again, for example after the cause was fixed; it is accepted only once.
 
-    An event that is refused again makes no further letter, and may be sent again later.
+    An event that is refused again makes no further dead letter, and may be sent again later.
     """
     return ReplayModel.from_domain(letter_id, services.dead_letters.replay(letter_id))

@@ -15,10 +15,10 @@ router = APIRouter(prefix="/patterns", tags=["patterns"])
 @router.post("/dry-run", summary="Try a pattern")
 @bounded
 def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
-    """Match a pattern over the newest events of a stream, with the constraints of now; nothing is registered or kept.
+    """Match a pattern over the newest events of a stream, with the current constraints; nothing is stored.
 
-    The pattern is refused as it would be if it were registered. Transactions of which the log, or the part of it that
-    is looked at, lacks the beginning are seen from their middle on; those that are open stay open.
+    Patterns are refused for the same reasons as at registration. A transaction whose beginning is no longer in the log,
+    or not among these events, is matched from its middle on; open transactions stay open.
     """
     stream, is_guarded = wanted.stream or "", wanted.constraints != "off"
     if wanted.name is not None:

@@ -1,4 +1,4 @@
-"""Early endings: recent ones, and counters."""
+"""Early terminations: recent ones, and counters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from api.services import Served
 router = APIRouter(prefix="/endings", tags=["endings"])
 
 
-@router.get("", summary="List recent early endings")
+@router.get("", summary="List recent early terminations")
 def list_endings(
     services: Served,
     stream: StreamFilter,
@@ -28,7 +28,7 @@ def list_endings(
     return EndingList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))
 
 
-@router.get("/summary", summary="Count early endings by pattern and reason")
+@router.get("/summary", summary="Count early terminations by pattern and reason")
 def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
     """In how many transactions each pattern could no longer match, and why, since the service began."""
     return EndingSummaries.from_domain(services.stores.endings.counts(**of_stream(stream)))

@@ -33,14 +33,14 @@ def list_event_types(stream: str, services: Served, response: Response) -> Event
     return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, items=items)
 
 
-@router.put("", summary="Check events, or not")
+@router.put("", summary="Turn schema checks on or off")
 def switch_checks(
     stream: str, wanted: SchemaSwitch, services: Served, response: Response, preconditions: Preconditions
 ) -> SchemaSwitch:
-    """Say whether the events of a stream are checked against the schemas of their types, from the next request on.
+    """Check the events of a stream against the schemas of their types, or do not, from the next request on.
 
-    An event that does not keep the schema of its type is not taken: it is told in the answer and becomes a dead letter
-    with the code `schema-broken`. A type without a schema may hold anything.
+    An event that violates the schema of its type is rejected: the answer names it, and it becomes a dead letter
+    with the code `schema-broken`. Events of a type without a schema are not checked.
     """
     types = services.stores.registry.event_types
     use = types.switch(stream, is_checked=wanted.schemas == "check", condition=preconditions)
@@ -69,7 +69,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
         SchemaRefused: It is no schema that is read here.
     """
     if media_type not in _KINDS:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {' or '.join(_KINDS)}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {' or '.join(_KINDS)}")
     schema = parse_document(body)
     EventSchema(schema)
     return dict(schema)
@@ -77,7 +77,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
 
 @router.put(
     "/{event_type:path}",
-    summary="Give a type a schema",
+    summary="Set the schema of a type",
     dependencies=[Depends(once)],
     openapi_extra={"requestBody": BODY},
     responses={201: {"model": EventTypeModel, "description": "It had none before."}},
@@ -90,7 +90,7 @@ def put_event_type(
     response: Response,
     preconditions: Preconditions,
 ) -> EventTypeModel:
-    """Give a type of events a JSON Schema (draft 2020-12) for its `data`; the body is the schema.
+    """Set the JSON Schema of an event type (draft 2020-12) for its `data`; the body is the schema.
 
     It names no other documents, its references do not come back to themselves, and its regular expressions have no
     look-around. It is used where the stream says so (`PUT /v1/streams/{stream}/event-types`).
@@ -103,7 +103,7 @@ def put_event_type(
     return EventTypeModel.from_domain(place[0], found)
 
 
-@router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Forget the schema of a type")
+@router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the schema of a type")
 def delete_event_type(stream: str, event_type: TypeName, services: Served, preconditions: Preconditions) -> None:
-    """Let a type of events hold anything again."""
+    """Remove the schema of an event type; its events are no longer checked."""
     services.stores.registry.event_types.remove(stream, event_type, preconditions)

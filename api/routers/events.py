@@ -1,4 +1,4 @@
-"""Events: their way into the log."""
+"""Sending events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/events", tags=["events"])
     "",
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send events",
-    response_description="Some or all of the events were accepted: look at `rejected`.",
+    response_description="Some or all of the events were accepted: see `rejected`.",
     responses=OVERLOAD_RESPONSES,
     openapi_extra={"requestBody": BODY, "parameters": HEADERS},
     response_model_exclude_unset=True,
@@ -32,21 +32,21 @@ def send_events(
     services: Served,
     stream: Annotated[str, Query(description="A declared stream.")],
     idempotency_key: Annotated[
-        str | None, Header(description="Your name for this batch; sent again, it is taken once.")
+        str | None, Header(description="Your name for this batch, so that a retry is accepted only once.")
     ] = None,
 ) -> IntakeModel:
-    """Take events: CloudEvents, or plain objects read by the stream's mapping; an array, and lines, may mix both.
+    """Accept events: CloudEvents, or plain objects read by the stream's mapping; arrays and lines may mix both.
 
-    A CloudEvent in binary mode has its attributes in header fields `ce-…`, and `data` is the body. Of
-    `application/x-ndjson` each line is an event; those that are not taken, because they are no JSON or for another
-    reason, are told with their `line`.
+    A CloudEvent in binary mode has its attributes in header fields `ce-…`, and `data` is the body. In
+    `application/x-ndjson` each line is an event; those that are rejected, because they are not JSON or for another
+    reason, are reported with their `line`.
 
-    The answer 202 may accept only some of the events: look at ``rejected``. Where none was taken it is 422,
+    The answer 202 may accept only some of the events: see ``rejected``. If none was accepted it is 422,
     `nothing-accepted`, with the same members. Accepted events are safe in the log. The others are listed with the
     reason, here and under ``/v1/dead-letters``.
 
-    While too much waits to be matched, the answer is 429 and nothing of the request is taken; send it again, with the
-    same Idempotency-Key, after as many seconds as Retry-After says.
+    While the backlog is full, the answer is 429 and nothing of the request is accepted; send it again, with the same
+    Idempotency-Key, after the number of seconds in Retry-After.
     """
     sent = read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
@@ -59,6 +59,6 @@ def send_events(
 def _nothing_accepted(answer: IntakeModel) -> NothingAccepted:
     first = answer.rejected[0]
     return NothingAccepted(
-        f"no event was taken; rejected says why of each, of the first: {first.detail}",
+        f"no event was accepted; rejected has the reason for each; the first: {first.detail}",
         **answer.model_dump(exclude_unset=True),
     )

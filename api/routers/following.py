@@ -1,4 +1,4 @@
-"""Which workflow a stream follows: say it, look it up, end it."""
+"""The workflow that a stream follows: set, look up, remove."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ router = APIRouter(prefix="/streams", tags=["workflows"])
 def follow_workflow(
     stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
 ) -> FollowedWorkflow:
-    """Transactions that begin later follow the workflow, beside the constraints that are written by hand.
+    """Transactions that begin later follow the workflow, in addition to hand-written constraints.
 
-    Later versions of the workflow are followed as they come. ``exact`` is refused where the workflow has no automaton
+    Later versions of the workflow are followed automatically. ``exact`` is refused where the workflow has no automaton
     within the limits.
     """
     report = services.workflows.follow(stream, request.workflow, request.mode, preconditions)
@@ -30,16 +30,16 @@ def follow_workflow(
 @router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
 @bounded
 def get_followed_workflow(stream: str, services: Served, response: Response) -> FollowedWorkflow:
-    """The workflow, how it is followed, and the constraint set that comes of it."""
+    """The workflow, the mode in which it is followed, and the resulting constraint set."""
     report = services.workflows.following(stream)
     give_tag(response, report.record)
     return FollowedWorkflow.from_domain(report)
 
 
 @router.delete(
-    "/{stream}/workflow", status_code=status.HTTP_204_NO_CONTENT, summary="Let a stream follow no workflow any more"
+    "/{stream}/workflow", status_code=status.HTTP_204_NO_CONTENT, summary="Stop a stream from following its workflow"
 )
 @bounded
 def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
-    """Transactions that begin later keep only the constraints that are written by hand."""
+    """Transactions that begin later are checked against hand-written constraints only."""
     services.workflows.unfollow(stream, preconditions)

@@ -1,4 +1,4 @@
-"""Health and readiness, open to everybody."""
+"""Health and readiness; no key is required."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/health", summary="Is the process up?")
 def get_health() -> Health:
-    """Up, whatever the rest of the service does."""
+    """The API process is up; the rest of the service is not checked."""
     return Health()
 
 
@@ -25,7 +25,7 @@ def get_health() -> Health:
     responses=READY_RESPONSES,
 )
 def get_ready(services: Served) -> Ready:
-    """Ready when Redis answers and the pipeline has given a sign of life lately."""
+    """Ready when Redis answers and the pipeline has reported recently."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     if missing:
         raise NotReady("; ".join(missing), missing=list(missing))

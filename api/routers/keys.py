@@ -1,4 +1,4 @@
-"""API keys: make, list, look up, rotate, revoke."""
+"""API keys: create, list, look up, rotate, revoke."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _AT_ONCE = KeyRotation()
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
-    summary="Make an API key",
+    summary="Create an API key",
     dependencies=[Depends(once)],
     responses={201: {"headers": LOCATION}},
 )
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
-    """Make an API key. Its token is told in this answer only.
+    """Create an API key. Its token is shown only in this answer.
 
     A service that demands no key yet demands one from then on, so the first one has the scope ``admin``. A key that is
     restricted to streams says the stream in everything that it asks.
@@ -42,19 +42,19 @@ def list_keys(services: Served) -> KeyList:
 
 @router.get("/{key_id}", summary="Look up an API key")
 def get_key(key_id: str, services: Served, response: Response) -> KeyModel:
-    """An API key, without its secret, which nobody can look up."""
+    """An API key, without its secret, which is stored as a digest only."""
     report = services.keys.get(key_id)
     give_tag(response, report.key)
     return KeyModel.from_domain(report)
 
 
-@router.post("/{key_id}/rotate", summary="Give an API key another secret")
+@router.post("/{key_id}/rotate", summary="Rotate the secret of an API key")
 def rotate_key(
     key_id: str, services: Served, response: Response, preconditions: Preconditions, rotation: KeyRotation = _AT_ONCE
 ) -> CreatedKey:
-    """Another secret under the same id, with the same rights; the token is told in this answer only.
+    """Another secret under the same id, with the same rights; the token is shown only in this answer.
 
-    With ``grace_s`` the former secret is taken so many seconds more, for clients to be changed one after the other.
+    With ``grace_s`` the former secret stays valid for that many seconds, so that clients can be changed one by one.
     """
     key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
     give_tag(response, key)
@@ -63,5 +63,5 @@ def rotate_key(
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")
 def revoke_key(key_id: str, services: Served, preconditions: Preconditions) -> None:
-    """Refuse an API key from now on, for good; it stays in the list. Other processes of the API follow in a second."""
+    """Revoke an API key, for good; it stays in the list. Other processes of the API follow within a second."""
     services.keys.revoke(key_id, preconditions)

@@ -35,7 +35,7 @@ def first_cursor(
         str | None, Header(description="The last `id` that was received; wins over `after`.")
     ] = None,
     after: Annotated[
-        str | None, Query(description="Cursor to begin behind, as lists have it; `0`: all that are kept.")
+        str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
     ] = None,
 ) -> str:
     """Where a listener begins: behind what it has, or with what is found from now on.
@@ -52,7 +52,7 @@ def first_cursor(
 
 @router.get(
     "/live",
-    summary="Follow the alerts",
+    summary="Follow alerts",
     response_class=EventSourceResponse,
     dependencies=[Depends(seated)],
 )
@@ -63,11 +63,11 @@ async def follow_alerts(
     after: Annotated[str, Depends(first_cursor)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each alert as one event `alert`, in the form of `GET /v1/alerts`, soon after it is found; ends never by itself.
+    """Each alert as one event `alert`, in the form of `GET /v1/alerts`, soon after it is found, without end.
 
-    The `id` of an event is the cursor behind its alert: who comes back with it as `Last-Event-ID`, as browsers do, goes
-    on exactly there. Without one only what is found from now on is told. The first event has an `id` and nothing else.
-    A comment comes every 15 seconds when nothing else does. The answer ends when the service stops.
+    The `id` of an event is its alert's cursor: a client that reconnects with it as `Last-Event-ID`, as browsers do
+    automatically, resumes exactly there. Without one only new alerts are sent. The first event has only an `id`.
+    A comment is sent every 15 seconds when there are no alerts. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=_RETRY_MS)
     wanted = AlertFilter(stream=stream, pattern=pattern)

@@ -19,8 +19,8 @@ class MetricsResponse(PlainTextResponse):
 
 @router.get("/metrics", summary="Metrics for Prometheus", response_class=MetricsResponse)
 def get_metrics(services: Served) -> MetricsResponse:
-    """Counters and gauges of the whole service, read from the stores; what nobody knows yet is left out.
+    """Counters and gauges of the whole service, read from the stores; unknown values are left out.
 
-    The key is asked for as everywhere; Prometheus sends it with ``authorization`` in its scrape configuration.
+    A key is required as everywhere; Prometheus sends it with ``authorization`` in its scrape configuration.
     """
     return MetricsResponse(render_metrics(services.stores, services.settings.limits, services.clock))

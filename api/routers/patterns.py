@@ -1,4 +1,4 @@
-"""Patterns: register, list, look up, lead from one state to another, delete."""
+"""Patterns: register, list, look up, change their state, delete."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=Idempotent
     dependencies=[Depends(once)],
     responses={
         201: {"headers": LOCATION},
-        200: {"model": CheckedPattern, "description": "It is registered in the same words already."},
+        200: {"model": CheckedPattern, "description": "It is already registered with the same text."},
     },
 )
 @bounded
 def register_pattern(
     pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
 ) -> CheckedPattern:
-    """Match a pattern from this place of the log on; another text under the same name is its next version.
+    """Match a pattern from this position of the log on; another text under the same name is its next version.
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
     constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
@@ -74,9 +74,9 @@ def list_versions(name: str, services: Served) -> PatternVersions:
     return PatternVersions(items=[PatternVersion.from_domain(version, last) for version in versions])
 
 
-@router.get("/{name:path}/statistics", summary="See how a pattern fares")
+@router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")
 def get_statistics(name: str, services: Served) -> PatternStatistics:
-    """Counts of what was found by all versions of a pattern, those that are no longer kept included."""
+    """Counts of the results of all versions of a pattern, including results that are no longer kept."""
     return PatternStatistics.from_domain(pattern_counts(services.stores, name))
 
 
@@ -93,37 +93,37 @@ def get_pattern(name: str, services: Served, response: Response) -> PatternDetai
 @router.post("/{name:path}/activate", summary="Activate a draft")
 @bounded
 def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Match a draft from this place of the log on. Active already, it stays so."""
+    """Match a draft from this position of the log on. An active pattern stays active."""
     return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
 
 
 @router.post("/{name:path}/retire", summary="Retire a pattern")
 @bounded
 def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Never match a pattern again, from this place of the log on; it stays listed, its alerts and counts stay too."""
+    """Stop matching a pattern for good, from this position of the log on; its alerts and counts stay listed."""
     return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
 @router.post("/{name:path}/pause", summary="Pause a pattern")
 @bounded
 def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Let a pattern see nothing from this place of the log on; its partial matches go. Paused already, it stays so."""
+    """Stop showing events to a pattern, from this position of the log on; its partial matches are dropped."""
     return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")
 @bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Let a paused pattern see what comes from this place of the log on, as the version that it was.
+    """Show events to a paused pattern again, from this position of the log on; its version stays the same.
 
-    One that was suspended because it cost too much work is resumed as its next version, with the text that it has.
+    A pattern that was suspended because it cost too much work is resumed as its next version, with the same text.
     """
     return _moved(services.registration.move_pattern(name, "resume", preconditions), response)
 
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")
 def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
-    """Stop matching a pattern from this place of the log on; its alerts stay."""
+    """Stop matching a pattern from this position of the log on; its alerts stay."""
     services.registration.delete_pattern(name, preconditions)
 
 

@@ -1,4 +1,4 @@
-"""The pipeline: how it fares."""
+"""The state of the pipeline."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from service import pipeline_overview
 router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
 
-@router.get("", summary="How does the pipeline fare?")
+@router.get("", summary="Get the state of the pipeline")
 def get_pipeline(services: Served) -> PipelineModel:
-    """Since when it runs, where the time of its latest micro-batch went, what waits for it, and totals.
+    """Since when it runs, where the time of its latest micro-batch went, its backlog, and totals.
 
-    What nobody knows yet is null.
+    Unknown values are null.
     """
     return PipelineModel.from_domain(pipeline_overview(services.stores, services.clock), services.settings.limits)

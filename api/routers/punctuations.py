@@ -1,4 +1,4 @@
-"""Punctuations: promises of a sender about what does not come any more."""
+"""Punctuations: promises of a sender about events that will not come any more."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ router = APIRouter(prefix="/streams", tags=["streams"])
 @router.post(
     "/{stream}/punctuations",
     status_code=status.HTTP_202_ACCEPTED,
-    summary="Say what does not come any more",
+    summary="Announce events that will not come any more",
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
-    """Promise that no event with an earlier time, or none of a transaction, comes from this place of the log on.
+    """Promise that no event with an earlier time, or none of a transaction, comes from this position of the log on.
 
-    What waits for that is told at once: a NOT, a timeout, the end of the transaction. Events that break the promise
-    are treated as late ones.
+    Results that wait for this are emitted at once: a NOT, a timeout, the end of the transaction. Events that break the
+    promise are treated as late ones.
     """
     services.announcing.punctuate(stream, punctuation.to_domain())
     return punctuation

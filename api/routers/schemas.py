@@ -1,4 +1,4 @@
-"""Schemas of the documents that this service takes."""
+"""Schemas of the documents that this service accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MEDIA_TYPE = "application/schema+json"
 
 @router.get(
     "/pattern",
-    summary="The JSON Schema of patterns",
+    summary="Get the JSON Schema of patterns",
     response_class=Response,
     responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
 )

@@ -21,13 +21,13 @@ router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRo
     dependencies=[Depends(once)],
     responses={
         201: {"headers": LOCATION},
-        200: {"model": StreamModel, "description": "It was declared in the same words before."},
+        200: {"model": StreamModel, "description": "It was already declared with the same members."},
     },
 )
 def declare_stream(
     stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Declare a stream: its correlation key, its event types, what ends a transaction. It does not change later."""
+    """Declare a stream: its correlation key, event types, and ends of transactions. Declarations cannot be changed."""
     declaration = stream.to_domain()
     if not services.registration.declare_stream(declaration, preconditions):
         response.status_code = status.HTTP_200_OK

@@ -20,6 +20,6 @@ def list_timeouts(
     after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> TimeoutList:
-    """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS, newest first, and counters."""
+    """Partial matches whose WITHIN has passed, of patterns with EMIT TIMEOUTS, newest first, and counters."""
     store = services.stores.timeouts
     return TimeoutList.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))

@@ -1,4 +1,4 @@
-"""The end of a transaction, told by somebody who knows."""
+"""The end of a transaction, announced by its sender."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def end_trace(
     services: Served,
     end: NewTraceEnd = _WITH_NEWEST,
 ) -> TraceEndModel:
-    """End a transaction at this place of the log: what waits for its end is told, its partial matches go.
+    """End a transaction at this position of the log: waiting results are emitted, partial matches dropped.
 
     A later event of the key begins another one. Nothing happens where none is open. Transactions by a further key of
     the stream have no end.

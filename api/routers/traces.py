@@ -1,4 +1,4 @@
-"""Transactions: what was seen of one, what the patterns make of it, what may come."""
+"""Transactions: the events of one, the state of each pattern, which types may come next."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from api.work import bounded
 router = APIRouter(prefix="/traces", tags=["traces"])
 
 
-@router.get("/{stream}/{key:path}", summary="Look at a transaction")
+@router.get("/{stream}/{key:path}", summary="Look up a transaction")
 @bounded
 def get_trace(
     stream: str, key: Annotated[str, Path(min_length=1, description="Its correlation key.")], services: Served
 ) -> TraceModel:
-    """The last transaction of a key, as far as the log holds it: its events, how each pattern stands, what may come.
+    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible types.
 
     The events are matched again with the stream's patterns, each from the place on at which it came, under the
     constraints that were there when the transaction began. `positions` says up to where in the log that holds; the

@@ -38,12 +38,12 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"], route_class=Idempotent
     responses={201: {"headers": LOCATION}},
 )
 def register_webhook(webhook: NewWebhook, services: Served, response: Response) -> CreatedWebhook:
-    """Send what is found from now on to an address, signed as Standard Webhooks has it.
+    """Send new alerts to an address, signed by Standard Webhooks.
 
     A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
     ``/v1/deviations`` show; its ``type`` says which. A correction takes an early alert back and may arrive before it.
     With a ``template``, bodies have its form instead. Delivery is at-least-once and in no promised order; the header
-    ``webhook-id`` is the id of what is sent, so a receiver can tell repetitions. The secret is told this once.
+    ``webhook-id`` is the id of what is sent, so a receiver can drop repetitions. The secret is shown only once.
     """
     registered = services.webhooks.register(webhook.to_domain())
     give_location(response, "webhooks", registered.id)
@@ -60,7 +60,7 @@ def list_webhooks(services: Served, caller: Calling, stream: StreamFilter) -> We
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
 def get_webhook(webhook_id: str, services: Served, response: Response) -> WebhookDetail:
-    """A webhook, and how its deliveries fare."""
+    """A webhook, and the state of its deliveries."""
     webhook = services.stores.webhooks.get(webhook_id)
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
@@ -70,10 +70,10 @@ def get_webhook(webhook_id: str, services: Served, response: Response) -> Webhoo
 def change_webhook(
     webhook_id: str, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
-    """Change what is sent there and where it goes; what is left out stays.
+    """Change what is sent and where; members that are left out stay as they are.
 
-    What is queued already is sent to the new address in the new form; filters count for what is found from now on.
-    While a webhook is disabled nothing more is queued for it, and what is queued waits until it is enabled again.
+    Queued deliveries go to the new address in the new form; filters apply to new alerts.
+    While a webhook is disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
     """
     webhook = services.webhooks.change(webhook_id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
@@ -82,7 +82,7 @@ def change_webhook(
 
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
 def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditions) -> None:
-    """Send nothing more there, what is queued included."""
+    """Delete a webhook with its queued deliveries."""
     services.stores.webhooks.delete(webhook_id, preconditions)
 
 
@@ -90,7 +90,7 @@ def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditio
 def rotate_secret(
     webhook_id: str, rotation: Rotation, services: Served, response: Response, preconditions: Preconditions
 ) -> CreatedWebhook:
-    """Sign with another secret from now on, which is told in this answer only.
+    """Sign with another secret from now on, which is shown only in this answer.
 
     For ``grace_s`` seconds the secret before signs as well: ``webhook-signature`` holds both signatures, separated by a
     blank, of which receivers need one that they know.
@@ -104,7 +104,7 @@ def rotate_secret(
 
 @router.post("/{webhook_id}/test", summary="Send a test message")
 async def test_webhook(webhook_id: str, services: Served) -> PingResult:
-    """Send one signed message of the type ``ping`` at once, also where the webhook is disabled; it is not repeated.
+    """Send one signed message of the type ``ping`` at once, even if the webhook is disabled; it is not retried.
 
     With a template, that is filled from the ping: from ``type``, ``id``, ``webhook`` and ``sent_at``.
     """
@@ -112,14 +112,14 @@ async def test_webhook(webhook_id: str, services: Served) -> PingResult:
     return PingResult.from_domain(await services.webhooks.ping(webhook))
 
 
-@router.get("/{webhook_id}/deliveries", summary="List the latest attempts to deliver")
+@router.get("/{webhook_id}/deliveries", summary="List the latest delivery attempts")
 def list_deliveries(
     webhook_id: str,
     services: Served,
     after: OlderThan = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AttemptList:
-    """Attempts to deliver to a webhook, newest first; about the latest thousand are kept."""
+    """Delivery attempts of a webhook, newest first; about the latest thousand are kept."""
     services.stores.webhooks.get(webhook_id)
     return AttemptList.from_domain(services.stores.delivery_log.page(webhook_id, limit, after=after))
 
@@ -130,9 +130,9 @@ def list_deliveries(
     summary="Send a delivery again",
 )
 def redeliver(webhook_id: str, delivery_id: str, services: Served) -> RedeliveryResult:
-    """Queue a delivery of the log anew, whatever became of it; the ``webhook-id`` stays.
+    """Queue a delivery of the log again, whatever its outcome was; the ``webhook-id`` stays the same.
 
-    One that waits is due at once. What is queued for a disabled webhook waits until it is enabled.
+    A waiting delivery becomes due at once. Deliveries of a disabled webhook wait until it is enabled.
     """
     queued = services.webhooks.send_again(webhook_id, delivery_id)
     return RedeliveryResult(queued=queued, remaining=0)
@@ -141,9 +141,9 @@ def redeliver(webhook_id: str, delivery_id: str, services: Served) -> Redelivery
 @router.post(
     "/{webhook_id}/redeliver",
     status_code=status.HTTP_202_ACCEPTED,
-    summary="Send again what was given up",
+    summary="Send abandoned deliveries again",
 )
 def redeliver_given_up(webhook_id: str, wanted: RedeliveryRequest, services: Served) -> RedeliveryResult:
-    """Queue anew what was given up since a time; while ``remaining`` is not 0, the same call queues more."""
+    """Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more."""
     found = services.webhooks.send_given_up_again(webhook_id, since_us=wanted.since_us, limit=wanted.limit)
     return RedeliveryResult.from_domain(found)

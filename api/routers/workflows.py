@@ -52,13 +52,13 @@ _BODY: dict[str, Any] = {
     },
 }
 
-Version = Annotated[int | None, Query(ge=1, description="A version; the current one unless it is said.")]
+Version = Annotated[int | None, Query(ge=1, description="A version (default: the current one).")]
 
 
 def upload_options(
-    process: Annotated[str | None, Query(description="Id of the process, where a file has several.")] = None,
+    process: Annotated[str | None, Query(description="Id of the process, if the file has several.")] = None,
     stream: Annotated[str | None, Query(description="A stream that is to follow the workflow.")] = None,
-    mode: Annotated[Mode, Query(description="How it follows.")] = "auto",
+    mode: Annotated[Mode, Query(description="The mode in which it follows.")] = "auto",
     pairs: Annotated[
         list[str] | None,
         Query(alias="map", description="TASK=TYPE: a task, by name or id, emits that event type; TASK= is silent."),
@@ -88,7 +88,7 @@ def read_upload(
     summary="Upload a workflow",
     dependencies=[Depends(once)],
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": WorkflowModel, "description": "It is registered with this model already."}},
+    responses={200: {"model": WorkflowModel, "description": "It is already registered with this model."}},
 )
 @bounded
 def upload_workflow(
@@ -118,7 +118,7 @@ def list_workflows(services: Served) -> WorkflowList:
 
 @router.get("/{name}", summary="Look up a workflow")
 def get_workflow(name: str, services: Served, response: Response) -> WorkflowModel:
-    """What the model says, how its constraints were found, the size of its automaton, and who follows it."""
+    """The model, how its constraints were found, the size of its automaton, and the streams that follow it."""
     report = services.workflows.workflow(name)
     response.headers["ETag"] = _etag(report.record)
     return WorkflowModel.from_domain(report)
@@ -138,7 +138,7 @@ def list_workflow_versions(name: str, services: Served) -> WorkflowVersions:
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
 def get_workflow_version(name: str, version: int, services: Served, response: Response) -> WorkflowVersion:
-    """What the model of that version says."""
+    """The model of that version."""
     record = services.workflows.workflow(name, version).record
     response.headers["ETag"] = _etag(record)
     return WorkflowVersion.from_record(record)
@@ -166,7 +166,7 @@ def list_workflow_constraints(
     name: str,
     services: Served,
     kind: Annotated[list[DerivedKind] | None, Query(description="Only those of these kinds, such as prior.")] = None,
-    full: Annotated[bool, Query(description="All that hold, and not only those that all others follow from.")] = False,
+    full: Annotated[bool, Query(description="All that hold, not only those from which the others follow.")] = False,
     version: Version = None,
 ) -> DerivedConstraints:
     """The constraints that hold on every complete trace, each with the place of the model that it comes from."""
@@ -205,7 +205,7 @@ def draw_workflow(
 ) -> Response:
     """The model as SVG: as it was drawn, where it brings a drawing, and else laid out."""
     if trace is not None and highlight:
-        raise WrongShape("query: say highlight or trace, not both")
+        raise WrongShape("query: give highlight or trace, not both")
     marks = Marks(highlighted=highlight or [])
     if trace is not None:
         marks = services.workflows.marks_of_trace(name, trace, stream=stream, version=version)
@@ -226,12 +226,12 @@ def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> 
     if media_type in _YAML:
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if media_type != _JSON:
-        raise UnsupportedMediaType(f"media type {media_type!r} is not read here; send {_XML[0]}, {_YAML[0]} or {_JSON}")
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_XML[0]}, {_YAML[0]} or {_JSON}")
     document = parse_document(body)
     if not isinstance(document, dict) or "content" not in document:
         return _said(name, body, media_type, options, ModelFormat.TREE)
     if beside := sorted(options.model_fields_set - {"content"}):
-        raise WrongShape(f"query: with a JSON body that has content, these stand beside it: {', '.join(beside)}")
+        raise WrongShape(f"query: with a JSON body that has content, these belong into the body: {', '.join(beside)}")
     envelope = ModelEnvelope.of(document)
     content = envelope.content
     if isinstance(content, dict):

@@ -32,18 +32,18 @@ By = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class NewAcknowledgement(WireModel):
-    """Who has seen an alert."""
+    """Acknowledges an alert."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"by": "ann"}]})
 
-    by: By | None = Field(None, description="Your name for who it was; kept as it is.")
+    by: By | None = Field(None, description="Name of the person; stored as it is.")
 
 
 class AcknowledgementModel(WireModel):
-    """Somebody has seen an alert."""
+    """Acknowledgement of an alert."""
 
-    at: str = Field(description="When it was said first.")
-    by: str | None = Field(description="Who, as told by the caller.")
+    at: str = Field(description="When it was acknowledged first.")
+    by: str | None = Field(description="Who, as stated by the client.")
 
     @classmethod
     def from_domain(cls, mark: Acknowledgement) -> Self:
@@ -52,21 +52,21 @@ class AcknowledgementModel(WireModel):
 
 
 class NewNote(WireModel):
-    """A text to be kept with an alert."""
+    """A note to be added to an alert."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "called the customer", "by": "ann"}]})
 
     text: str = Field(min_length=1, max_length=4_000)
-    by: By | None = Field(None, description="Your name for who writes it; kept as it is.")
+    by: By | None = Field(None, description="Name of the author; stored as it is.")
 
 
 class NoteModel(WireModel):
-    """A text on an alert."""
+    """A note on an alert."""
 
     id: str
     at: str = Field(description="When it was written.")
     text: str
-    by: str | None = Field(description="Who wrote it, as told by the caller.")
+    by: str | None = Field(description="The author, as stated by the client.")
 
     @classmethod
     def from_domain(cls, note: Note) -> Self:
@@ -75,11 +75,11 @@ class NoteModel(WireModel):
 
 
 class AlertModel(WireModel):
-    """A match that was found."""
+    """A match."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    type: Literal["alert"] = Field("alert", description="Tells alerts from corrections and deviations.")
+    type: Literal["alert"] = Field("alert", description="Distinguishes alerts from corrections and deviations.")
     id: str = Field(description="The same for the same match, however often it is found; the webhook-id.")
     stream: str
     pattern: str
@@ -98,10 +98,10 @@ class AlertModel(WireModel):
     why: str
     decided_by: Literal["constraint", "window", "trace_end"] | None = Field(
         None,
-        description="Where something must not follow: what decided it. 'constraint': nothing of the kind can come any "
+        description="For a NOT at the end: what decided it. 'constraint': no such event can come any "
         "more, so that the alert is early.",
     )
-    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was found.")
+    severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
     deviating: bool = Field(False, description="The transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
 
@@ -114,7 +114,7 @@ class AlertModel(WireModel):
 class ListedAlert(AlertModel):
     """An alert as lists have it."""
 
-    acknowledged: AcknowledgementModel | None = Field(None, description="There only where somebody has.")
+    acknowledged: AcknowledgementModel | None = Field(None, description="Present only if it was acknowledged.")
 
     @classmethod
     def of(cls, alert: Mapping[str, Any]) -> Self:
@@ -127,9 +127,9 @@ class ListedAlert(AlertModel):
 
 
 class AlertDetail(ListedAlert):
-    """An alert, with what people have written on it."""
+    """An alert, with its notes."""
 
-    notes: list[NoteModel] = Field([], description="The oldest first; there only where there are some.")
+    notes: list[NoteModel] = Field([], description="Oldest first; present only if there are notes.")
 
     @classmethod
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
@@ -146,8 +146,8 @@ class AlertList(WireModel):
     """A page of alerts, oldest first."""
 
     items: list[ListedAlert]
-    next: str | None = Field(description="Send as 'after' for the next page; null when this is the last for now.")
-    after: str = Field(description="Cursor behind the last item; send it later to see what is new.")
+    next: str | None = Field(description="Send as 'after' for the next page; null when this is currently the last.")
+    after: str = Field(description="Cursor of the last item; send it later to get newer ones.")
 
     @classmethod
     def from_domain(cls, page: AlertPage) -> Self:

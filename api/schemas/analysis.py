@@ -32,9 +32,9 @@ class LikelyEndingModel(WireModel):
     """The event that is expected to end partial matches first."""
 
     event: str
-    after: list[str] = Field(description="What has to come before it.")
+    after: list[str] = Field(description="Events that have to come before it.")
     form: str
-    probability: float = Field(description="Estimated part of the transactions in which it comes.")
+    probability: float = Field(description="Estimated share of the transactions in which it comes.")
 
 
 class StateModel(WireModel):
@@ -42,8 +42,10 @@ class StateModel(WireModel):
 
     alternative: int = Field(description="Counts from 1.")
     bound: list[str]
-    probability: float = Field(description="Estimated part of the transactions in which something ends them early.")
-    earliest: LikelyEndingModel | None = Field(description="What ends them first most often; null: nothing does.")
+    probability: float = Field(description="Estimated share of the transactions in which they are terminated early.")
+    earliest: LikelyEndingModel | None = Field(
+        description="The event that terminates them first most often; null: none does."
+    )
     text: str
 
 
@@ -57,10 +59,10 @@ class CandidateModel(WireModel):
 
 
 class MonitorModel(WireModel):
-    """What the monitor of a constraint set tells apart."""
+    """What the monitor of a constraint set distinguishes."""
 
     distinguishes: list[str] = Field(description="Types and symbols.")
-    estimated_states: int = Field(description="At most so many monitor states; counting stops above the limit.")
+    estimated_states: int = Field(description="At most this number of monitor states; counting stops above the limit.")
     max_states: int = Field(
         description="The setting max_monitor_states; transactions that need more go on by bit tables, which never end "
         "too much."
@@ -86,12 +88,12 @@ class UnusedModel(WireModel):
     """Constraints that end no partial match of any pattern any earlier. They may still find deviations."""
 
     constraints: list[str]
-    visited_states: int = Field(description="Monitor states that were looked at.")
+    visited_states: int = Field(description="Monitor states that were examined.")
     is_complete: bool = Field(description="Whether these are all.")
 
 
 class AnalysisModel(WireModel):
-    """What is known of a constraint set and the patterns that it ends early."""
+    """What is known of a constraint set and the patterns that it terminates early."""
 
     stream: str
     version: int

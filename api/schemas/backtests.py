@@ -42,7 +42,7 @@ class BacktestSource(WireModel):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.path is None) == (self.log is None):
-            raise ValueError('say one of {"path": ...} and {"log": true}')
+            raise ValueError('give either {"path": ...} or {"log": true}')
         return self
 
 
@@ -117,7 +117,7 @@ class ComparisonModel(WireModel):
 
 
 class BacktestSummary(WireModel):
-    """What came of a backtest."""
+    """The result of a backtest."""
 
     events: int
     first: str | None = Field(description="Time of the earliest event.")
@@ -160,7 +160,7 @@ class BacktestModel(WireModel):
 
 
 class BacktestDetail(BacktestModel):
-    """A backtest, and what came of it once it is done."""
+    """A backtest, and its result once it is done."""
 
     result: BacktestSummary | None
 

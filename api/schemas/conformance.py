@@ -1,4 +1,4 @@
-"""How far transactions are traces of a workflow, on the wire."""
+"""Conformance of transactions with a workflow, on the wire."""
 
 from __future__ import annotations
 
@@ -50,30 +50,32 @@ class ConformanceRequest(WireModel):
             BatchTooLarge: There are more.
         """
         if not self.model_fields_set:
-            raise WrongShape("body: say which trace is meant, or several traces")
+            raise WrongShape("body: give 'trace' or 'traces'")
         asked = ([] if self.trace is None else [self.trace]) + self.traces
         events = sum(map(len, asked))
         if events > limit:
-            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are taken", limit=limit)
+            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are accepted", limit=limit)
         return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
 
 
 class ConformanceModel(WireModel):
-    """How far a transaction is a trace of the workflow."""
+    """Conformance of a transaction with the workflow."""
 
     conforms: bool = Field(description="Whether no event leaves the workflow.")
     is_complete: bool = Field(description="Whether it is a complete trace.")
     at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
     event: str | None = Field(description="Its type.")
     kind: str | None = Field(
-        description="How it leaves, as of a deviation: workflow, unknown-type, or after-end where the trace was over."
+        description="Kind of the deviation: workflow, unknown-type, or after-end if the transaction was over."
     )
-    allowed: list[str] = Field(description="Types that may come there instead.")
-    still_allowed: list[str] = Field(description="Types that may come after the last event, if none leaves.")
-    broken: list[str] = Field(description="Constraints that the event breaks, where there is no automaton.")
-    unmet: list[str] = Field(description="What a complete trace has besides, where there is no automaton.")
+    allowed: list[str] = Field(description="Types that are allowed there instead.")
+    still_allowed: list[str] = Field(description="Types that are allowed after the last event, if none leaves.")
+    broken: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")
+    unmet: list[str] = Field(description="What a complete trace would also contain, if there is no automaton.")
     unknown: list[str] = Field(description="Types that the workflow never emits.")
-    is_exact: bool = Field(description="Whether an automaton says so; else constraints, which may be too lenient.")
+    is_exact: bool = Field(
+        description="True: decided by an automaton; false: by constraints, which may be too lenient."
+    )
 
 
 class ConformanceList(WireModel):

@@ -30,24 +30,24 @@ class SettingsModel(WireModel):
     """How a constraint set is used."""
 
     prune: Literal["state", "query", "shadow", "off"] = Field(
-        description="What becomes of partial matches that can no longer complete: each goes at once; those of an "
-        "alternative together; none goes, and what would have is told; none goes."
+        description="What to do with partial matches that can no longer complete: drop each at once; drop those of an "
+        "alternative together; keep all and report what would have been dropped; keep all."
     )
     on_violation: Literal["report", "fail_trace", "ignore"] = Field(
-        description="What becomes of a transaction that breaks a constraint: it is told, and no longer pruned; it is "
-        "told, and nothing more is looked for in it; it is counted, and pruning goes on, so matches may be lost."
+        description="What to do with a transaction that breaks a constraint: report it and stop pruning it; "
+        "report it and stop matching in it; count it and continue pruning, so that matches may be lost."
     )
     unknown_types: Literal["ignore", "deviate"] = Field(description="Whether types beyond 'types' break a constraint.")
     completion: Literal["assumed", "not_assumed"] = Field(
-        description="Whether a transaction is taken to go on until it has all that it requires."
+        description="Whether transactions are assumed to continue until they contain everything required."
     )
     types: list[str] = Field(description="Event types of the process besides those that constraints name.")
-    frequencies: dict[str, float] = Field(description="By name, the part of the transactions that show it.")
+    frequencies: dict[str, float] = Field(description="By name, the share of the transactions that contain it.")
     max_monitor_states: int
 
 
 class ProcessModel(WireModel):
-    """What a workflow says of a constraint set."""
+    """The workflow behind a constraint set."""
 
     name: str = Field(description="The workflow that the stream follows.")
     version: int
@@ -67,10 +67,10 @@ class ConstraintsModel(WireModel):
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
     settings: SettingsModel
     end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
-    warnings: list[str] = Field(description="What can never happen, and patterns that can no longer match.")
+    warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Where the upload means more than is kept.")
     uploaded_at: str
 
@@ -107,13 +107,13 @@ class ConstraintsList(WireModel):
 
 
 class ConstraintsVersion(ConstraintsSummary):
-    """A version of a stream's constraint set, and what it says."""
+    """A version of a stream's constraint set, with its content."""
 
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Rules that are neither, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
     end: list[str]
-    workflow: ProcessModel | None = Field(None, description="The workflow that some of it comes from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
     settings: SettingsModel
 
     @classmethod

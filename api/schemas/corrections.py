@@ -22,17 +22,20 @@ EXAMPLE: dict[str, Any] = {
     "event": "e5",
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
+    # house: allow plain-words: the reason as the pipeline has stored it so far
     "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
     "severity": "high",
 }
 
 
 class CorrectionModel(WireModel):
-    """An alert that was told early does not hold: the transaction broke a constraint."""
+    """An alert that was sent early does not hold: the transaction broke a constraint."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    type: Literal["correction"] = Field("correction", description="Tells corrections from alerts and deviations.")
+    type: Literal["correction"] = Field(
+        "correction", description="Distinguishes corrections from alerts and deviations."
+    )
     id: str = Field(description="The same for the same correction, however often it is found; the webhook-id.")
     stream: str
     pattern: str
@@ -44,7 +47,7 @@ class CorrectionModel(WireModel):
     event_type: str
     time: str
     reason: str
-    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was found.")
+    severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
 
     @classmethod
     def from_domain(cls, correction: Mapping[str, Any]) -> Self:
@@ -53,7 +56,7 @@ class CorrectionModel(WireModel):
 
 
 class CorrectionCount(WireModel):
-    """How many alerts of a pattern were taken back."""
+    """The number of retracted alerts of a pattern."""
 
     stream: str
     pattern: str
@@ -61,7 +64,7 @@ class CorrectionCount(WireModel):
 
 
 class CorrectionList(WireModel):
-    """Recent corrections, newest first, and all that there were, counted by pattern."""
+    """Recent corrections, newest first, and the count of all by pattern."""
 
     items: list[CorrectionModel]
     counts: list[CorrectionCount]

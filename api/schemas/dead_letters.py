@@ -15,12 +15,12 @@ _LISTED_CHARS = 4_000
 
 
 class ReplayModel(WireModel):
-    """What became of a dead letter that was sent again."""
+    """The result of sending a dead letter again."""
 
-    id: str = Field(description="Of the letter.")
+    id: str = Field(description="Id of the dead letter.")
     at: str
-    accepted: bool = Field(description="Whether the log has its event now.")
-    code: str | None = Field(description="Else the reason.")
+    accepted: bool = Field(description="Whether its event is in the log now.")
+    code: str | None = Field(description="The reason, if not.")
     detail: str | None
 
     @classmethod
@@ -36,10 +36,10 @@ class ReplayModel(WireModel):
 
 
 class ReplayedList(WireModel):
-    """What became of the letters that were sent again."""
+    """The results of sending dead letters again."""
 
     items: list[ReplayModel] = Field(description="In the order in which they were sent: the oldest first.")
-    left: int = Field(description="How many more there are that are not taken yet.")
+    left: int = Field(description="The number of dead letters that are still not accepted.")
 
     @classmethod
     def from_domain(cls, replayed: Replayed) -> Self:
@@ -49,7 +49,7 @@ class ReplayedList(WireModel):
 
 
 class DeadLetterModel(WireModel):
-    """An event, or an entry of the log, that could not be taken."""
+    """An event, or an entry of the log, that could not be processed."""
 
     id: str
     stream: str
@@ -71,7 +71,7 @@ class DeadLetterModel(WireModel):
     event_id: str | None = Field(None, description="Limits of a pattern: the event; empty where time passed.")
     event_type: str | None = Field(None, description="Limits of a pattern: the type of the event.")
     work: int | None = Field(None, description="work-limit: the partial matches met beyond what events allow.")
-    replay: ReplayModel | None = Field(None, description="What became of it when it was sent again last.")
+    replay: ReplayModel | None = Field(None, description="The result of sending it again last.")
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
@@ -86,7 +86,7 @@ class DeadLetterModel(WireModel):
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The same with no more of the event than lists show."""
+        """The same with the event cut as in lists."""
         event = letter.get("event")
         if event is not None and len(event) > _LISTED_CHARS + 1:
             letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}
@@ -100,7 +100,7 @@ class DeadLetterDetail(DeadLetterModel):
 
 
 class DeadLetterCount(WireModel):
-    """How many dead letters there were for one reason."""
+    """The number of dead letters for one reason."""
 
     stream: str
     code: str
@@ -108,7 +108,7 @@ class DeadLetterCount(WireModel):
 
 
 class DeadLetterList(WireModel):
-    """Recent dead letters, newest first, and all that there were, counted by reason."""
+    """Recent dead letters, newest first, and the count of all by reason."""
 
     items: list[DeadLetterModel]
     counts: list[DeadLetterCount]

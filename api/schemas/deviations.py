@@ -14,7 +14,7 @@ from service import RecentPage
 class DeviationModel(WireModel):
     """An event that breaks the constraint set that its transaction follows."""
 
-    type: Literal["deviation"] = Field("deviation", description="Tells deviations from alerts and corrections.")
+    type: Literal["deviation"] = Field("deviation", description="Distinguishes deviations from alerts and corrections.")
     id: str
     stream: str
     key: str = Field(description="The transaction.")
@@ -26,17 +26,17 @@ class DeviationModel(WireModel):
         None,
         description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
         "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
-        "rule is broken; workflow: the workflow that the stream follows does not go on with it; unknown-type: the "
-        "process has no such event; after-end: the trace was over, by an end event or by the workflow. "
+        "rule is broken; workflow: the workflow that the stream follows does not allow it; unknown-type: the "
+        "process has no such event; after-end: the transaction was over, by an end event or by the workflow. "
         "Null in those of earlier releases.",
     )
     constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
     symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")
     allowed: list[str] = Field(
-        [], description="Types that the workflow goes on with instead, where the stream follows one exactly."
+        [], description="Types that the workflow allows instead, if the stream follows one exactly."
     )
     released: int = Field(
-        0, description="Events that partial matches of the transaction had let go; matches with them may be missing."
+        0, description="Events that pruning had dropped in the transaction before; matches with them may be missing."
     )
     reason: str
 
@@ -47,7 +47,7 @@ class DeviationModel(WireModel):
 
 
 class DeviationCount(WireModel):
-    """How often events of one type deviated in one way."""
+    """The number of deviations of one kind by events of one type."""
 
     stream: str
     event_type: str
@@ -56,7 +56,7 @@ class DeviationCount(WireModel):
 
 
 class DeviationList(WireModel):
-    """Recent deviations, newest first, and all that there were, counted by event type and kind."""
+    """Recent deviations, newest first, and the count of all by event type and kind."""
 
     items: list[DeviationModel]
     counts: list[DeviationCount]

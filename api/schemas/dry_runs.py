@@ -30,14 +30,14 @@ class NewDryRun(WireModel):
     constraints: Switch | None = Field(
         None, description="Whether the stream's constraints end partial matches early; 'on', or as it is registered."
     )
-    events: int = Field(10_000, ge=1, le=100_000, description="So many of the stream's newest events are looked at.")
+    events: int = Field(10_000, ge=1, le=100_000, description="How many of the stream's newest events are matched.")
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
         if [self.text, self.definition, self.name].count(None) != 2:
-            raise ValueError("send the pattern as 'text', as 'definition' or by its 'name', one of them")
+            raise ValueError("send exactly one of 'text', 'definition' and 'name'")
         if self.name is None and self.stream is None:
-            raise ValueError("say which 'stream' it is to be tried on")
+            raise ValueError("name the 'stream' to try it on")
         return self
 
 
@@ -64,7 +64,9 @@ class DryRunModel(WireModel):
 
     pattern: str
     stream: str
-    events: int = Field(description="How many events it saw; fewer than were asked for where the log holds no more.")
+    events: int = Field(
+        description="The number of events that were matched; fewer than requested if the log holds no more."
+    )
     first_time: str | None
     last_time: str | None
     matched: int
@@ -73,7 +75,7 @@ class DryRunModel(WireModel):
     endings: list[DryEnding] = Field(description="The most frequent reason first.")
     timeouts: int
     dropped: int = Field(description="Matches beyond a limit, which are not counted above.")
-    partial_matches: int = Field(description="How many events are bound in partial matches at the end.")
+    partial_matches: int = Field(description="The number of events bound in partial matches at the end.")
     warnings: list[str]
     took_ms: float
 

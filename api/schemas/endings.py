@@ -1,4 +1,4 @@
-"""Early endings on the wire."""
+"""Early terminations on the wire."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class EndingModel(WireModel):
     time: str
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
-    atom: str | None = Field(description="The step that became impossible; NOT, where it has to come and must not.")
+    atom: str | None = Field(
+        description="The step that became impossible; NOT, if it has to come although it must not."
+    )
     reason: str
 
     @classmethod
@@ -48,7 +50,7 @@ class EndingCount(WireModel):
 
 
 class EndingReason(WireModel):
-    """How often a pattern ended for one reason."""
+    """How often a pattern was terminated early for one reason."""
 
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: str = Field(description="The constraints of the chain, separated by commas.")
@@ -88,7 +90,7 @@ class EndingSummary(WireModel):
 
 
 class EndingSummaries(WireModel):
-    """Endings of all patterns, by stream and pattern."""
+    """Early terminations of all patterns, by stream and pattern."""
 
     items: list[EndingSummary]
 
@@ -100,7 +102,7 @@ class EndingSummaries(WireModel):
 
 
 class EndingList(WireModel):
-    """Recent endings, newest first, and all that there were, counted by reason."""
+    """Recent early terminations, newest first, and the count of all by reason."""
 
     items: list[EndingModel]
     counts: list[EndingCount]

@@ -45,12 +45,12 @@ class EventTypeModel(WireModel):
 
 
 class SchemaSwitch(WireModel):
-    """What a stream does with the schemas of its types."""
+    """Whether a stream checks its events against the schemas of their types."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"schemas": "check"}]})
 
     schemas: Literal["off", "check"] = Field(
-        description="With 'check' events that do not keep the schema of their type are not taken; 'off' at first."
+        description="With 'check' events that violate the schema of their type are rejected (default: 'off')."
     )
 
     @classmethod

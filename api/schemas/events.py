@@ -59,26 +59,24 @@ HEADERS: list[dict[str, Any]] = [
 
 
 class RejectedModel(WireModel):
-    """An event that was not taken."""
+    """A rejected event."""
 
-    index: int = Field(description="Its place in the request, from 0.")
+    index: int = Field(description="Its index in the request, from 0.")
     line: int | None = Field(None, description="NDJSON only: its line, from 1.")
     code: str
     detail: str
 
 
 class IntakeModel(WireModel):
-    """What became of the events; the accepted ones are safe in the log."""
+    """The result for each event; the accepted ones are safe in the log."""
 
     accepted: int
-    rejected: list[RejectedModel] = Field(
-        description="Events that were not taken, perhaps all; also under /v1/dead-letters."
-    )
+    rejected: list[RejectedModel] = Field(description="Rejected events, possibly all; also under /v1/dead-letters.")
     duplicates: int = Field(
-        description="Events that were dropped, as the stream had taken them before: same `id`, and of CloudEvents "
+        description="Events that were dropped, as the stream had accepted them before: same `id`, and of CloudEvents "
         "same `source`."
     )
-    duplicate: bool = Field(description="The batch had been taken before under this Idempotency-Key.")
+    duplicate: bool = Field(description="The batch had been accepted before under this Idempotency-Key.")
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:

@@ -37,7 +37,7 @@ class KeyRotation(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 3600}]})
 
-    grace_s: int = Field(0, ge=0, le=MOST_GRACE_S, description="So many seconds the former secret is taken as well.")
+    grace_s: int = Field(0, ge=0, le=MOST_GRACE_S, description="Seconds for which the former secret stays valid.")
 
 
 class KeyModel(WireModel):
@@ -73,7 +73,7 @@ class KeyModel(WireModel):
 
 
 class CreatedKey(KeyModel):
-    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is told this once."""
+    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is shown only once."""
 
     token: Secret
 

@@ -61,17 +61,17 @@ class NewPattern(WireModel):
         "what breaks the constraints.",
     )
     state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and written down, and matched once it is activated."
+        "active", description="A 'draft' is checked and stored, and matched once it is activated."
     )
     start: Start = Field(
         "fresh",
-        description="What becomes of the partial matches of the version before: they go ('fresh'), or that version "
-        "goes on for what began before this place of the log ('migrate').",
+        description="What to do with the partial matches of the version before: drop them ('fresh'), or let that "
+        "version complete those that began before this position of the log ('migrate').",
     )
     severity: Severity | None = Field(
         None,
-        description="How grave what it finds is; alerts carry it and webhooks may filter by it. Left out: as before, "
-        "and medium at first. Another one is no next version, and counts for what is found from now on.",
+        description="Severity of its alerts; webhooks may filter by it. Left out: as before, "
+        "and medium at first. Changing it makes no new version, and applies to new alerts.",
     )
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
@@ -81,7 +81,7 @@ class NewPattern(WireModel):
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
         if (self.text is None) == (self.definition is None):
-            raise ValueError("send the pattern as 'text' or as 'definition', one of them")
+            raise ValueError("send either 'text' or 'definition'")
         return self
 
     def to_domain(self, parsed: Pattern, condition: Condition) -> PatternDraft:
@@ -105,7 +105,7 @@ class PatternModel(WireModel):
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
-    severity: Severity = Field(description="How grave what it finds is.")
+    severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active pattern sees events.")
     suspension: SuspensionModel | None = Field(
         description="Why it is suspended; null in other states. Another version, or `resume`, lets it see events again."
@@ -200,7 +200,7 @@ class PatternVersion(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:
-        """The wire form of a version, of so many."""
+        """The wire form of a version, given the number of versions."""
         return cls(
             version=pattern.version,
             text=pattern.text,

@@ -32,8 +32,8 @@ class BacklogModel(WireModel):
     appended: VolumeModel = Field(description="What the log has taken since it began.")
     matched: VolumeModel
     per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
-    max_events: int = Field(description="Events are refused (429) beyond so many that wait.")
-    max_bytes: int = Field(description="Events are refused (429) beyond so many bytes that wait.")
+    max_events: int = Field(description="Events are refused (429) when the backlog is larger.")
+    max_bytes: int = Field(description="Events are refused (429) when the backlog has more bytes.")
 
 
 class BatchModel(WireModel):
@@ -60,7 +60,7 @@ class BatchModel(WireModel):
 
 
 class StreamStateModel(WireModel):
-    """How a stream fares, over all shards."""
+    """The state of a stream, over all shards."""
 
     name: str
     watermark: str | None = Field(description="How far event time has come, in the shard where it is least far.")
@@ -68,7 +68,7 @@ class StreamStateModel(WireModel):
     open_traces: int | None
     held_partial_matches: int | None
     waiting_events: int | None = Field(description="Events that wait to be put in the order of their times.")
-    late_events: dict[str, int] = Field(description="By what became of them.")
+    late_events: dict[str, int] = Field(description="By what was done with them.")
 
     @classmethod
     def from_domain(cls, stream: StreamOverview) -> Self:
@@ -85,10 +85,10 @@ class StreamStateModel(WireModel):
 
 
 class PipelineModel(WireModel):
-    """How the pipeline fares."""
+    """The state of the pipeline."""
 
     running_since: str | None
-    alive_at: str | None = Field(description="Its last sign of life.")
+    alive_at: str | None = Field(description="When it last reported.")
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")

@@ -21,7 +21,7 @@ class PunctuationModel(WireModel):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.before is None and self.key is None:
-            raise ValueError("say 'before', 'key' or both: what does not come any more")
+            raise ValueError("give 'before', 'key' or both: which events will not come any more")
         return self
 
     def to_domain(self) -> Punctuation:

@@ -35,36 +35,36 @@ class StreamModel(WireModel):
         description="Further correlation keys by name: paths of attributes, such as `data.customer_id`. A pattern that "
         "says `WHERE [customer_id]` is matched on the transactions of that key.",
     )
-    event_types: list[str] = Field([], description="Types that may come; empty means any.")
+    event_types: list[str] = Field([], description="Allowed event types; empty means any.")
     end_events: list[str] = Field([], description="Types that end a transaction.")
     ties: Ties = Field(
-        "log", description="What events of one time are: ordered as in the log, or 'simultaneous' and not ordered."
+        "log", description="Order of events with equal timestamps: as in the log, or none ('simultaneous')."
     )
     lateness: float | None = Field(
         None,
         ge=0,
-        description="Seconds that an event may be older than the newest one before it. Events are then put into the "
-        "order of their times before they are matched. Null: they count in the order in which they come.",
+        description="Bound of out-of-orderness: seconds that an event may be older than the newest one before it. "
+        "Events are sorted by time before they are matched. Null: they are matched in the order in which they come.",
     )
     late: Late = Field(
         "dead_letter",
-        description="What becomes of events that are later than `lateness`: a dead letter with the reason, nothing "
+        description="What to do with events that are later than `lateness`: a dead letter with the reason, nothing "
         "(`drop`), or they are matched out of order (`process`). All are counted.",
     )
     idle_timeout: float | None = Field(
-        None, gt=0, description="Seconds of event time without an event after which a transaction ends."
+        None, gt=0, description="Session gap: a transaction ends after these seconds of event time without an event."
     )
     quiet_after: float | None = Field(
         None,
         gt=0,
-        description="Seconds of wall clock without any event of the stream after which event time passes with the wall "
-        "clock, so that what waits for time to pass is told. Null: event time passes with events only.",
+        description="Source idleness: after this many seconds without any event of the stream, event time follows the "
+        "wall clock, so that results that wait for time to pass are emitted. Null: event time passes with events only.",
     )
     mapping: MappingModel = MappingModel()
     duplicates: Duplicates = Field(
         "drop",
-        description="What becomes of an event whose id (of CloudEvents: source and id) the stream has taken before: it "
-        "is dropped and counted, or taken again ('keep').",
+        description="What to do with an event whose id (of CloudEvents: source and id) the stream has accepted before: "
+        "it is dropped and counted, or accepted again ('keep').",
     )
 
     def to_domain(self) -> StreamDeclaration:

@@ -32,20 +32,24 @@ class WorkBudgetModel(WireModel):
     """How much work a pattern may cost, counted in partial matches that events meet."""
 
     per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
-    per_trace: int = Field(description="With more than so many beyond that it is given up in the transaction.")
-    traces: int = Field(description="With more than so many transactions given up in one shard it is suspended.")
-    forgiven_after: int = Field(description="One of them counts no longer after so many events of the stream there.")
+    per_trace: int = Field(
+        description="Further ones that a transaction may meet; beyond, the pattern is given up in it."
+    )
+    traces: int = Field(description="Transactions of one shard in which it may be given up; beyond, it is suspended.")
+    forgiven_after: int = Field(
+        description="Events of the stream in the shard after which one of them is no longer counted."
+    )
 
 
 class SuspensionModel(WireModel):
-    """A pattern is matched no more, as it was given up in too many transactions."""
+    """A pattern is no longer matched, as it was given up in too many transactions."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    type: Literal["pattern.suspended"] = Field("pattern.suspended", description="Tells it from alerts and others.")
-    id: str = Field(
-        description="The same for the same version of the pattern, whichever shard says so; the webhook-id."
+    type: Literal["pattern.suspended"] = Field(
+        "pattern.suspended", description="Distinguishes suspensions from alerts and others."
     )
+    id: str = Field(description="The same for the same version of the pattern, from any shard; the webhook-id.")
     stream: str
     pattern: str
     version: int = Field(description="The version that is suspended.")
@@ -54,10 +58,10 @@ class SuspensionModel(WireModel):
     event: str = Field(description="Id of the event at which that was.")
     event_type: str
     time: str = Field(description="Time of the event.")
-    shard: int = Field(description="The shard that says so; all of them stop.")
+    shard: int = Field(description="The shard that reported it; all shards stop.")
     budget: WorkBudgetModel
-    reason: str = Field(description="All of it as a sentence, and what keeps partial matches few.")
-    severity: Severity = Field(USUAL_SEVERITY, description="What its pattern said when it was suspended.")
+    reason: str = Field(description="The reason as a sentence, with advice.")
+    severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was suspended.")
 
     @classmethod
     def from_domain(cls, suspension: Mapping[str, Any]) -> Self:

@@ -37,7 +37,7 @@ Kinds: TypeAlias = Annotated[
     Field(min_length=1, description="What is sent; the member 'type' of a body says which it is."),
 ]
 LeastSeverity: TypeAlias = Annotated[
-    Severity | None, Field(description="Only what is of patterns at least as grave; deviations are of none.")
+    Severity | None, Field(description="Only results of patterns of at least this severity; deviations have none.")
 ]
 
 _NOT_NULL = ("url", "kinds", "description", "headers", "enabled")
@@ -98,7 +98,7 @@ class WebhookChanges(WireModel):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if nulls := [name for name in _NOT_NULL if name in self.model_fields_set and getattr(self, name) is None]:
-            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out what shall stay")
+            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
         return self
 
     def to_domain(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class WebhookModel(WireModel):
 
 
 class CreatedWebhook(WebhookModel):
-    """A webhook with its secret, which is told this once."""
+    """A webhook with its secret, which is shown only once."""
 
     secret: Secret
 
@@ -158,7 +158,7 @@ class CreatedWebhook(WebhookModel):
 
 
 class WebhookDetail(WebhookModel):
-    """A webhook, and how its deliveries fare."""
+    """A webhook, and the state of its deliveries."""
 
     delivered: int
     failed_attempts: int
@@ -177,7 +177,7 @@ class WebhookDetail(WebhookModel):
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
-        """The wire form of a webhook and how it fares."""
+        """The wire form of a webhook and its state."""
         stats, circuit = health.stats, health.circuit
         return cls(
             **WebhookModel.from_domain(webhook).model_dump(),
@@ -214,7 +214,7 @@ class Rotation(WireModel):
 
 
 class PingResult(WireModel):
-    """What came of a test."""
+    """The result of a test."""
 
     delivered: bool
     status: int | None = Field(description="HTTP status, if there was an answer.")
@@ -290,7 +290,7 @@ class RedeliveryRequest(WireModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-01-01T09:00:00Z", "limit": 1000}]})
 
     since: Moment = Field(description="What was given up at this time or later.")
-    limit: int = Field(1000, ge=1, le=1000, description="At most so many, the oldest first.")
+    limit: int = Field(1000, ge=1, le=1000, description="At most this number, the oldest first.")
 
     @property
     def since_us(self) -> int:

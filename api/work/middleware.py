@@ -81,7 +81,7 @@ class BoundedWork:
         await send({"type": "http.response.body", "body": answer.body})
 
     async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
-        """The answer; None when the client went away before.
+        """The answer; None when the client disconnected before.
 
         Raises:
             TooBusy: Too many wait already.
@@ -99,7 +99,7 @@ class BoundedWork:
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until the client goes away."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

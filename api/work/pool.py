@@ -67,7 +67,7 @@ class WorkPool:
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
-                f"{self._waiting} requests wait for one of {limits.processes} processes already; ask again later",
+                f"{self._waiting} requests wait for one of {limits.processes} processes already; try again later",
                 limit=limits.max_waiting,
                 setting="FORESTALL_WORK__MAX_WAITING",
             )

@@ -90,7 +90,7 @@ class ConditionScope:
     """What the names in a condition stand for.
 
     Attributes:
-        own: Alias of the event at hand; None in WHERE.
+        own: Alias of the current event; None in WHERE.
         atoms: For each alias its positive atoms as bits; an alias that is missing is unbound. For NOT and UNTIL the own
             alias has no atoms.
         repetitions: For each alias the innermost repetition around both it and the condition, below 64: a plain

@@ -201,7 +201,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """Value of an expression without its own alias, which reads the event at hand only, on ``size`` rows."""
+    """Value of an expression without its own alias, which reads the current event only, on ``size`` rows."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)
@@ -244,7 +244,7 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
         return first_known([evaluate(argument, columns, size) for argument in call.arguments])
     leaf = leaf_of(call)
     if leaf is None:
-        raise ValueError(f"{call.name} reads more than the event at hand")
+        raise ValueError(f"{call.name} reads more than the current event")
     return columns[leaf]
 
 

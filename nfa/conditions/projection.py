@@ -223,7 +223,7 @@ def _of_event(name: str, event: BoundEvent) -> int | str:
 
 def _alias_of(attribute: Attribute) -> str:
     if attribute.of is None:
-        raise ValueError(f"{'.'.join(attribute.path)} has no alias: there is no event at hand in a finished match")
+        raise ValueError(f"{'.'.join(attribute.path)} has no alias: there is no current event in a finished match")
     return attribute.of
 
 

@@ -1,4 +1,4 @@
-"""A step condition in two parts: what the event at hand decides alone, and what the events bound before it decide."""
+"""A step condition in two parts: what the current event decides alone, and what the events bound before it decide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
     """The unary part and the residual of a step's condition, both without the step's own alias.
 
     A condition holds iff it is true, so it holds iff every conjunct is true, and conjuncts can be tested apart. The
-    unary part gathers those that read the event at hand only; the others, in their order, are the residual. A
+    unary part gathers those that read the current event only; the others, in their order, are the residual. A
     condition without conjuncts of a part has None there.
     """
     if atom.condition is None:
@@ -40,7 +40,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
 
 
 def is_unary(expression: Expression) -> bool:
-    """Whether an expression in its form ``without_alias`` reads the event at hand only."""
+    """Whether an expression in its form ``without_alias`` reads the current event only."""
     match expression:
         case Attribute():
             return expression.of is None

@@ -39,7 +39,7 @@ class Scope:
     """What a condition can see.
 
     Attributes:
-        own: Alias of the event at hand; None in WHERE and RETURN.
+        own: Alias of the current event; None in WHERE and RETURN.
         known: Every alias that a name can mean here.
         hidden: Aliases of NOT and UNTIL steps elsewhere, which nothing can mean here.
         bound: Aliases bound before, in the same iteration of the repetitions around.
@@ -177,7 +177,7 @@ def _check_visible(attribute: Attribute, scope: Scope, within: _Within) -> None:
     if within == "prev":
         raise PatternRefused(
             "prev",
-            f"prev looks at the step's own previous event, and {text} is of the step {alias}; write last({text})",
+            f"prev reads the step's own previous event, but {text} is of the step {alias}; write last({text})",
             attribute.position,
         )
     if alias not in (scope.listed if within else scope.bound):
@@ -260,4 +260,4 @@ def _check_prev(call: Call, scope: Scope, within: _Within) -> None:
         raise PatternRefused("prev", "prev takes one expression; call it for each", call.position)
     _check(call.arguments[0], scope, "prev")
     if next(attributes_of(call.arguments[0]), None) is None:
-        raise PatternRefused("prev", "prev looks at an attribute of the step; name one, as in prev(v)", call.position)
+        raise PatternRefused("prev", "prev reads an attribute of the step; name one, as in prev(v)", call.position)

@@ -34,7 +34,7 @@ def parse_step(text: str) -> Atom:
     """Read a step with a condition on its own event.
 
     An alias may be used in the condition and is then forgotten: the step is named by its type, and what the condition
-    reads belongs to the event at hand. Texts that differ in spaces, case of keywords and alias give equal steps.
+    reads belongs to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
 
     Raises:
         PatternRefused: The text is no such step; position and advice are in the message.
@@ -63,14 +63,13 @@ def _check_unary(condition: Expression) -> None:
         if call.name in (*AGGREGATES, "prev"):
             raise PatternRefused(
                 "aggregate" if call.name in AGGREGATES else "prev",
-                f"{call.name} looks at several events, and here the condition is on a single one; compare its own "
-                "attributes",
+                f"{call.name} reads several events, but this condition is on a single one; compare its own attributes",
                 call.position,
             )
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """With attributes that belong to the event at hand, and the event itself named by ``alias``."""
+    """With attributes that belong to the current event, and the event itself named by ``alias``."""
     again = partial(_renamed, alias=alias)
     match expression:
         case Attribute():

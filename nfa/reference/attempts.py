@@ -60,7 +60,7 @@ class Attempt:
         return [place for place in places if place not in taken]
 
     def takes(self, atom: Atom, spot: Spot, place: int, *, is_step: bool = True) -> bool:
-        """``takes`` of section 4.3; NOT and UNTIL (no step) have no events of their own alias but the one at hand."""
+        """``takes`` of section 4.3; NOT and UNTIL (no step) have no events of their own alias but the current one."""
         if place == self.ghost:
             return False
         event = self.trace.events[place]

@@ -41,10 +41,10 @@ class Scope:
     """What an expression sees.
 
     Attributes:
-        own: Alias of the event at hand; None in WHERE and RETURN.
-        at_hand: The event at hand.
+        own: Alias of the current event; None in WHERE and RETURN.
+        at_hand: The current event.
         plain: The event that ``a.x`` reads, by alias.
-        groups: All events bound so far, in order, by alias; without the event at hand.
+        groups: All events bound so far, in order, by alias; without the current event.
     """
 
     own: str | None = None
@@ -57,7 +57,7 @@ class Scope:
         return self.at_hand if alias is None or alias == self.own else self.plain.get(alias)
 
     def events_of(self, alias: str | None) -> Events:
-        """The events that an aggregate runs over; on the own alias the event at hand is the last."""
+        """The events that an aggregate runs over; on the own alias the current event is the last."""
         owner = self.own if alias is None else alias
         bound = self.groups.get(owner, ()) if owner is not None else ()
         return (*bound, self.at_hand) if owner == self.own and self.at_hand is not None else bound
@@ -69,7 +69,7 @@ def takes(atom: Atom, event: Event) -> bool:
 
 
 def is_taken(atom: Atom, scope: Scope) -> bool:
-    """``takes`` of section 4.3: the type of the event at hand is the step's, and the condition is true."""
+    """``takes`` of section 4.3: the type of the current event is the step's, and the condition is true."""
     assert scope.at_hand is not None
     if not atom.is_any_type and scope.at_hand.type not in atom.types:
         return False
@@ -141,7 +141,7 @@ def compared(sign: str, left: Scalar, right: Scalar) -> bool | None:
 
 
 def aliases_in(expression: Expression) -> Iterator[str | None]:
-    """The aliases that an expression refers to; None is the event at hand."""
+    """The aliases that an expression refers to; None is the current event."""
     if isinstance(expression, Attribute):
         yield expression.of
     for operand in operands_of(expression):

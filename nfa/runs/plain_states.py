@@ -21,7 +21,7 @@ class Key:
     Attributes:
         path: Attribute of an event that is bound already.
         atoms: Positive atoms that may have bound it, as bits; the newest of their events counts.
-        asked: For each step on from the state the attribute of the event at hand that has to equal it.
+        asked: For each step on from the state the attribute of the current event that has to equal it.
     """
 
     path: Path = ()

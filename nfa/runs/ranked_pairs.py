@@ -105,12 +105,12 @@ class RankedPairs:
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
-        """What becomes of decided runs: those told before their deadline can be corrected until then.
+        """Emit or drop decided runs: those emitted before their deadline can be corrected until then.
 
         Args:
             pair: The pair.
             decided: Its decided runs.
-            told: Those of them that were told.
+            told: Those of them that were emitted.
             is_kept: Whether they are all kept for the sake of timeouts.
         """
         state = self.state

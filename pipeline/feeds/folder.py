@@ -6,7 +6,7 @@ offsets count its blocks, so a range between two offsets always yields the same 
 then.
 
 Taken are files in the folder itself, not below it, whose names begin with neither ``.`` nor ``_`` and do not end in
-``.tmp``: whoever writes a file writes it under such a name and then renames it. A file that changes while it is read is
+``.tmp``: a writer uses such a name and renames the file when it is whole. A file that changes while it is read is
 left for the next look. A name is read once: a file that changes after that makes one row with a fault.
 """
 
@@ -204,7 +204,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         path = self._options.folder / version.name
         if journal.latest(version.name) is not None:
             fault = (
-                "the file has changed after it was read, and a name is read once; its rows of now were not read: "
+                "the file has changed after it was read, and a name is read once; its present rows were not read: "
                 "give new rows a file of a new name"
             )
             journal.take(version, [FeedRow(place=0, body=b"", origin={"file": version.name}, fault=fault)])

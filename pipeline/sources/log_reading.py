@@ -1,4 +1,4 @@
-"""Reading the event log in Redis, as the source does and whoever rebuilds a state from it."""
+"""Reading the event log in Redis, for the source and for rebuilding a state from it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from house.packages import package_front
 from house.sizes import file_size, function_size
 from house.sources import Rule, Source, Violation
 from house.suite import assertionless_tests, skipped_tests
+from house.words import plain_words
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
@@ -30,6 +31,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "package-front": package_front,
         "test-asserts": assertionless_tests,
         "skipped-tests": skipped_tests,
+        "plain-words": plain_words,
     }
 )
 OTHER_RULES = frozenset({"one-signature"})  # checked after the suite

@@ -51,7 +51,7 @@ class Question:
         patterns: What is asked about.
         against: What that is compared with.
         constraint_set: What the traces keep to, the stream's end events included; None: nothing.
-        prune: What becomes of doomed partial matches; None: what the set says.
+        prune: What to do with doomed partial matches; None: what the set says.
         compares_pruning: Whether the same is done without pruning.
         compares_constraints: Whether the same is done without any constraints.
         is_open: Whether traces go on after the history.

@@ -33,7 +33,7 @@ class BacktestRun:
     """Runs a backtest that the worker has begun.
 
     Attributes:
-        stores: Where it is, and where what comes of it is kept.
+        stores: Where it is, and where its result is kept.
         settings: Where Spark runs, what may be read, how much is kept.
         clock: Tells when.
     """
@@ -43,7 +43,7 @@ class BacktestRun:
     clock: Clock
 
     def run(self, backtest_id: str) -> None:
-        """Run it, and keep what comes of it.
+        """Run it, and keep its result.
 
         Raises:
             UnknownBacktest: It is gone.

@@ -13,10 +13,10 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part,
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 
-_Stream = Annotated[str | None, typer.Option(help="Only alerts of this stream.")]
-_Pattern = Annotated[str | None, typer.Option(help="Only alerts of this pattern.")]
+_Stream = Annotated[str | None, typer.Option(metavar="STREAM", help="Only alerts of this stream.")]
+_Pattern = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only alerts of this pattern.")]
 _AlertId = Annotated[str, typer.Argument(help="Id of the alert, as the lists show it with --json.")]
-_By = Annotated[str | None, typer.Option(help="Who says so.")]
+_By = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the person, stored with the alert.")]
 
 _PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 
@@ -25,9 +25,9 @@ _PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 def list_alerts(
     stream: _Stream = None,
     pattern: _Pattern = None,
-    key: Annotated[str | None, typer.Option(help="Only alerts of this transaction.")] = None,
-    after: Annotated[str, typer.Option(help="Cursor to begin behind.")] = "0",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Only alerts of this transaction.")] = None,
+    after: Annotated[str, typer.Option(metavar="CURSOR", help="Start after this cursor.")] = "0",
+    limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -43,13 +43,13 @@ def list_alerts(
 def tail_alerts(
     stream: _Stream = None,
     pattern: _Pattern = None,
-    after: Annotated[str | None, typer.Option(help="Cursor to begin behind; 0: all. Else what comes now.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
+    after: Annotated[str | None, typer.Option(help="Start after this cursor; 0: the oldest (default: now).")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this number of alerts.")] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Show alerts as they are found, until it is interrupted; goes on where it was when the service comes back."""
+    """Show alerts as they are found, until interrupted; reconnects where it stopped when the service is back."""
     chosen = given(stream=stream, pattern=pattern)
     with calling(url, api_key, _PATIENCE_S) as client:
         for alert in islice(client.follow("/alerts/live", after, **chosen), limit):
@@ -58,7 +58,7 @@ def tail_alerts(
 
 @alerts.command("show")
 def show_alert(alert: _AlertId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Show an alert, with what people have written on it."""
+    """Show an alert with its notes."""
     with calling(url, api_key) as client:
         show(client.get(f"/alerts/{part(alert)}"), is_json=is_json)
 
@@ -67,7 +67,7 @@ def show_alert(alert: _AlertId, url: Url = None, api_key: ApiKeyOption = None, i
 def acknowledge(
     alert: _AlertId, by: _By = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
 ) -> None:
-    """Say that an alert was seen; the answer is who said it first, and when."""
+    """Mark an alert as seen; prints who acknowledged it first, and when."""
     with calling(url, api_key) as client:
         show(client.post(f"/alerts/{part(alert)}/acknowledge", given(by=by)), is_json=is_json)
 
@@ -81,7 +81,7 @@ def note(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Write a note on an alert."""
+    """Add a note to an alert."""
     with calling(url, api_key) as client:
         show(client.post(f"/alerts/{part(alert)}/notes", given(text=text, by=by)), is_json=is_json)
 

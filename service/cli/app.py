@@ -19,32 +19,32 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "serve": "Run the whole service until it is interrupted.",
         "status": (
-            "Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready."
+            "Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready."
         ),
-        "reshard": "Divide the log of a stopped service into more shards.",
-        "backup": "Write what Redis holds, the checkpoint and the saved states of a stopped service to a file.",
-        "restore": "Bring back what forestall backup wrote; the file is checked as a whole before anything is changed.",
-        "demo": "Play generated orders through the whole service. Exit status 1: the alerts differ from the reference.",
+        "reshard": "Increase the number of shards of a stopped service.",
+        "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
+        "restore": "Restore a backup; the whole file is checked before anything is changed.",
+        "demo": "Run generated orders through the whole service. Exit status 1: the alerts differ from the reference.",
         "streams": "Streams of the running service.",
         "event-types": "Schemas of event types, by stream of the running service.",
         "workflows": "Workflows of the running service.",
         "constraints": (
-            "Constraints of a model file ('forestall constraints MODEL'), and of the streams of the running service."
+            "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
         "patterns": "Patterns of the running service.",
         "webhooks": "Webhooks of the running service.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
-            "Send the events of a file, in the order of their times, to the running service. Exit "
-            "status 1: one is refused."
+            "Send the events of a file to the running service, in the order of their times. Exit "
+            "status 1: some were refused."
         ),
         "feed": (
             "Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help."
         ),
         "alerts": "Alerts of the running service.",
         "traces": "Transactions of the running service.",
-        "endings": "Early endings that the running service has seen.",
-        "deviations": "Deviations that the running service has seen: transactions that leave their constraints.",
+        "endings": "Early terminations reported by the running service.",
+        "deviations": "Deviations reported by the running service: transactions that break their constraints.",
         "dead-letters": "Dead letters of the running service.",
         "match": "Find patterns in an event file, without Spark, Redis or HTTP.",
         "check": (
@@ -52,15 +52,26 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         ),
         "backtest": "Find patterns in a history with Spark, and compare them with others.",
         "backtests": "Backtests of the running service.",
-        "generate": "Write events of interleaved traces: of the order-fulfilment workload, or of a workflow.",
-        "discover": "Find the constraints that the traces of a past log keep.",
+        "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
+        "discover": "Discover the constraints that past transactions keep.",
         "conformance": "Compare the traces of a past log with a model. Exit status 1: some trace leaves the model.",
-        "warm-up": "Compile all kernels and keep them for this user and machine, so that no later command has to.",
-        "doctor": "Look at Java, Python, packages, settings, data folder, Redis, clocks, port and a service that runs.",
-        "settings": "Print every setting with its value in force and where that comes from; secrets are not shown.",
+        "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
+        "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
+        "settings": "Print every setting with its current value and source; secrets are hidden.",
     }
 )
-"""Every command, and what it does as the help of all of them says; each says the same in its own."""
+"""Every command with its line in the overall help; the command's own help begins with the same line."""
+
+_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Run": ("serve", "status", "demo", "doctor", "warm-up", "settings"),
+        "Send events": ("replay", "feed"),
+        "Look": ("alerts", "traces", "endings", "deviations", "dead-letters"),
+        "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
+        "Write patterns, in the service": ("patterns", "constraints", "workflows", "backtests"),
+        "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
+    }
+)
 
 _REFUSED, _AWAY = 2, 3
 _COMPLETING = "_FORESTALL_COMPLETE"
@@ -115,17 +126,18 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
     """An application that knows the command that is called or completed; the names of all, where none is."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
-        return build_app(typed) if typed and typed[0] in COMMANDS else _listing()
+        return build_app(typed) if typed and typed[0] in COMMANDS else listing()
     if arguments and arguments[0] in COMMANDS:
         return build_app(arguments[:1])
-    return _listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
+    return listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
 
 
-def _listing() -> typer.Typer:
+def listing() -> typer.Typer:
     """Every command with what it does, none of which is imported."""
     app = _bare()
-    for name, text in COMMANDS.items():
-        app.command(name, help=text)(_named)
+    for panel, names in _PANELS.items():
+        for name in names:
+            app.command(name, help=COMMANDS[name], rich_help_panel=panel)(_named)
     return app
 
 

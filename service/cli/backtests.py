@@ -1,4 +1,4 @@
-"""``forestall backtests``: backtests that the running service carries out, on its log or the files that it reads."""
+"""``forestall backtests``: backtests that the running service runs, on its log or on files that it can read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pruned(StrEnum):
 _BACKTESTS = Resource(
     path="/backtests",
     one="backtest",
-    listed="the backtests that are kept, the newest first",
+    listed="the backtests, the newest first",
     table=Table(
         ("id", "stream", "pattern", "status", "progress", "created_at"),
         lambda found: {
@@ -44,22 +44,22 @@ _BACKTESTS = Resource(
 _ALERTS = Table(("pattern", "key", "start", "end", "change"))
 
 add_list_of_stream(backtests, _BACKTESTS)
-add_show(backtests, _BACKTESTS, "how a backtest stands, and what came of it once it is done")
+add_show(backtests, _BACKTESTS, "the state of a backtest, and its result once it is done")
 
 
 @backtests.command()
 def ask(
     pattern: Annotated[str, typer.Argument(help="Pattern file or text, or the name of a registered pattern.")],
-    stream: Annotated[str, typer.Option(help="The stream: its key, end events and constraints.")],
-    against: Annotated[str | None, typer.Option(help="What it is compared with, said in the same way.")] = None,
-    path: Annotated[str | None, typer.Option(help="File or folder of the service; the log else.")] = None,
-    pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints end partial matches early.")] = None,
+    stream: Annotated[str, typer.Option(help="The stream, for its key, end events and constraints.")],
+    against: Annotated[str | None, typer.Option(help="Pattern to compare with: file, text or name.")] = None,
+    path: Annotated[str | None, typer.Option(help="File or folder of the service (default: its log).")] = None,
+    pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Ask for a backtest. Exit status 1: it was waited for, and failed."""
+    """Start a backtest. Exit status 1: with --wait, it failed."""
     body = given(
         stream=stream,
         pattern=_choice(pattern),
@@ -83,12 +83,12 @@ def alerts(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """List the alerts of a backtest, by their end; those that a comparison has added or lost are marked."""
+    """List the alerts of a backtest, by their end; marks those that a comparison added or lost."""
     with calling(url, api_key) as client:
         _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=is_json)
 
 
-add_delete(backtests, _BACKTESTS, "Cancel a backtest that waits or runs; remove one that is over, with its alerts.")
+add_delete(backtests, _BACKTESTS, "Cancel a waiting or running backtest; remove a finished one, with its alerts.")
 
 
 def _choice(argument: str) -> str | dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``forestall backup``: all of a service that is stopped, as one file."""
+"""``forestall backup``: everything of a stopped service in one file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streams import SystemClock
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write; it will hold secrets of webhooks.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it contains secrets of webhooks.")],
     is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Write what Redis holds, the checkpoint and the saved states of a stopped service to a file."""
+    """Back up a stopped service: Redis, checkpoint and saved states, in one file."""
     settings = load_settings()
     configure_logs(settings.log_level)
     with (
@@ -37,5 +37,5 @@ def backup(
         typer.echo(orjson.dumps(result).decode())
     told.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
-        "others, as it holds what came in and the secrets of webhooks"
+        "others, as it contains all events and the secrets of webhooks"
     )

@@ -19,13 +19,15 @@ from service.client import ForestallClient
 from service.settings import load_settings
 
 Url: TypeAlias = Annotated[
-    str | None, typer.Option(help="Where the API listens; FORESTALL_API_HOST and _PORT else.", rich_help_panel="Call")
+    str | None,
+    typer.Option(metavar="URL", help="URL of the API (default: FORESTALL_API_HOST and _PORT).", rich_help_panel="Call"),
 ]
 ApiKeyOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--api-key",
-        help="Key to call with; FORESTALL_API_KEY else, which other users cannot see.",
+        metavar="KEY",
+        help="API key (default: FORESTALL_API_KEY, which other users cannot see).",
         rich_help_panel="Call",
     ),
 ]

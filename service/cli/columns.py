@@ -1,4 +1,4 @@
-"""Options of commands that read files of strangers: which columns are what, what times mean, events that come again."""
+"""Options of commands that read third-party files: which columns are what, what times mean, repeated events."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streams.readers import Columns, TimeUnit, zone_of
 
 
 class Repeated(StrEnum):
-    """What becomes of events whose ids came before."""
+    """What to do with events whose ids came before."""
 
     DROP = "drop"
     KEEP = "keep"
 
 
 class Unit(StrEnum):
-    """What numbers count that say a time."""
+    """The unit of times that are numbers."""
 
     SECONDS = "s"
     MILLISECONDS = "ms"
@@ -28,24 +28,33 @@ class Unit(StrEnum):
     NANOSECONDS = "ns"
 
 
-IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the event's id; made up where there is none.")]
-TypeColumn = Annotated[str | None, typer.Option("--type", help="Column of the event type.")]
-TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of the time.")]
+IdColumn = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="Column of the event's id (default: generated).")
+]
+TypeColumn = Annotated[str | None, typer.Option("--type", metavar="COLUMN", help="Column of the event type.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time.")]
 AttributeColumns = Annotated[
-    str | None, typer.Option("--attributes", help="Columns that are attributes, joined by commas; else all others.")
+    str | None,
+    typer.Option(
+        "--attributes",
+        metavar="COLUMNS",
+        help="Columns to use as attributes, separated by commas (default: all others).",
+    ),
 ]
 Zone = Annotated[
-    str | None, typer.Option("--assume-zone", help="Zone of times without one: UTC, +02:00, Europe/Berlin.")
+    str | None,
+    typer.Option("--assume-zone", metavar="ZONE", help="Time zone of times without one: UTC, +02:00, Europe/Berlin."),
 ]
-NumbersCount = Annotated[Unit, typer.Option("--time-unit", help="What numbers count since 1970 that say a time.")]
+NumbersCount = Annotated[Unit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970.")]
 DuplicateIds = Annotated[
-    Repeated, typer.Option("--duplicates", help="Events whose id came before: 'drop', which is said, or 'keep'.")
+    Repeated,
+    typer.Option("--duplicates", help="What to do with repeated event ids: 'drop' them with a notice, or 'keep' them."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What these options say together."""
+    """The values of these options."""
 
     columns: Columns
     zone: str | None

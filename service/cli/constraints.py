@@ -1,4 +1,4 @@
-"""``forestall constraints``: what holds on every trace of a model; the constraint sets of the running service."""
+"""``forestall constraints``: the constraints of a model; the constraint sets of the running service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Output(StrEnum):
 
 
 class _ModelFirst(TyperGroup):
-    """A group in which a model file in place of a command means ``derive``."""
+    """A group in which a model file in the place of a command means ``derive``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class that typer keeps to itself
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
@@ -39,7 +39,7 @@ class _ModelFirst(TyperGroup):
 
 constraints = typer.Typer(
     cls=_ModelFirst,
-    help="Constraints of a model file ('forestall constraints MODEL'), and of the streams of the running service.",
+    help="Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service.",
     no_args_is_help=True,
 )
 
@@ -47,15 +47,17 @@ constraints = typer.Typer(
 @constraints.command()
 def derive(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
-    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
-    output: Annotated[Output, typer.Option(help="Form of the result; JSON always has all constraints.")] = Output.TEXT,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="JSON or YAML file that maps tasks to event types.")
+    ] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    output: Annotated[Output, typer.Option(help="Output format; JSON always has all constraints.")] = Output.TEXT,
     full: Annotated[
-        bool, typer.Option("--full", help="All constraints, not only a few from which they follow.")
+        bool, typer.Option("--full", help="All constraints, not only those from which the others follow.")
     ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
 ) -> None:
-    """Derive the constraints of a workflow model: what holds on every complete trace of it."""
+    """Derive the constraints that hold on every complete trace of a workflow model."""
     is_json = is_json or output is Output.JSON
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
@@ -85,7 +87,7 @@ def upload_constraints(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Give a stream of the running service its constraint set; transactions that begin later follow it."""
+    """Set the constraints of a stream of the running service, for transactions that begin later."""
     media_type = "application/json" if file.suffix.lower() == ".json" else "application/yaml"
     with calling(url, api_key) as client:
         found = client.upload("/constraints", read_text(file).encode(), media_type, **given(stream=stream))

@@ -1,4 +1,4 @@
-"""``forestall dead-letters``: events that could not be taken, and sending them again."""
+"""``forestall dead-letters``: events that could not be processed, and sending them again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.client import ForestallClient
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
 
-Code = Annotated[str | None, typer.Option(help="Only those for this reason, such as schema-broken.")]
+Code = Annotated[str | None, typer.Option(help="Only dead letters with this code, such as schema-broken.")]
 
 _LARGEST_PAGE = 1_000
 _LETTERS = Resource(
@@ -42,22 +42,22 @@ def list_letters(
         _LETTERS.table.show_pages(client, _LETTERS.path, limit, is_json=is_json, stream=stream, code=code)
 
 
-add_show(dead_letters, _LETTERS, "a dead letter with its event, and what became of it when it was sent again")
+add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result of sending it again")
 
 
 @dead_letters.command()
 def replay(
-    letter: Annotated[str | None, typer.Argument(help="The dead letter; or say --all.")] = None,
-    is_all: Annotated[bool, typer.Option("--all", help="All that were not taken yet, the oldest first.")] = False,
+    letter: Annotated[str | None, typer.Argument(help="Id of the dead letter, or --all.")] = None,
+    is_all: Annotated[bool, typer.Option("--all", help="All that were not accepted yet, the oldest first.")] = False,
     stream: OfStream = None,
     code: Code = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Send a dead letter again, or all, such as after a correction. Exit status 1: some were refused again."""
+    """Send one dead letter again, or all, for example after a fix. Exit status 1: some were refused again."""
     if (letter is None) != is_all:
-        raise typer.BadParameter("say the dead letter, or --all")
+        raise typer.BadParameter("give the id of a dead letter, or --all")
     with calling(url, api_key) as client:
         if letter is not None:
             outcomes = [client.post(f"{_LETTERS.path}/{part(letter)}/replay", None)]
@@ -83,7 +83,7 @@ def _replay_all(client: ForestallClient, chosen: dict[str, Any]) -> list[dict[st
 
 
 def _outcome(replay: dict[str, Any] | None) -> str | None:
-    """What became of a letter that was sent again, in words; None where it was not."""
+    """The result of sending a dead letter again, in words; None if it was not sent."""
     if replay is None:
         return None
-    return "taken" if replay["accepted"] else f"refused: {replay['code']}: {replay['detail']}"
+    return "accepted" if replay["accepted"] else f"refused: {replay['code']}: {replay['detail']}"

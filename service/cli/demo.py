@@ -25,9 +25,11 @@ _TERMINATED = 143
 
 def demo(
     orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
-    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON; all else on standard error.")] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="The result as JSON; everything else on standard error.")
+    ] = False,
 ) -> None:
-    """Play generated orders through the whole service. Exit status 1: the alerts differ from the reference."""
+    """Run generated orders through the whole service. Exit status 1: the alerts differ from the reference."""
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
     console = Console(highlight=False, stderr=is_json)
@@ -82,7 +84,7 @@ class _FirstAlerts:
 
 def _show(console: Console, result: DemoResult) -> None:
     for text in result.examples:
-        console.print(f"ended early: {text}", markup=False, soft_wrap=True)
+        console.print(f"terminated early: {text}", markup=False, soft_wrap=True)
     table = Table("what", "count", title="Forestall demo")
     table.columns[1].justify = "right"
     table.add_row("events", f"{result.events:,}")
@@ -91,12 +93,12 @@ def _show(console: Console, result: DemoResult) -> None:
     table.add_row("alerts that arrived by webhook", f"{result.webhooks:,}")
     ranked = sorted(result.endings.items(), key=lambda item: -item[1])
     for reason, count in ranked[:_SHOWN_REASONS]:
-        how = "ended with its trace, by" if reason.startswith("end(") else "ended early by"
+        how = "ended with its transaction, by" if reason.startswith("end(") else "terminated early by"
         table.add_row(f"{how} {escape(reason)}", f"{count:,}")
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
-        table.add_row("ended by other constraints", f"{rest:,}")
-    table.add_row("peak held instances, with constraints", f"{result.peak_held:,}")
-    table.add_row("peak held instances, without", f"{result.peak_held_unpruned:,}")
+        table.add_row("terminated early by other constraints", f"{rest:,}")
+    table.add_row("peak bound events, with constraints", f"{result.peak_held:,}")
+    table.add_row("peak bound events, without", f"{result.peak_held_unpruned:,}")
     console.print(table)
     if result.is_equal:
         console.print(f"[green]the alerts equal the reference's {result.expected:,} matches[/green]")

@@ -7,7 +7,7 @@ import typer
 from service.cli.resources import Resource, Table, add_list_of_latest
 
 deviations = typer.Typer(
-    help="Deviations that the running service has seen: transactions that leave their constraints.",
+    help="Deviations reported by the running service: transactions that break their constraints.",
     no_args_is_help=True,
 )
 
@@ -23,4 +23,4 @@ add_list_of_latest(deviations, _DEVIATIONS)
 
 @deviations.callback()
 def _one_command() -> None:
-    """Deviations that the running service has seen: transactions that leave their constraints."""
+    """Deviations reported by the running service: transactions that break their constraints."""

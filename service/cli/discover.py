@@ -31,31 +31,31 @@ def discover(
     min_support: Annotated[
         float | None,
         typer.Option(
-            help="Least traces that put a constraint to the test: below 1 a part of all, else their number; "
+            help="Minimum number of traces that activate a constraint; below 1: a share of all; "
             "1 % and at least 5 when absent."
         ),
     ] = None,
-    min_confidence: Annotated[float, typer.Option(help="Least part of those traces that keep it, above 0.")] = 1.0,
+    min_confidence: Annotated[float, typer.Option(help="Minimum share of those traces that keep it, above 0.")] = 1.0,
     min_expected: Annotated[
-        float, typer.Option(help="How unlikely as chance an exclusion or requirement has to be; 0 asks nothing.")
+        float, typer.Option(help="Minimum statistical significance of exclusions and requirements; 0: none.")
     ] = 5.0,
-    rules: Annotated[bool, typer.Option("--rules", help="Look for DECLARE rules too, such as response.")] = False,
-    is_complete: Annotated[bool, typer.Option("--all", help="List what follows from the rest too.")] = False,
-    output: Annotated[DocumentForm, typer.Option(help="Form of the result.")] = DocumentForm.YAML,
+    rules: Annotated[bool, typer.Option("--rules", help="Discover DECLARE rules too, such as response.")] = False,
+    is_complete: Annotated[
+        bool, typer.Option("--all", help="Also list constraints that follow from the others.")
+    ] = False,
+    output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
-    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
-        Times.EVENT
-    ),
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
-    """Find the constraints that the traces of a past log keep."""
+    """Discover the constraints that past transactions keep."""
     settings = MiningSettings(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
     past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
-    with progress_bar(f"looking for constraints in {len(past.traces):,} traces"):
+    with progress_bar(f"discovering constraints in {len(past.traces):,} traces"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:
         told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")

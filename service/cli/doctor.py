@@ -1,4 +1,4 @@
-"""``forestall doctor``: is all there that the service needs, and what to do where it is not."""
+"""``forestall doctor``: whether everything the service needs is in place, and what to do if it is not."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COLOURS: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "problem": "
 
 
 def doctor(
-    deep: Annotated[bool, typer.Option("--deep", help="Start Spark, too; takes a while.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print findings as a JSON document.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 for warnings, too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also start Spark; takes a while.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 for warnings too.")] = False,
 ) -> None:
-    """Look at Java, Python, packages, settings, data folder, Redis, clocks, port and a service that runs."""
+    """Check that everything the service needs is in place: Java, packages, settings, Redis, ports."""
     console = Console(highlight=False, soft_wrap=True)
     findings: list[Finding] = []
     for finding in examine(SystemClock(), deep=deep):

@@ -7,12 +7,12 @@ import typer
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.resources import OfStream, Resource, Table, add_list_of_latest
 
-endings = typer.Typer(help="Early endings that the running service has seen.", no_args_is_help=True)
+endings = typer.Typer(help="Early terminations reported by the running service.", no_args_is_help=True)
 
 _ENDINGS = Resource(
     path="/endings",
     one="ending",
-    listed="recent early endings, the newest first",
+    listed="recent early terminations, the newest first",
     table=Table(("time", "pattern", "key", "reason")),
 )
 _REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
@@ -22,7 +22,7 @@ add_list_of_latest(endings, _ENDINGS)
 
 @endings.command()
 def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Count early endings by pattern and reason."""
+    """Count early terminations by pattern and reason."""
     with calling(url, api_key) as client:
         items = client.get("/endings/summary", **given(stream=stream))["items"]
     if not is_json:

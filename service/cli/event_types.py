@@ -47,7 +47,7 @@ def put_type(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Give a type a schema, in place of the one that it has."""
+    """Set or replace the schema of an event type."""
     document = read_json(schema)
     with calling(url, api_key) as client:
         found = client.put(_path(stream, name), document)
@@ -59,21 +59,21 @@ def put_type(
 
 @event_types.command("delete")
 def delete_type(stream: Stream, name: TypeName, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Let events of a type hold anything again."""
+    """Remove the schema of an event type."""
     with calling(url, api_key) as client:
         client.delete(_path(stream, name))
-    told.print(printable(f"the type {name} of {stream} has no schema any more"), markup=False)
+    told.print(printable(f"the schema of type {name} of {stream} is removed"), markup=False)
 
 
 @event_types.command()
 def check(
     stream: Stream,
-    is_off: Annotated[bool, typer.Option("--off", help="Check no events from now on.")] = False,
+    is_off: Annotated[bool, typer.Option("--off", help="Turn schema checks off.")] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Check the events of a stream against the schemas of their types from now on, or do not."""
+    """Turn schema checks of a stream on or off."""
     with calling(url, api_key) as client:
         show(client.put(_path(stream), {"schemas": "off" if is_off else "check"}), is_json=is_json)
 

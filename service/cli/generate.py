@@ -30,29 +30,29 @@ from workflows import (
 
 
 def generate(
-    output: Annotated[Path | None, typer.Option(help="File to write, .jsonl; standard output when absent.")] = None,
-    workflow: Annotated[Path | None, typer.Option(help="Model to play: BPMN, PNML or a tree in YAML.")] = None,
-    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, YAML.")] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
-    traces: Annotated[int | None, typer.Option(min=0, help="Number of traces; otherwise as many as --orders.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write, .jsonl (default: standard output).")] = None,
+    workflow: Annotated[Path | None, typer.Option(help="Model to simulate: BPMN, PNML or a tree in YAML.")] = None,
+    map_file: Annotated[Path | None, typer.Option("--map", help="YAML file that maps tasks to event types.")] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    traces: Annotated[int | None, typer.Option(min=0, help="Number of transactions (default: --orders).")] = None,
     orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
-    concurrent: Annotated[int, typer.Option(min=1, help="Traces that are open at a time.")] = 1_000,
+    concurrent: Annotated[int, typer.Option(min=1, help="Transactions that are open at the same time.")] = 1_000,
     interval: Annotated[
-        str, typer.Option(help="Mean time between events; between beginnings of traces if the model has durations.")
+        str, typer.Option(help="Mean time between events; between starts of transactions if the model has durations.")
     ] = "1 s",
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 42,
     missing: Annotated[float, typer.Option(min=0, max=1, help="Share of events that are left out.")] = 0.0,
-    swapped: Annotated[float, typer.Option(min=0, max=1, help="Share swapped with the next of the trace.")] = 0.0,
+    swapped: Annotated[float, typer.Option(min=0, max=1, help="Share of events swapped with their successor.")] = 0.0,
     duplicated: Annotated[float, typer.Option(min=0, max=1, help="Share of events that come twice.")] = 0.0,
-    late: Annotated[float, typer.Option(min=0, max=1, help="Share of events that are held back.")] = 0.0,
-    lateness: Annotated[str, typer.Option(help="How long events are held back at most, such as 5m.")] = "5m",
+    late: Annotated[float, typer.Option(min=0, max=1, help="Share of events that are delayed.")] = 0.0,
+    lateness: Annotated[str, typer.Option(help="Longest delay of an event, such as 5m.")] = "5m",
     local: Annotated[float, typer.Option(min=0, max=1, help="Share of orders from local stock.")] = 0.5,
     reject: Annotated[float, typer.Option(min=0, max=1, help="Share of rejected orders.")] = 0.05,
     cancel: Annotated[float, typer.Option(min=0, max=1, help="Share of cancelled orders.")] = 0.1,
     quote_fail: Annotated[float, typer.Option(min=0, max=1, help="Share of quotes of 200 or less.")] = 0.5,
     invoice_fail: Annotated[float, typer.Option(min=0, max=1, help="Share of invoices of 200 or less.")] = 0.5,
 ) -> None:
-    """Write events of interleaved traces: of the order-fulfilment workload, or of a workflow."""
+    """Generate events of interleaved transactions: the order-fulfilment workload, or a workflow."""
     stream = SimulationSettings(
         traces=orders if traces is None else traces,
         concurrent=concurrent,

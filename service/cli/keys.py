@@ -59,15 +59,22 @@ add_list(keys, _KEYS)
 
 @keys.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What people call it.")],
-    scope: Annotated[list[KeyScope], typer.Option(help="What it may do; repeatable. admin holds all others.")],
-    stream: Annotated[list[str] | None, typer.Option(help="The only stream that it may touch; repeatable.")] = None,
-    days: Annotated[float | None, typer.Option(min=0, help="Days after which it expires; never else.")] = None,
+    name: Annotated[str, typer.Argument(help="Name for people.")],
+    scope: Annotated[
+        list[KeyScope],
+        typer.Option(metavar="SCOPE", help="read, ingest, patterns, or admin, which includes all others. Repeatable."),
+    ],
+    stream: Annotated[
+        list[str] | None, typer.Option(metavar="STREAM", help="Restrict the key to this stream. Repeatable.")
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option(min=0, metavar="DAYS", help="Days after which it expires (default: never).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Make an API key. Standard output is its token, which nobody can look up later."""
+    """Create an API key and print its token, which is shown only once."""
     body: dict[str, Any] = {"name": name, "scopes": [str(one) for one in scope], "streams": stream or None}
     if days is not None:
         body["expires_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
@@ -79,18 +86,21 @@ def create(
 def rotate(
     key_id: KeyId,
     grace: Annotated[
-        int, typer.Option(min=0, max=_MOST_GRACE_S, help="Seconds for which the former secret is taken as well.")
+        int,
+        typer.Option(
+            min=0, max=_MOST_GRACE_S, metavar="SECONDS", help="Seconds for which the former secret stays valid."
+        ),
     ] = 0,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Give an API key another secret. Standard output is its token, which nobody can look up later."""
+    """Rotate the secret of an API key and print its new token, which is shown only once."""
     with calling(url, api_key) as client:
         _tell(client.post(f"/keys/{part(key_id)}/rotate", {"grace_s": grace}), is_json=is_json)
 
 
-add_delete(keys, _KEYS, "Refuse an API key from now on, for good.", "revoke")
+add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")
 
 
 def _tell(key: dict[str, Any], *, is_json: bool) -> None:
@@ -99,9 +109,9 @@ def _tell(key: dict[str, Any], *, is_json: bool) -> None:
         return
     if key["token"] is None:
         told.print(
-            f"API key {key['id']} is there, and the answer with its token was lost: 'forestall keys rotate "
+            f"API key {key['id']} exists, but the answer with its token was lost: 'forestall keys rotate "
             f"{key['id']}' gives it another one"
         )
         return
-    told.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown this once:")
+    told.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown only once:")
     typer.echo(key["token"])

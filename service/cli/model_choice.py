@@ -42,11 +42,11 @@ def model_choice(
 ) -> ModelChoice | None:
     """The model that is to be followed, if one is given."""
     if exact and tables:
-        raise typer.BadParameter("say one of --exact and --tables", param_hint="--exact")
+        raise typer.BadParameter("give --exact or --tables, not both", param_hint="--exact")
     if workflow is None:
         said = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
         if idle := [option for option, value in said.items() if value]:
-            raise typer.BadParameter("this is about a model: give one with --workflow", param_hint=idle[0])
+            raise typer.BadParameter("this option needs a model: give one with --workflow", param_hint=idle[0])
         return None
     mode: FollowMode = "exact" if exact else "tables" if tables else "auto"
     return ModelChoice(path=workflow, map_file=map_file, process=process, mode=mode)

@@ -39,5 +39,5 @@ def read_content(path: Path) -> bytes:
     except OSError as error:
         raise FileUnreadable(f"{path} cannot be read: {reason_of(error)}", file=str(path)) from error
     if len(content) > MAX_MODEL_BYTES:
-        raise FileUnreadable(f"{path} has more than {MAX_MODEL_BYTES} bytes, which no model has", file=str(path))
+        raise FileUnreadable(f"{path} has more than {MAX_MODEL_BYTES} bytes, more than any model", file=str(path))
     return content

@@ -1,4 +1,4 @@
-"""``forestall replay``: an event file into the running service."""
+"""``forestall replay``: sends an event file to the running service."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 
 def replay(
     file: Annotated[Path, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")],
-    stream: Annotated[str, typer.Option(help="Stream to append to.")],
-    declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, keyed by subject.")] = False,
-    end: Annotated[list[str] | None, typer.Option(help="With --declare: a type that ends a trace; repeatable.")] = None,
+    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
+    declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
+    end: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="With --declare: an end event.")] = None,
     url: Url = None,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
-    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
-        Times.EVENT
-    ),
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
+    ] = None,
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
@@ -56,7 +56,7 @@ def replay(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Send the events of a file, in the order of their times, to the running service. Exit status 1: one is refused.
+    """Send the events of a file to the running service, in the order of their times. Exit status 1: some were refused.
 
     An event that the stream has taken is dropped by it and counted; --duplicates keep sends it as another event.
     """
@@ -87,7 +87,7 @@ def replay(
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the events of a file."""
+    """How many events of a file were accepted, and how many were not."""
 
     accepted: int = 0
     rejected: int = 0

@@ -1,4 +1,4 @@
-"""``forestall reshard``: more shards for a service that is stopped."""
+"""``forestall reshard``: more shards for a stopped service."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from streams import MAX_SHARDS
 
 def reshard(
     shards: Annotated[
-        int, typer.Option(min=1, max=MAX_SHARDS, help="How many there are to be: a multiple of their number.")
+        int, typer.Option(min=1, max=MAX_SHARDS, help="New number of shards, a multiple of the present one.")
     ],
     is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Divide the log of a stopped service into more shards."""
+    """Increase the number of shards of a stopped service."""
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)

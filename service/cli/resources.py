@@ -1,4 +1,4 @@
-"""Commands that are alike for whatever the running service holds: ``list``, ``show``, ``delete``.
+"""Commands that all resources of the running service share: ``list``, ``show``, ``delete``.
 
 What a resource is called, where the API has it and how its list is shown is data. A group of commands
 adds those of its resource beside the ones that only it has.
@@ -18,8 +18,8 @@ from service.cli.inputs import told
 from service.client import ForestallClient
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-OfStream: TypeAlias = Annotated[str | None, typer.Option(help="Only those of this stream.")]
-AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most so many.")]
+OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]
+AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most this number.")]
 
 _LARGEST_PAGE = 1_000
 
@@ -48,7 +48,7 @@ class Table:
         Args:
             client: Asked for them.
             path: Of the list.
-            limit: At most so many are shown.
+            limit: At most this number is shown.
             is_json: As JSON.
             chosen: What the list is narrowed by, where it is said.
         """

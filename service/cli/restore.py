@@ -1,4 +1,4 @@
-"""``forestall restore``: a service as it was when its backup was made."""
+"""``forestall restore``: brings a service back to the state of its backup."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streams import SystemClock, format_time
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file of forestall backup.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Delete what is there, for good.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Delete all present data, for good.")] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Bring back what forestall backup wrote; the file is checked as a whole before anything is changed."""
+    """Restore a backup; the whole file is checked before anything is changed."""
     settings = load_settings()
     configure_logs(settings.log_level)
     with (

@@ -64,10 +64,10 @@ class _Announcer:
 
 def serve(
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port of the API; FORESTALL_API_PORT else.")
+        int | None, typer.Option(min=1, max=65535, help="Port of the API (default: FORESTALL_API_PORT).")
     ] = None,
     is_json: Annotated[
-        bool, typer.Option("--json", help="What happens as JSON, one line each, on standard output.")
+        bool, typer.Option("--json", help="Print what happens as JSON lines on standard output.")
     ] = False,
 ) -> None:
     """Run the whole service until it is interrupted."""
@@ -90,7 +90,7 @@ def serve(
         out = Console(stderr=True, soft_wrap=True, highlight=False)
         tell_first_key(settings, supervisor.redis_url, out)
     except StoreUnavailable as error:
-        told.print(f"[yellow]warning[/yellow]: whether there is an API key is not known: {escape(error.message)}")
+        told.print(f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}")
     folder = str(settings.data_dir.resolve())
     tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
     with ForestallClient(address, secret, patience_s=0.0) as client, _waiting(tell, is_json=is_json) as waiting:
@@ -100,14 +100,14 @@ def serve(
 
 
 def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
-    """Shows what is waited for: for people, or as events for a program."""
+    """Shows what the command waits for: for people, or as events for a program."""
     if is_json:
         return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
     return waiting_on()
 
 
 def tell_risks(redis_url: str) -> None:
-    """Say what the Redis server may lose though it was acknowledged; nothing where it does not answer yet."""
+    """Warn of acknowledged data that the Redis server may lose; nothing if it does not answer yet."""
     try:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))
@@ -119,7 +119,7 @@ def tell_risks(redis_url: str) -> None:
 
 
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
-    """Make a key with all rights, where keys are demanded and nobody has one, and tell its token once.
+    """Create a key with all rights if keys are required and none exists, and show its token once.
 
     It goes to the terminal; where there is none, as what is printed may be kept as a log, to a file of this user's.
     """
@@ -130,7 +130,7 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     if token is None:
         return
     if out.is_terminal:
-        out.print(f"[green]first API key[/green], with all rights, shown this once: {token}")
+        out.print(f"[green]first API key[/green], with all rights, shown only once: {token}")
         return
     file = settings.data_dir / _KEY_FILE
     file.unlink(missing_ok=True)

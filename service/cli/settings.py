@@ -15,9 +15,9 @@ from service.settings_table import setting_rows
 
 
 def settings(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document with kinds and defaults, too.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document, with types and defaults.")] = False,
 ) -> None:
-    """Print every setting with its value in force and where that comes from; secrets are not shown."""
+    """Print every setting with its current value and source; secrets are hidden."""
     rows = setting_rows(load_settings())
     if json:
         typer.echo(orjson.dumps([asdict(row) for row in rows]).decode())

@@ -13,7 +13,7 @@ def main() -> None:
 
     The collector of cyclic garbage rests while modules are imported: they make some hundred thousand objects, all of
     which stay, and looking through them again and again took a fifth of the start. What is there when the command
-    begins is never looked at again; what the command makes is collected as usual, but not at the end of the process,
+    begins is never examined again; what the command makes is collected as usual, but not at the end of the process,
     which gives its memory back at once.
 
     With numpy come threads for products of matrices, and making them takes half of its import. ``match`` does without:

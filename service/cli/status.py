@@ -1,4 +1,4 @@
-"""``forestall status``: how the running service fares, in a few lines."""
+"""``forestall status``: the state of the running service, in a few lines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _COUNTER = "forestall_alerts_total"
 
 
 def status(
-    over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: not at all.")] = 2.0,
+    over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: do not count.")] = 2.0,
     wait: Annotated[
         float,
-        typer.Option(min=0, help="Seconds to wait until it is ready, counted from the last progress of compiling."),
+        typer.Option(min=0, help="Seconds to wait until ready, counted from the last compiled kernel."),
     ] = 0.0,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Say whether the service is ready, what waits, and how its streams fare. Exit status 1: it is not ready.
+    """Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready.
 
     With a key that is restricted to streams it is what that may see: its streams, and counts of what was found in them.
     """
@@ -59,7 +59,7 @@ def _missing(client: ForestallClient) -> str | None:
 
 
 def _read_allowed(client: ForestallClient, over_s: float) -> dict[str, Any]:
-    """How the service fares, or, for a key that may not ask that, how its own streams do."""
+    """The state of the service, or, for a restricted key, of the streams that it may touch."""
     try:
         return _read(client, over_s)
     except CallRefused as error:
@@ -113,6 +113,6 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
 
 
 def _alerts(client: ForestallClient) -> int:
-    """How many alerts were found in all."""
+    """The total number of alerts."""
     families = text_string_to_metric_families(client.metrics())
     return int(sum(sample.value for family in families for sample in family.samples if sample.name == _COUNTER))

@@ -17,7 +17,7 @@ Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 
 
 class LatePolicy(StrEnum):
-    """What becomes of events that are too late."""
+    """What to do with events that are too late."""
 
     DEAD_LETTER = "dead_letter"
     DROP = "drop"
@@ -25,7 +25,7 @@ class LatePolicy(StrEnum):
 
 
 class TieOrder(StrEnum):
-    """What events of one time are."""
+    """How events with equal timestamps are ordered."""
 
     LOG = "log"
     SIMULTANEOUS = "simultaneous"
@@ -45,24 +45,37 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 @streams.command("add")
 def add_stream(
     name: Name,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key; subject else.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key (default: subject).")
+    ] = None,
     further_key: Annotated[
-        list[str] | None, typer.Option(help="NAME=PATH of a further correlation key; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=PATH", help="A further correlation key. Repeatable.")
     ] = None,
     type_: Annotated[
-        list[str] | None, typer.Option("--type", help="A type that may come; any else; repeatable.")
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Allowed event type (default: any). Repeatable.")
     ] = None,
-    end: Annotated[list[str] | None, typer.Option(help="A type that ends a transaction; repeatable.")] = None,
-    ties: Annotated[TieOrder | None, typer.Option(help="What events of one time are.")] = None,
-    lateness: Annotated[float | None, typer.Option(min=0, help="Seconds that an event may be late.")] = None,
-    late: Annotated[LatePolicy | None, typer.Option(help="What becomes of later events.")] = None,
-    idle_timeout: Annotated[float | None, typer.Option(help="Seconds without event that end a transaction.")] = None,
-    quiet_after: Annotated[float | None, typer.Option(help="Seconds after which time passes without events.")] = None,
+    end: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")
+    ] = None,
+    ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
+    lateness: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Out-of-orderness bound: seconds that an event may be late."),
+    ] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
+    idle_timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
+    ] = None,
+    quiet_after: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Declare a stream, once: it does not change later."""
+    """Declare a stream; a declaration cannot be changed later."""
     body: dict[str, Any] = given(
         name=name,
         key=key,

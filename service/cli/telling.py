@@ -1,4 +1,4 @@
-"""What commands that run until they are interrupted tell meanwhile: sentences, or JSON lines for a program."""
+"""What long-running commands print meanwhile: sentences, or JSON lines for a program."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from service.cli.inputs import told
 from streams import SystemClock, format_time
 
 EventsAsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="What happens as JSON, one line each, on standard output.")
+    bool, typer.Option("--json", help="Print what happens as JSON lines on standard output.")
 ]
 
 
 class Tell(Protocol):
-    """Tells what happens."""
+    """Prints what happens."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Tell it.
+        """Print it.
 
         Args:
             event: What it is, for a program.
             sentence: The same for people, with markup.
-            fields: What a program is told besides.
+            fields: Further members for programs.
         """
 
 
 def telling(*, is_json: bool) -> Tell:
-    """How to tell: a sentence on standard error, or one JSON object a line on standard output, written at once."""
+    """A function that prints a sentence on standard error, or one JSON object a line on standard output, unbuffered."""
     clock = SystemClock()
 
     def tell(event: str, sentence: str, **fields: Any) -> None:

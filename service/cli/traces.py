@@ -25,14 +25,14 @@ def show_trace(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Show the last transaction of a key: its events, how each pattern stands, what may come."""
+    """Show a transaction: its events, the state of each pattern, and which types may come next."""
     with calling(url, api_key) as client:
         found = client.get(f"/traces/{part(stream)}/{part(key)}")
     show(found if is_json else _told(found), is_json=is_json)
 
 
 def _told(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What people want to know of a transaction."""
+    """A transaction, as people read it."""
     told: dict[str, Any] = {
         "transaction": f"{found['key']} of {found['stream']}, {'open' if found['open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
@@ -44,7 +44,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
         told["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
         told["must not come now"] = [one["type"] for one in found["following"] if not one["possible"]]
     if not found["complete"]:
-        told["notice"] = "the log no longer holds all of its beginning"
+        told["notice"] = "the log no longer holds the whole beginning of the transaction"
     return told
 
 

@@ -1,4 +1,4 @@
-"""What commands say while something takes long: nothing is silent for more than three seconds."""
+"""Progress of commands that take long: none is silent for more than three seconds."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ _MIB = 1024**2
 
 def warm_up(
     is_json: Annotated[
-        bool, typer.Option("--json", help="Progress and result as JSON, one line each, on standard output.")
+        bool, typer.Option("--json", help="Print progress and result as JSON lines on standard output.")
     ] = False,
 ) -> None:
-    """Compile all kernels and keep them for this user and machine, so that no later command has to."""
+    """Compile all kernels once for this user and machine, so that later commands start fast."""
     tell = telling(is_json=is_json)
     to_program = Waiting(lambda text: tell("compiling", text, progress=text), LINES_REST_S)
     with nullcontext(to_program) if is_json else waiting_on() as waiting:
@@ -29,8 +29,8 @@ def warm_up(
     found = progress_of(EVERYTHING)
     if not is_complete:
         raise KernelsNotCompiled(
-            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; the log above says what failed, "
-            "and forestall doctor whether they can be kept"
+            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; see the log above for the "
+            "failure; forestall doctor shows whether they can be cached"
         )
     folder = kernels_folder()
     size = size_of(folder)

@@ -1,4 +1,4 @@
-"""``forestall webhooks``: where the running service sends what it finds."""
+"""``forestall webhooks``: where the running service sends its alerts."""
 
 from __future__ import annotations
 
@@ -39,25 +39,34 @@ _WEBHOOKS = Resource(
 _ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
 
 add_list_of_stream(webhooks, _WEBHOOKS)
-add_show(webhooks, _WEBHOOKS, "a webhook, and how its deliveries fare")
+add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 
 
 @webhooks.command("add")
 def add_webhook(
-    target: Annotated[str, typer.Argument(help="Address that is sent to, http or https.")],
-    stream: Annotated[str | None, typer.Option(help="Only what is of this stream.")] = None,
-    pattern: Annotated[str | None, typer.Option(help="Only what is of this pattern.")] = None,
-    min_severity: Annotated[Severity | None, typer.Option(help="Only what is at least as grave.")] = None,
-    kind: Annotated[list[Kind] | None, typer.Option(help="What is sent; repeatable; alert, correction else.")] = None,
-    description: Annotated[str | None, typer.Option(help="For people.")] = None,
-    header: Annotated[list[str] | None, typer.Option(help="'NAME: VALUE' that is sent along; repeatable.")] = None,
-    template: Annotated[Path | None, typer.Option(help="JSON file: the form of the bodies.")] = None,
-    secret_file: Annotated[Path | None, typer.Option(help="File with the secret; one is made else.")] = None,
+    target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")] = None,
+    pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
+    min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
+    kind: Annotated[
+        list[Kind] | None,
+        typer.Option(metavar="KIND", help="alert, correction or deviation (default: the first two). Repeatable."),
+    ] = None,
+    description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Send what is found from now on to an address. Standard output is the secret, which nobody can look up later."""
+    """Send new alerts to a URL. Prints the signing secret, which is shown only once."""
     body = given(
         url=target,
         stream=stream,
@@ -76,19 +85,21 @@ def add_webhook(
 @webhooks.command()
 def rotate(
     webhook: WebhookId,
-    grace: Annotated[int | None, typer.Option(min=0, help="Seconds for which the former secret signs as well.")] = None,
+    grace: Annotated[
+        int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret signs too.")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Sign with another secret. Standard output is the secret, which nobody can look up later."""
+    """Rotate the signing secret and print the new one, which is shown only once."""
     with calling(url, api_key) as client:
         _tell_secret(client.post(f"/webhooks/{part(webhook)}/rotate-secret", given(grace_s=grace)), is_json=is_json)
 
 
 @webhooks.command("test")
 def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Send one signed test message at once. Exit status 1: the receiver did not take it."""
+    """Send one signed test message at once. Exit status 1: the receiver did not accept it."""
     with calling(url, api_key) as client:
         found = client.post(f"/webhooks/{part(webhook)}/test", None)
     if is_json:
@@ -108,7 +119,7 @@ def deliveries(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """List the latest attempts to deliver, the newest first."""
+    """List the latest delivery attempts, the newest first."""
     with calling(url, api_key) as client:
         _ATTEMPTS.show_pages(client, f"/webhooks/{part(webhook)}/deliveries", limit, is_json=is_json)
 
@@ -116,15 +127,17 @@ def deliveries(
 @webhooks.command()
 def redeliver(
     webhook: WebhookId,
-    delivery: Annotated[str | None, typer.Argument(help="Id of a delivery; or say --since.")] = None,
-    since: Annotated[str | None, typer.Option(help="Time, RFC 3339: all that was given up from then on.")] = None,
+    delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Queue a delivery again, whatever became of it, or all that was given up since a time."""
+    """Queue one delivery again, or all that were abandoned since a time."""
     if (delivery is None) == (since is None):
-        raise typer.BadParameter("say the delivery, or --since a time")
+        raise typer.BadParameter("give the id of a delivery, or --since and a time")
     path = f"/webhooks/{part(webhook)}"
     with calling(url, api_key) as client:
         if delivery is not None:
@@ -144,17 +157,17 @@ def redeliver(
 
 @webhooks.command()
 def enable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Send again, what is queued first; failures are forgotten."""
+    """Resume deliveries, oldest first, and reset the failure count."""
     _switch(webhook, url, api_key, enabled=True)
 
 
 @webhooks.command()
 def disable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Send nothing for now; what is queued waits."""
+    """Suspend deliveries; queued ones wait."""
     _switch(webhook, url, api_key, enabled=False)
 
 
-add_delete(webhooks, _WEBHOOKS, "Send nothing more there, what is queued included.")
+add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
 
 
 def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
@@ -169,11 +182,11 @@ def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
         return
     if found["secret"] is None:
         told.print(
-            f"webhook {found['id']} is there, and the answer with its secret was lost: 'forestall webhooks rotate "
+            f"webhook {found['id']} exists, but the answer with its secret was lost: 'forestall webhooks rotate "
             f"{found['id']}' gives it another one"
         )
         return
-    told.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown this once:")
+    told.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown only once:")
     typer.echo(found["secret"])
 
 

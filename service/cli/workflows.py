@@ -31,7 +31,7 @@ class FollowMode(StrEnum):
 
 Name = Annotated[str, typer.Argument(help="Name of the workflow.")]
 Mode = Annotated[
-    FollowMode, typer.Option(help="By its automaton, by its constraints, or by the first wherever it has one.")
+    FollowMode, typer.Option(help="By its automaton (exact), by its constraints (tables), or exact if possible (auto).")
 ]
 
 
@@ -47,14 +47,14 @@ _WORKFLOWS = Resource(
 _CONSTRAINTS = Table(("constraint", "origin"))
 
 add_list(workflows, _WORKFLOWS)
-add_show(workflows, _WORKFLOWS, "what a workflow says, how its constraints were found, and who follows it")
+add_show(workflows, _WORKFLOWS, "a workflow, how its constraints were found, and the streams that follow it")
 
 
 @workflows.command("constraints")
 def show_constraints(
     name: Name,
     full: Annotated[
-        bool, typer.Option("--full", help="All constraints, not only a few from which they follow.")
+        bool, typer.Option("--full", help="All constraints, not only those from which the others follow.")
     ] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -70,15 +70,17 @@ def show_constraints(
 def put_workflow(
     name: Name,
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
-    stream: Annotated[str | None, typer.Option(help="A stream that is to follow it.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that will follow it.")] = None,
     mode: Mode = FollowMode.AUTO,
-    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
+    ] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Upload a model; another one under the same name is the next version, and those who follow follow that one."""
+    """Upload a model; under an existing name it is the next version, and streams that follow it switch to it."""
     body = given(
         content=read_content(model).decode("utf-8", errors="replace"),
         process=process,
@@ -95,13 +97,13 @@ def put_workflow(
 @workflows.command()
 def follow(
     name: Name,
-    stream: Annotated[str, typer.Option(help="The stream that is to follow it.")],
+    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that will follow it.")],
     mode: Mode = FollowMode.AUTO,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Let a stream follow a workflow: transactions that begin later."""
+    """Let a stream follow a workflow, for transactions that begin later."""
     with calling(url, api_key) as client:
         found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
     if is_json:
@@ -115,7 +117,7 @@ def follow(
 def unfollow(
     stream: Annotated[str, typer.Argument(help="The stream.")], url: Url = None, api_key: ApiKeyOption = None
 ) -> None:
-    """Let a stream follow no workflow any more; constraints that are written by hand stay."""
+    """Stop a stream from following its workflow; hand-written constraints stay."""
     with calling(url, api_key) as client:
         client.delete(f"/streams/{part(stream)}/workflow")
     told.print(f"{escape(stream)} follows no workflow")
@@ -125,7 +127,7 @@ add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
 def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -> None:
-    """What is said of a workflow after it was uploaded."""
+    """What is printed after a workflow was uploaded."""
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return

@@ -1,7 +1,7 @@
-"""What ``forestall doctor`` looks at: this machine, the settings, Redis, Spark, and a service that runs.
+"""What ``forestall doctor`` checks: this machine, the settings, Redis, Spark, and a running service.
 
-Each look gives findings: what was looked at, whether it is well, what was found and what to do. Nothing is changed, and
-what cannot be looked at because something else is missing is left out.
+Each check gives findings: the subject, the verdict, what was found and what to do. Nothing is changed, and
+checks that need something missing are left out.
 """
 
 from service.doctor.examination import examine

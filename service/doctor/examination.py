@@ -30,7 +30,7 @@ from streams import Clock, ForestallError
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Everything that can be looked at without changing anything.
+    """Everything that can be checked without changing anything.
 
     Args:
         clock: Of this machine.
@@ -49,9 +49,9 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
         faults = error.details["faults"]
         assert isinstance(faults, list)
         for fault in faults:
-            yield problem("settings", str(fault), "set it right, or leave it out; docs/settings.md lists all settings")
+            yield problem("settings", str(fault), "correct it, or leave it out; docs/settings.md lists all settings")
         return
-    yield ok("settings", "all can be used")
+    yield ok("settings", "all are valid")
     yield from look_at_tracing(settings.tracing)
     yield from look_at_folder(settings.data_dir)
     yield from look_at_redis(settings, clock)
@@ -59,7 +59,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
-    """Whether there can be spans, where they are wanted; whether a collector takes them is not looked at."""
+    """Whether there can be spans, where they are wanted; whether a collector accepts them is not checked."""
     if settings.endpoint is None:
         return
     try:
@@ -101,7 +101,7 @@ def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) 
     except BackupRefused as error:
         return problem("store", error.message.partition(": ")[0], error.message.partition(": ")[2])
     if not steps:
-        return ok("store", "what is stored is up to date, or there is nothing yet")
+        return ok("store", "stored data is up to date, or there is none yet")
     names = "; ".join(step.name for step in steps)
     return warning("store", f"the next start will bring it up to date: {names}", "run forestall backup first")
 
@@ -116,9 +116,9 @@ def look_at_spark() -> Finding:
             finally:
                 end_session(session)
         except (ForestallError, OSError) as error:
-            return problem("spark", f"it does not start: {error}", "look at what Java said above")
+            return problem("spark", f"it does not start: {error}", "see the output of Java above")
     if not is_well:
-        return problem("spark", f"Spark {version} starts, its Python process gives back other rows", "run make setup")
+        return problem("spark", f"Spark {version} starts, but its Python process returns wrong rows", "run make setup")
     return ok("spark", f"Spark {version} starts, and so does a Python process of its own")
 
 
@@ -129,4 +129,4 @@ def _look_at_url(url: str, clock: Clock) -> Iterator[Finding]:
             yield look_at_clock(client, clock)
             yield look_at_store(client)
     except StoreUnavailable as error:
-        yield problem("redis", f"it does not answer: {error.message}", "start it, or set FORESTALL_REDIS_URL right")
+        yield problem("redis", f"it does not answer: {error.message}", "start it, or correct FORESTALL_REDIS_URL")

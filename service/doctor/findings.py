@@ -1,4 +1,4 @@
-"""One thing that was looked at, and how it is."""
+"""One thing that was checked, with the verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Finding:
     """What was found.
 
     Attributes:
-        subject: What was looked at.
+        subject: What was checked.
         verdict: ``problem``: the service does not work, or loses something; ``warning``: it may under some conditions.
         found: A sentence.
         advice: What to do; empty where all is well.
@@ -44,5 +44,5 @@ def problem(subject: str, found: str, advice: str) -> Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The gravest verdict; ``ok`` of nothing."""
+    """The most severe verdict; ``ok`` if there is none."""
     return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")

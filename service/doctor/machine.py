@@ -40,7 +40,7 @@ def look_at_python() -> Finding:
     wanted, found = SpecifierSet(metadata(_DISTRIBUTION)["Requires-Python"]), platform.python_version()
     if wanted.contains(found, prereleases=True):
         return ok("python", f"Python {found}")
-    return problem("python", f"Python {found}", f"install a Python {wanted} and set the environment up again")
+    return problem("python", f"Python {found}", f"install Python {wanted} and set the environment up again")
 
 
 def look_at_packages() -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def look_at_package(need: Requirement) -> Finding | None:
         return problem("packages", f"{need.name} is not installed", advice)
     if need.specifier.contains(found, prereleases=True):
         return None
-    return problem("packages", f"{need.name} is {found}, and {need.specifier} is needed", advice)
+    return problem("packages", f"{need.name} is {found}, but {need.specifier} is needed", advice)
 
 
 def look_at_folder(folder: Path) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
     if kind in _FLEETING:
         yield warning(
             "data folder",
-            f"{place} is in memory ({kind}) and gone when the machine restarts, with checkpoint and states",
+            f"{place} is in memory ({kind}): checkpoint and states are lost when the machine restarts",
             f"name a folder on a disk: {PREFIX}DATA_DIR",
         )
 

@@ -15,7 +15,7 @@ _TIMEOUT_S = 5.0
 
 
 def look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Whether the API's port is free, or answered by a service of this project, which is then looked at."""
+    """Whether the API's port is free, or answered by a service of this project, which is then checked."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or is_port_free(host, port):
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -24,8 +24,8 @@ def look_at_port(settings: Settings) -> Iterator[Finding]:
     if answer is None:
         yield problem(
             "port",
-            f"port {port} on {host} is taken by something that is not this service",
-            f"end it, or choose another port: {PREFIX}API_PORT",
+            f"port {port} on {host} is in use by something that is not this service",
+            f"stop it, or choose another port: {PREFIX}API_PORT",
         )
         return
     yield ok("port", f"a service answers on port {port} of {host}")
@@ -34,14 +34,14 @@ def look_at_port(settings: Settings) -> Iterator[Finding]:
         yield warning(
             "running service",
             f"it is not ready: {'; '.join(map(str, missing))}",
-            "it may be starting; where it lasts, look at the logs of its processes",
+            "it may be starting; if this lasts, see the logs of its processes",
         )
     else:
         yield ok("running service", "it is ready")
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """What ``/v1/ready`` says; None where whoever listens knows nothing of it."""
+    """What ``/v1/ready`` answers; None if the process that listens does not know that path."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what listens everywhere is asked here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:

@@ -43,8 +43,8 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
     elif facts.fsync is None:
         yield warning(
             subject,
-            "the server does not tell its appendfsync",
-            "see that it is always: with everysec a crash of the server loses up to a second of what was acknowledged",
+            "the server does not report its appendfsync",
+            "make sure that it is always: with everysec a crash of the server loses up to a second of events",
         )
     elif facts.fsync != "always":
         yield warning(
@@ -56,7 +56,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
         )
     for failure in facts.failures:
         yield problem(
-            subject, f"{failure} failed", "look at the server's log and at the disk; it may refuse writes until then"
+            subject, f"{failure} failed", "check the server's log and the disk; until then it may refuse writes"
         )
     if facts.memory_limit and facts.eviction not in (None, "noeviction"):
         yield problem(
@@ -86,7 +86,7 @@ def _version(facts: ServerFacts) -> Finding:
     try:
         is_old = facts.product == "Redis" and Version(facts.version) < _OLDEST
     except InvalidVersion:
-        return warning("redis", found, f"see that it does what Redis {_OLDEST} does")
+        return warning("redis", found, f"make sure that it is compatible with Redis {_OLDEST}")
     if is_old:
         return problem("redis", found, f"install Redis {_OLDEST} or newer, or Valkey")
     return ok("redis", found)
@@ -99,7 +99,7 @@ def _memory(facts: ServerFacts) -> Iterator[Finding]:
         return
     share = facts.memory_used / facts.memory_limit
     found = f"{used} of maxmemory {facts.memory_limit / _MIB:,.0f} MiB"
-    advice = "raise maxmemory, or keep less: the log, alerts and perhaps states live in it"
+    advice = "raise maxmemory, or keep less: the log, alerts and possibly states live in it"
     if share >= _NEARLY_FULL:
         yield (problem if share >= _FULL else warning)("redis memory", found, advice)
     else:

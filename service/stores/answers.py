@@ -58,7 +58,7 @@ class AnswerStore:
         self._release = register(client, "locks/release")
 
     def begin(self, asked: Asked) -> Answer | None:
-        """Begin with a request, unless it was begun before; the answer of then, or what stands for it so far."""
+        """Begin with a request, unless it was begun before; the answer at that time, or what stands for it so far."""
         found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
         if found is None:
             return None

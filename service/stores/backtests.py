@@ -1,7 +1,7 @@
-"""Backtests: what was asked, how far it is, what came of it.
+"""Backtests: the question, the progress, the result.
 
 A backtest is one record that changes by compare-and-set, and two values beside it that are written before it says that
-it is done: its summary and its alerts. So whoever dies in between leaves a record that is still true.
+it is done: its summary and its alerts. So a process that dies in between leaves a record that is still true.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class BacktestStore:
         raise RegistryContended(f"the backtest {backtest_id!r} keeps being changed by others; try again")
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what came of a backtest, in place of what an earlier attempt may have left."""
+        """Keep the result of a backtest, in place of what an earlier attempt may have left."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.delete(f"{key}:alerts")
@@ -182,7 +182,7 @@ class BacktestStore:
         return BacktestAlerts(alerts=alerts, after=str(first + len(alerts)), is_last=len(found) <= limit)
 
     def remove(self, backtest_id: str) -> None:
-        """Forget a backtest and what came of it."""
+        """Forget a backtest and its result."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.zrem(ORDER_KEY, backtest_id)

@@ -1,4 +1,4 @@
-"""Dead letters: events and log records that could not be taken, with the reason, and what became of them later."""
+"""Dead letters: events and log entries that could not be processed, the reasons, and the results of sending again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAGE_LETTERS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """What became of a dead letter that was sent again.
+    """The result of sending a dead letter again.
 
     Attributes:
         at_us: When.
@@ -76,7 +76,7 @@ class DeadLetterStore(RecentStore):
         return (record for _, record in self._newest_first(_PAGE_LETTERS, None))
 
     def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
-        """Remember what became of a letter; outcomes stay at least as long as their letters."""
+        """Remember the result of sending a letter again; outcomes stay at least as long as their letters."""
         self._note_outcome(
             outcomes=self.key + ":replayed",
             times=self.key + ":replayed:times",
@@ -87,7 +87,7 @@ class DeadLetterStore(RecentStore):
         )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
-        """Of each letter what became of it last, if it was sent again."""
+        """By letter, the result of sending it again last, if it was."""
         if not letter_ids:
             return []
         found = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))

@@ -1,4 +1,4 @@
-"""What became of attempts to deliver: the latest of each webhook, and the deliveries that were given up."""
+"""Delivery attempts and their outcomes: the latest of each webhook, and the deliveries that were abandoned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Early endings: which runs ended before their trace did, and why."""
+"""Early terminations: which patterns ended before their trace did, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.stores.recent import RecentStore
 
 
 class EndingStore(RecentStore):
-    """Recent early endings, counted by what made them certain."""
+    """Recent early terminations, counted by what made them certain."""
 
     key: ClassVar[str] = PREFIX + "endings"
     counted: ClassVar[tuple[str, ...]] = ("stream", "pattern", "form", "constraints", "atom")

@@ -54,7 +54,7 @@ class Submission:
     Attributes:
         stream: Where it belongs.
         batch: The good events, in their order; may be empty.
-        dead_letters: What became of the others.
+        dead_letters: Of the events that were rejected.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
         keys: The stream's further keys: paths of attributes by name.
@@ -96,7 +96,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a submission.
+    """The result of a submission.
 
     Attributes:
         positions: Shard to position of its last part, for the parts that were appended now.

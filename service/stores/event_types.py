@@ -1,7 +1,7 @@
 """Schemas of event types, and whether the events of a stream are checked against them.
 
-The stream's own record says which version of its schemas counts, if any. So whoever takes events learns that with the
-declaration, and pays nothing for a stream without schemas.
+The stream's own record says which version of its schemas counts, if any. So the intake reads that with the declaration,
+and pays nothing for a stream without schemas.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class EventTypeStore:
         Raises:
             UnknownStream: The stream is not declared.
             TooManyEventTypes: As many types have schemas as may.
-            PreconditionFailed: The schema of now is not what the condition says.
+            PreconditionFailed: The current schema is not what the condition says.
         """
         put: list[tuple[EventType, bool]] = []
 

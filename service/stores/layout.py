@@ -1,8 +1,8 @@
 """How the log is laid out: the number of its shards, and how it is changed.
 
-Whoever appends has divided events among the shards that it knew. Every script that appends is told their number and
-does nothing where there are others by now, or where the log is being divided anew; the caller looks again. So no entry
-goes to a shard that is not its own, however old the layout is that a process remembers.
+A caller that appends has divided events among the shards that it knew. Every script that appends is given their
+number and does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So
+no entry goes to a shard that is not its own, however old the layout is that a process remembers.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LayoutStore:
         return self._known
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """What a script that appends returns for the number of shards of now.
+        """What a script that appends returns for the current number of shards.
 
         Args:
             append: Calls it for so many shards; it returns what ``misfit`` says, or its own.

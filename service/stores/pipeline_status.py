@@ -42,14 +42,14 @@ class ReportRow(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReport:
-    """How one stream fares in one shard; what the shard does not tell is None.
+    """The state of one stream in one shard; values that the shard does not report are None.
 
     Attributes:
         watermark_us: How far event time has come; None before the first event.
         open_traces: Traces that have not ended.
         held: Partial matches that it holds.
         waiting: Events that wait to be put in order.
-        late: Late events since the state began, by what became of them.
+        late: Late events since the state began, by what was done with them.
     """
 
     watermark_us: int | None

@@ -1,4 +1,4 @@
-"""Capped lists of recent records with counters that never forget: timeouts, early endings, deviations and the like.
+"""Capped lists of recent records with counters that never forget: timeouts, early terminations, deviations and so on.
 
 A micro-batch may be written twice when the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.

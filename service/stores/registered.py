@@ -27,7 +27,7 @@ class RegisteredPattern:
         is_guarded: Whether the stream's constraints end its partial matches early.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
         is_paused: Whether it sees nothing for now.
-        severity: How grave what it finds is.
+        severity: Of its alerts.
         stage: Before it is matched for the first time, from then on, or after it was for the last time.
         suspension: Why it sees nothing, as the pipeline says it, where it cost too much work; else None.
     """

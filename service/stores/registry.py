@@ -60,11 +60,11 @@ class PatternDraft:
     Attributes:
         name: Also in the text.
         text: In the pattern language.
-        is_guarded: Whether the stream's constraints end its partial matches early.
+        is_guarded: Whether the stream's constraints terminate its partial matches early.
         route: Name of the further key whose traces it looks at; empty for those of the correlation key.
-        start: What becomes of the partial matches of the version before: they go (``fresh``), or that version goes on
-            for them (``migrate``).
-        severity: How grave what it finds is; None: as before, and ``medium`` at first.
+        start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
+            complete them (``migrate``).
+        severity: Of its alerts; None: as before, and ``medium`` at first.
         is_draft: Whether it is only written down, to be matched later.
         condition: On what is there.
     """
@@ -317,7 +317,7 @@ class Registry:
         return [pattern for pattern in everything if pattern.is_active and stream in (None, pattern.stream)]
 
     def severities(self) -> dict[str, Severity]:
-        """How grave what each pattern finds is, by name; of deleted patterns too, as what they found may come yet."""
+        """The severity of each pattern's alerts, by name; of deleted patterns too, as some of theirs may still come."""
         return {name: read_pattern(body, name).severity for name, body in self._book.all(PATTERNS_KEY)}
 
     def _pattern_on(self, pattern: RegisteredPattern, start: Start) -> PatternOn:

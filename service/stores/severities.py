@@ -1,4 +1,4 @@
-"""How grave what a pattern finds is."""
+"""The severity of a pattern's alerts."""
 
 from __future__ import annotations
 

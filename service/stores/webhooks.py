@@ -1,4 +1,4 @@
-"""Registered webhooks: where alerts, corrections, deviations and suspensions go, and how their deliveries fare."""
+"""Registered webhooks: where alerts, corrections, deviations and suspensions go, and the state of their deliveries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RegisteredWebhook:
         is_enabled: Whether anything is sent; what is queued waits until it is.
         registered_us: Microseconds UTC.
         kinds: What is sent.
-        min_severity: Only what is of patterns as grave as that; None means any, deviations included.
+        min_severity: Only results of patterns of at least this severity; None means any, deviations included.
         description: For people.
         headers: Sent along.
         template: The form of the bodies; None: as they are.

@@ -1,6 +1,6 @@
 """Compiles the kernels that exercises need: ``python -m streams.compiling PARENT MODULE:FUNCTION ...``.
 
-It ends early when the process PARENT, for which it works, has ended.
+It exits when the process PARENT, for which it works, has ended.
 """
 
 from __future__ import annotations

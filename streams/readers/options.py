@@ -41,9 +41,9 @@ class ReaderOptions:
             ignored, and the n-th event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
         columns: Where id, type, time and attributes are.
         zone: The zone of times without one, such as ``Europe/Berlin``; None: they are refused.
-        unit: What numbers count that say a time.
-        duplicates: What becomes of an event whose id came before in the file: it is dropped, or an event like others.
-        on_dropped: Told how many were dropped, if some were.
+        unit: The unit of times that are numbers.
+        duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
+        on_dropped: Called with the number of dropped events, if any.
         keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
         lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
         max_bytes: Most bytes that the file may hold, after decompression.

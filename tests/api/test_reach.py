@@ -128,7 +128,7 @@ def test_lists_that_are_not_paged_show_what_the_key_may_touch(made, clerk, http)
 def test_pages_without_a_stream_are_refused_in_words(made, clerk, check_problem):
     for path in ("alerts", "workflows", *RECENT):
         problem = check_problem(clerk.get(f"/v1/{path}"), 403, "forbidden")
-        assert "say the stream" in problem["detail"]
+        assert "name the stream" in problem["detail"]
         assert "orders" in problem["detail"]
 
 

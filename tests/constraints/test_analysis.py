@@ -203,7 +203,7 @@ def test_a_forecast_says_how_often_and_by_what_matches_end() -> None:
         [("L", 0.6, 0.6), ("S", 0.5, pytest.approx(0.2))],
     )
     (_, state) = analyse(known, [query_of(("SEQ", "A", "U"))]).patterns[0].states
-    assert state.text == "with A bound, it ends early in 80% of the traces, by L (60%), S (50%)"
+    assert state.text == "with A bound, it is terminated early in 80% of the traces, by L (60%), S (50%)"
     assert state.earliest is not None
     assert state.earliest.condition.event_type == "L"
 

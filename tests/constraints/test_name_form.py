@@ -65,8 +65,8 @@ def test_commas_brackets_and_odd_names(written: str, name: str) -> None:
     ("name", "advice"),
     [
         ("Quote [price >> 1]", "unexpected '>'; expected '(', '-', FALSE, NULL, TRUE, a name, a number or a text"),
-        ("Quote [count(price) > 1]", "count looks at several events, and here the condition is on a single one"),
-        ("Quote [prev(price) > 1]", "prev looks at several events"),
+        ("Quote [count(price) > 1]", "count reads several events, but this condition is on a single one"),
+        ("Quote [prev(price) > 1]", "prev reads several events"),
         ("Quote [price > 1", "the text ends; expected "),
         ("Quote [price > 1] q", "unexpected 'q'; expected "),
         ("Quote [price > 1]+", "unexpected '+'; expected "),

@@ -60,6 +60,10 @@ BREAKS = [
     ("skipped-tests", TEST, "import pytest\n@pytest.mark.skip\ndef test_it():\n    assert f()"),
     ("skipped-tests", TEST, "import pytest\n@pytest.mark.xfail(reason='hard')\ndef test_it():\n    assert f()"),
     ("skipped-tests", TEST, "import pytest\ndef test_it():\n    pytest.skip('not now')"),
+    ("plain-words", MODULE, '"""For whoever reads it."""'),
+    ("plain-words", MODULE, 'def f():\n    raise ValueError(f"{n} are told twice")'),
+    ("plain-words", "service/cli/planted.py", 'key = Option(help="Path of the key; subject else.")'),
+    ("plain-words", "api/planted.py", '"""At most so\nmany of them."""'),
 ]
 
 KEEPS = [
@@ -101,6 +105,10 @@ KEEPS = [
     ("test-asserts", TEST, "import pytest\ndef test_it():\n    with pytest.raises(ValueError):\n        f()"),
     ("test-asserts", TEST, "def agree():\n    assert f()\n\ndef test_it():\n    agree()"),
     ("skipped-tests", TEST, "import pytest\n@pytest.mark.xfail(reason='issue 12')\ndef test_it():\n    assert f()"),
+    ("plain-words", MODULE, '"""At most so many of them, which are told apart."""\nwhoever = "whoever"'),
+    ("plain-words", "api/planted.py", '"""There are so many that nothing else."""'),
+    ("plain-words", "nfa/kernels/planted.py", '"""For whoever reads it."""'),
+    ("plain-words", TEST, '"""For whoever reads it."""'),
 ]
 
 

@@ -173,7 +173,7 @@ def test_a_service_that_runs_is_refused(settings, stores, tmp_path):
         lambda: back_up(settings, stores, tmp_path / "new", clock, ignore),
         lambda: restore(settings, stores, tmp_path / "file", ignore, clock=clock, replace=True),
     ):
-        with pytest.raises(BackupRefused, match="gave a sign of life 4 s ago: stop the service first"):
+        with pytest.raises(BackupRefused, match="reported 4 s ago: stop the service first"):
             call()
     assert not (tmp_path / "new").exists()
     clock.forward(60)

@@ -89,7 +89,7 @@ def test_what_was_made_though_the_answer_was_lost_is_not_made_again(
     said = capsys.readouterr()
     (made,) = caller.get(f"/{group}")["items"]
     assert (ended.value.code, said.out) == (0, "")
-    assert f"{made['id']} is there, and the answer with its {member} was lost" in said.err
+    assert f"{made['id']} exists, but the answer with its {member} was lost" in said.err
 
 
 def test_a_refused_call_says_what_the_service_said(caller):

@@ -363,7 +363,7 @@ def test_a_pipeline_that_lives_is_refused_and_one_that_is_silent_is_gone(setting
     now_us = [1_000_000_000]
     monkeypatch.setattr("service.resharding.SystemClock.now_us", lambda _: now_us[0])
     stores.heartbeat.beat(now_us[0] - 4_000_000)
-    with pytest.raises(ReshardRefused, match="gave a sign of life 4 s ago: stop the service first"):
+    with pytest.raises(ReshardRefused, match="reported 4 s ago: stop the service first"):
         reshard(settings, stores, 6, say_nothing)
     now_us[0] += 30_000_000
     assert reshard(settings, stores, 6, say_nothing).shards == 6

@@ -35,4 +35,4 @@ def test_what_is_missing_is_told(stores, settings):
     stores.heartbeat.beat(clock.now_us())
     assert missing_parts(stores, settings, clock) == []
     clock.forward(61)
-    assert missing_parts(stores, settings, clock) == ["the pipeline has given no sign of life for 61 s"]
+    assert missing_parts(stores, settings, clock) == ["the pipeline has not reported for 61 s"]

@@ -15,7 +15,7 @@ def test_the_demo_delivers_explains_and_agrees_with_the_reference():
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "webhook: Q1 order-" in done.stdout
-    assert "ended early: " in done.stdout
+    assert "terminated early: " in done.stdout
     assert "exclusive(UseLocalStock, UseRemoteStock) means that UseRemoteStock u can no longer come" in done.stdout
-    assert "peak held instances, without" in done.stdout
+    assert "peak bound events, without" in done.stdout
     assert "the alerts equal the reference's" in done.stdout

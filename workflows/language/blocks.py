@@ -77,7 +77,7 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
     if states > most:
         raise AutomatonTooLarge(
             f"parallel branches of {', '.join(str(len(group)) for group in groups)} states have {states} together, "
-            f"at most {most} are looked at",
+            f"at most {most} are explored",
             states=min(states, 1 << 53),
             max_states=most,
         )
@@ -141,7 +141,7 @@ def _check_length(events: int, most: int) -> None:
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "
-            f"at most {most} are looked at",
+            f"at most {most} are explored",
             states=min(events, 1 << 53),
             max_states=most,
         )
@@ -215,7 +215,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
         if len(found) * len(other) > 4 * most:
             raise AutomatonTooLarge(
                 f"parallel branches that share events have {len(found)} and {len(other)} states, so "
-                f"{len(found) * len(other)} together; at most {4 * most} are looked at",
+                f"{len(found) * len(other)} together; at most {4 * most} are explored",
                 states=len(found) * len(other),
                 max_states=most,
             )

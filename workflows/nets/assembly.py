@@ -108,7 +108,7 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Whoever fills the step's only input fills its outputs at once."""
+        """Let the steps that fill this step's only input fill its outputs directly."""
         if len(step.inputs) != 1:
             return None
         place = step.inputs[0]
@@ -124,7 +124,7 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Whoever takes the step's only output takes its inputs at once."""
+        """Let the steps that take this step's only output take its inputs directly."""
         if len(step.outputs) != 1:
             return None
         place = step.outputs[0]

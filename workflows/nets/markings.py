@@ -183,7 +183,7 @@ class _Search:
         if largest is not None:
             self._check_growth(largest)
         raise AutomatonTooLarge(
-            f"the net has more than {self._max_markings} markings, the most that are looked at",
+            f"the net has more than {self._max_markings} markings, the most that are explored",
             max_markings=self._max_markings,
         )
 

@@ -122,7 +122,7 @@ def test_what_is_no_json_value_is_a_400(orders, check_problem, value):
 
 def test_the_description_says_that_not_all_events_need_be_taken(http):
     operation = http.get("/openapi.json").json()["paths"]["/v1/events"]["post"]
-    assert "look at `rejected`" in operation["responses"]["202"]["description"]
+    assert "see `rejected`" in operation["responses"]["202"]["description"]
 
 
 def test_a_plain_object_among_cloudevents_is_rejected(orders):

@@ -60,7 +60,7 @@ def test_an_odd_json_form_is_refused_with_its_place(orders, check_problem):
 @pytest.mark.parametrize("forms", [{}, {"text": TEXT, "definition": DEFINITION}])
 def test_a_pattern_is_sent_in_one_form(orders, check_problem, forms):
     body = check_problem(orders.post("/v1/patterns", json={"stream": "orders", **forms}), 422, "wrong-shape")
-    assert "one of them" in body["detail"]
+    assert "either 'text' or 'definition'" in body["detail"]
 
 
 def test_what_is_probably_not_meant_is_warned_of(orders):

@@ -116,7 +116,7 @@ def test_wrong_options_are_refused(orders, check_problem, query):
 def test_options_beside_an_envelope_are_refused_and_not_passed_over(orders, check_problem):
     refused = orders.put("/v1/workflows/order?stream=orders&map=Check=", json={"content": ORDER})
     detail = check_problem(refused, 422, "wrong-shape")["detail"]
-    assert detail == "query: with a JSON body that has content, these stand beside it: mapping, stream"
+    assert detail == "query: with a JSON body that has content, these belong into the body: mapping, stream"
     assert orders.put("/v1/workflows/order?stream=orders", json=WIDE).json()["streams"]
 
 
@@ -243,7 +243,7 @@ def test_traces_are_checked(orders, check_problem):
     check_problem(orders.post("/v1/workflows/order/conformance", json={"trace": [3]}), 422, "wrong-shape")
     check_problem(orders.post("/v1/workflows/order/conformance?version=2", json={"trace": []}), 404, "unknown-workflow")
     nothing = check_problem(orders.post("/v1/workflows/order/conformance", json={}), 422, "wrong-shape")
-    assert "say which trace" in nothing["detail"]
+    assert "give 'trace'" in nothing["detail"]
 
 
 def test_a_picture_cannot_do_harm(orders, check_problem):

@@ -42,7 +42,7 @@ def test_a_backtest_finds_what_match_finds_and_compares(call, files):
         (["--events", "events.jsonl", "--compare-pruning"], "give constraints"),
         (["--events", "events.jsonl", "--output", "."], "is not empty"),
         (["--events", "events.jsonl", "--against", "none.pattern"], "cannot be read"),
-        (["--events", "events.jsonl", "--map", "x"], "about a model"),
+        (["--events", "events.jsonl", "--map", "x"], "needs a model"),
         (["--events", "events.jsonl", "--cores", "0"], "cores"),
     ],
 )

@@ -38,7 +38,7 @@ def test_the_token_is_what_is_printed(keys):
     status, out, said = keys("create", "shop", "--scope", "ingest", "--scope", "read", "--stream", "orders")
     assert status == 0
     assert is_token(out.strip())
-    assert "(shop); its token is shown this once" in said
+    assert "(shop); its token is shown only once" in said
     assert out.strip() not in said
 
 

@@ -9,7 +9,7 @@ from typer.main import get_command
 from api import create_app
 from api.testing import serving
 from house import ROOT
-from service.cli.app import COMMANDS, build_app
+from service.cli.app import COMMANDS, build_app, listing
 from service.testing import settings_for
 
 pytestmark = pytest.mark.redis
@@ -186,7 +186,7 @@ def test_event_types_are_put_checked_and_deleted(ask, told, tmp_path):
     assert (out.splitlines()[1].split()[:2], err) == (["Quote/2", "1"], "events of orders are not checked\n")
     assert told("event-types", "check", "orders") == [{"schemas": "check"}]
     assert ask("event-types", "check", "orders", "--off")[1] == "schemas: 'off'\n"
-    assert "has no schema any more" in ask("event-types", "delete", "orders", "Quote/2")[2]
+    assert "the schema of type Quote/2 of orders is removed" in ask("event-types", "delete", "orders", "Quote/2")[2]
     assert told("event-types", "list", "orders") == []
     (tmp_path / "schema.json").write_text("{")
     assert "schema.json: line 1" in ask("event-types", "put", "orders", "Quote", "schema.json")[2]
@@ -205,8 +205,8 @@ def test_dead_letters_are_listed_shown_and_sent_again(ask, told, tmp_path):
     assert (status, "refused: schema-broken" in out) == (1, True)
     ask("event-types", "check", "orders", "--off")
     status, out, _ = ask("dead-letters", "replay", letter["id"])
-    assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "taken"])
-    assert "taken" in ask("dead-letters", "list")[1]
+    assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "accepted"])
+    assert "accepted" in ask("dead-letters", "list")[1]
     assert told("dead-letters", "replay", "--all") == []
     assert ask("dead-letters", "replay")[0] == 2
 
@@ -249,7 +249,7 @@ def test_names_of_commands_are_completed(call, monkeypatch):
     monkeypatch.setenv("_FORESTALL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_CWORD", "1")
     monkeypatch.setenv("COMP_WORDS", "forestall w")
-    assert call()[1].split() == ["workflows", "webhooks", "warm-up"]
+    assert call()[1].split() == ["warm-up", "workflows", "webhooks"]
     monkeypatch.setenv("COMP_CWORD", "2")
     monkeypatch.setenv("COMP_WORDS", "forestall webhooks re")
     assert call()[1].split() == ["redeliver"]
@@ -294,3 +294,10 @@ def test_a_file_that_is_replayed_again_is_dropped_and_said(ask, told, tmp_path):
     assert "--duplicates keep sends them again" in ask("replay", "own.jsonl", "--stream", "orders")[2]
     assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
+
+
+def test_every_command_is_in_one_panel_of_the_overall_help():
+    group = get_command(listing())
+    assert isinstance(group, TyperGroup)
+    assert sorted(group.commands) == sorted(COMMANDS)
+    assert {getattr(command, "rich_help_panel", None) for command in group.commands.values()} >= {"Run", "Administer"}

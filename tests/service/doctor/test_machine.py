@@ -24,7 +24,7 @@ def test_this_environment_is_well():
 @pytest.mark.parametrize(
     ("need", "words"),
     [
-        ("numpy<1", f"numpy is {version('numpy')}, and <1 is needed"),
+        ("numpy<1", f"numpy is {version('numpy')}, but <1 is needed"),
         ("no-such-package-here>=2", "no-such-package-here is not installed"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A BPMN file with its parts at hand."""
+"""A BPMN file and its parts."""
 
 from __future__ import annotations
 

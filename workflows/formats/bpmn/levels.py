@@ -1,4 +1,4 @@
-"""Levels: what stands directly in a process or sub-process, sorted by what becomes of it."""
+"""Levels: what stands directly in a process or sub-process, sorted by how it is read."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes, and mends what can be mended.
+    """Sorts the elements of scopes, and repairs what can be repaired.
 
     Args:
         document: The file.

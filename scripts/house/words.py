@@ -1,0 +1,109 @@
+r"""Wordings that read as translated: what is refused in texts, and what a colleague would write.
+
+``WORDS`` are refused in documents and in every docstring and message of the shipped packages, ``WORDS_FOR_USERS``
+besides where users read: documents, the API, the command line, settings, what is raised. Listed are wordings that are
+never the right ones; whether a sentence has to be read twice, people judge.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from house.documents import code_blocks
+from house.sources import ROOT, Source, Violation, project_files
+
+
+class Word(NamedTuple):
+    """A wording that is refused: what finds it, and what to write."""
+
+    found: re.Pattern[str]
+    better: str
+
+
+def _word(pattern: str, better: str) -> Word:
+    return Word(re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE), better)
+
+
+_OTHER_ELSE = r"(?<!nothing)(?<!anything)(?<!something)(?<!everything)(?<!nobody)(?<!somebody)(?<!what)"
+
+WORDS: tuple[Word, ...] = (
+    _word(r"\bwhoever\b", "the caller, the client, a process that"),
+    _word(r"\bwho asks\b", "the caller, the client"),
+    _word(r"\blook(s|ed|ing)? whether\b", "checks that"),
+    _word(r"\bmended\b", "fixed"),
+    _word(r"\bwhat (becomes|became|will become) of\b", "what happens to, the result of"),
+    _word(r"\bwhat (comes|came) of\b", "the result of"),
+    _word(r"\bat hand\b", "current, available"),
+    _word(r"(?<!because)(?<!instead)(?<!out)\sof (now|then)\b", "current, at that time"),
+    _word(r"\bfares?\b", "the state of"),
+    _word(r"\bgrave(st)?\b", "severe; of at least this severity"),
+    _word(r"\b(ended|ends|end) early\b|\bearly endings?\b", "terminated early, early termination"),
+    _word(r"\b(rule|word)s? of the house\b", "the project's rules"),
+    _word(r": (They|It)\.$|\bSee there\.", "say what it is"),
+)
+WORDS_FOR_USERS: tuple[Word, ...] = (
+    _word(r"\b(is|are|was|were|be|been|being) told\b(?! apart)", "is reported, emitted, shown, printed"),
+    _word(r"\bso many\b(?! that\b)", "at most n, up to n, the number of"),
+    _word(r"\blook(s|ed|ing)? at\b", "examine, read, check"),
+    _word(r"\b(go|goes|went|gone) away\b", "is removed, disconnects"),
+    _word(_OTHER_ELSE + r" else\.?\Z", "(default: ...)"),
+    _word(r"\banew\b", "again"),
+    _word(r"\bheld instances?\b", "bound events"),
+)
+
+_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md", "api/outcomes.json")
+_DECISIONS = "docs/adr/*"  # stay in the words in which they were taken
+_FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
+_NOT_READ = ("*/kernels/*", "*testing.py")
+_NOT_YET = tuple(  # rewritten together with what they do
+    f"service/cli/{name}.py" for name in ("backtest", "check", "conformance", "feed", "match", "patterns")
+)
+_CODE = re.compile(r"`[^`]*`")
+
+
+def plain_words(source: Source) -> Iterator[Violation]:
+    """Docstrings and messages of the shipped packages use the field's words."""
+    if source.package is None or _is_one_of(source.path, (*_NOT_READ, *_NOT_YET)):
+        return
+    is_for_users = _is_one_of(source.path, _FOR_USERS)
+    raised = {id(part) for node in ast.walk(source.tree) if isinstance(node, ast.Raise) for part in ast.walk(node)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            words = WORDS + WORDS_FOR_USERS if is_for_users or id(node) in raised else WORDS
+            yield from _refused(source.path, node.value, node.lineno, words)
+
+
+def documents() -> list[Path]:
+    """The documents whose words are checked: all but the decisions, and what the API says of its answers."""
+    return [
+        path
+        for path in [*project_files(".md"), ROOT / "api" / "outcomes.json"]
+        if _is_one_of(name := path.relative_to(ROOT).as_posix(), _DOCUMENTS) and not fnmatch(name, _DECISIONS)
+    ]
+
+
+def document_words(path: str, text: str) -> Iterator[Violation]:
+    """A document uses the field's words; code blocks and code in lines are left out."""
+    lines = text.splitlines()
+    for block in code_blocks(text):
+        end = block.line + block.text.count("\n") + 1
+        lines[block.line - 1 : end] = [""] * (end - block.line + 1)
+    prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", "\n".join(lines))
+    yield from _refused(path, prose, 1, WORDS + WORDS_FOR_USERS)
+
+
+def _refused(path: str, text: str, line: int, words: tuple[Word, ...]) -> Iterator[Violation]:
+    for word in words:
+        for found in word.found.finditer(text):
+            begin = found.start() + len(found[0]) - len(found[0].lstrip())
+            shown = " ".join(found[0].split())
+            yield Violation(path, line + text.count("\n", 0, begin), f"{shown!r}: write {word.better}")
+
+
+def _is_one_of(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(path, pattern) for pattern in patterns)

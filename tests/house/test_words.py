@@ -1,0 +1,60 @@
+"""Documents use the field's words, and each refused wording is found where it is planted."""
+
+import pytest
+
+from house import ROOT
+from house.words import WORDS, WORDS_FOR_USERS, document_words, documents
+
+PLANTED = [
+    "Whoever calls it",
+    "for those who\nwho asks",
+    "It looks\nwhether all is there.",
+    "This was mended.",
+    "what becomes of it",
+    "what came of it",
+    "the event at hand",
+    "the watermark of then.",
+    "how it fares",
+    "the gravest verdict",
+    "a pattern ended early",
+    "an early ending",
+    "every rule of the house",
+    "events: They.",
+    "matches are told",
+    "for so many seconds",
+    "rows are looked at",
+    "the client goes away",
+    "Path of the key; subject else.",
+    "queued anew",
+    "peak held instances",
+]
+KEPT = [
+    "Because of now and then, nothing else.",
+    "so many that it stops",
+    "`whoever`, and `what becomes\nof it`",
+    "```text\nhow it fares\n```\n\n`whoever`",
+    "an ending, and what is told apart",
+]
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_use_the_words_of_the_field(document):
+    path = document.relative_to(ROOT).as_posix()
+    found = [str(violation) for violation in document_words(path, document.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(["", *found])
+
+
+@pytest.mark.parametrize("text", PLANTED)
+def test_a_planted_wording_is_found_on_its_line(text):
+    (violation,) = list(document_words("docs/planted.md", f"# A page\n\n{text}"))[:1]
+    assert violation.line >= 3
+    assert "write" in violation.message
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_other_wordings_are_not(text):
+    assert list(document_words("docs/planted.md", text)) == []
+
+
+def test_every_wording_is_planted():
+    assert [word.found.pattern for word in WORDS + WORDS_FOR_USERS if not any(map(word.found.search, PLANTED))] == []
