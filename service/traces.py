@@ -216,11 +216,7 @@ class Traces:
         return found[::-1], self._tail.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-<<<<<<< HEAD
-        """Types that ended a transaction before some entries: declared ones, and those of the constraints then in use."""
-=======
         """Types that ended a transaction before some entries: declared ones, and those of constraints then in force."""
->>>>>>> main
         records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
         try:
