@@ -23,7 +23,7 @@ from streams import ForestallError
 
 pytestmark = pytest.mark.redis
 
-PACKAGES = ("streams", "nfa", "constraints", "workflows", "pipeline", "service", "api")
+PACKAGES = ("streams", "nfa", "constraints", "workflows", "shards", "pipeline", "service", "api")
 OPEN = ("/v1/health", "/v1/ready")
 
 

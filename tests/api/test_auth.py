@@ -80,7 +80,7 @@ def test_a_key_that_reads_changes_nothing_even_with_a_right_body(orders, holder,
     problem = check_problem(
         reader.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT A a"}), 403, "forbidden"
     )
-    assert "this needs the scope patterns; the API key" in problem["detail"]
+    assert "this operation needs the scope patterns; the API key" in problem["detail"]
     assert problem["detail"].endswith("has read")
     check_problem(reader.post("/v1/streams", json={"name": "more"}), 403, "forbidden")
     check_problem(reader.delete("/v1/patterns/p"), 403, "forbidden")

@@ -30,7 +30,7 @@ PATTERNS = [
     "PATTERN p EVENT SEQ(A|C+ a, NOT B) WITHIN 2 s",
     "PATTERN p EVENT SEQ(A a, B+ b) RETURN a.v, sum(b.v) AS s, last(b.w) AS l, id(a) AS i PATTERN q EVENT A a",
     "PATTERN p EVENT SEQ(A a, C c) SELECT NEXT PATTERN q EVENT C x",
-    "PATTERN p EVENT SEQ(A a, B+ b) WHERE [w] PATTERN q EVENT SEQ(A a, B+ b)",
+    "PATTERN p EVENT SEQ(A a, B+ b) WHERE [key, w] PATTERN q EVENT SEQ(A a, B+ b)",
 ]
 NAMES = st.text(st.sampled_from(["e", "é", "😀", '"', "\\", "\n", "\x00", "\x1f", "\x7f"]), min_size=1, max_size=2)
 TIMES = st.sampled_from([0, 1, 1_500_000, 2_000_000, 5_000_000, LATEST_US])

@@ -29,8 +29,8 @@ def test_every_shard_is_told(orders, stores, body, record):
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        ({}, "say 'before', 'key' or both"),
-        ({"before": None, "key": None}, "say 'before', 'key' or both"),
+        ({}, "give 'before', 'key' or both"),
+        ({"before": None, "key": None}, "give 'before', 'key' or both"),
         ({"before": "soon"}, "is not RFC 3339"),
         ({"before": "2026-01-01T00:00:00"}, "has no zone"),
         ({"key": ""}, "at least 1 character"),
