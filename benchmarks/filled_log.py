@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
 from constraints import to_document
-from service.registration import Registration
+from service.registering.registration import Registration
 from service.runtime import Stores, build_stores
 from service.stores import Submission, connect
 from service.testing import private_server, settings_for

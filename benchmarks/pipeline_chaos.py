@@ -31,7 +31,7 @@ import orjson
 
 from benchmarks.workload import EP1, Q1, order_constraints, orders
 from constraints import to_document
-from service.temporary import TemporaryService, require_ready, running
+from service.processes.temporary import TemporaryService, require_ready, running
 from shards import run_inline
 from shards.testing import Step, bodies, log_of
 from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn

@@ -31,8 +31,8 @@ from benchmarks.filled_log import STREAM
 from benchmarks.pipeline_chaos import children_of
 from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
 from constraints import to_document
-from service.stores.alerts import BODIES_KEY, INDEX_KEY
-from service.temporary import TemporaryService, running
+from service.processes.temporary import TemporaryService, running
+from service.stores.results.alerts import BODIES_KEY, INDEX_KEY
 from streams import render_plain
 from workflows import OrderSettings
 

@@ -19,10 +19,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.workload import orders
-from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import NIL, UNGUARDED, Columns
-from nfa.shared import Findings, SharedEngine, SharedPattern, SharedTransition
-from nfa.traces import TraceTable, Want
+from nfa.shared.engine import Findings, SharedEngine, SharedPattern, SharedTransition
+from nfa.traces.table import TraceTable, Want
 
 SPREAD = 0x9E3779B97F4A7C15
 MASK = (1 << 64) - 1

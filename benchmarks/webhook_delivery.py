@@ -33,7 +33,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from service import Stores, WebhookDraft, WebhookLibrary, build_stores
 from service.stores import connect
-from service.stores.delivery_queue import SENDING_KEY
+from service.stores.deliveries.delivery_queue import SENDING_KEY
 from service.testing import SinkRow, private_server, settings_for
 from streams import SystemClock
 
@@ -212,7 +212,7 @@ def listening(receiver: BadReceiver) -> Iterator[str]:
 @contextmanager
 def deliverer(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A deliverer process; killed at the end of the block."""
-    process = subprocess.Popen([sys.executable, "-m", "service.deliverer"], env=environment, cwd=folder)
+    process = subprocess.Popen([sys.executable, "-m", "service.delivery.deliverer"], env=environment, cwd=folder)
     try:
         yield process
     finally:
@@ -248,7 +248,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
             late=_late(stores, webhook.id, receiver.silences),
             duration_s=duration_s,
             given_up=stores.delivery_log.count_given_up(webhook.id),
-            queued=stores.deliveries.queued(),
+            queued=stores.deliveries.delivery_queued(),
         )
 
 
@@ -280,7 +280,7 @@ def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
 
 def _await_empty(stores: Stores, patience_s: float) -> None:
     end_s = time.monotonic() + patience_s
-    while stores.deliveries.queued() and time.monotonic() < end_s:
+    while stores.deliveries.delivery_queued() and time.monotonic() < end_s:
         time.sleep(0.05)
 
 

@@ -6,11 +6,14 @@ only if no conforming continuation completes it, every reason is minimal, and no
 from or how a matcher runs.
 """
 
-from constraints.analysis import Analysis, PatternAnalysis, analyse
-from constraints.choice import Candidate, Choice, choose, within_cap
-from constraints.clash import Clash, find_clash
-from constraints.deviation import DeviationKind, DeviationReason, explain_deviation
-from constraints.document import ParsedConstraints, parse_constraints, to_document
+from constraints.analysing.analysis import Analysis, PatternAnalysis, analyse
+from constraints.analysing.choice import Candidate, Choice, choose, within_cap
+from constraints.analysing.forecast import LikelyEnding, StateForecast, forecast
+from constraints.analysing.profit import IdleParts, idle_parts
+from constraints.analysing.redundancy import RedundantAtom, redundant_atoms
+from constraints.analysing.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
+from constraints.documents.document import ParsedConstraints, parse_constraints, to_document
+from constraints.documents.following import following
 from constraints.errors import (
     ConstraintError,
     ContradictoryConstraints,
@@ -19,10 +22,9 @@ from constraints.errors import (
     UnsatisfiablePattern,
 )
 from constraints.exercises import GUARD_FEATURES, guard_features, guarded, guarded_exercise
-from constraints.explanation import Explanation, explain_absence, explain_ending
-from constraints.failing import FailingCondition, failing_conditions
-from constraints.following import following
-from constraints.forecast import LikelyEnding, StateForecast, forecast
+from constraints.explaining.deviation import DeviationKind, DeviationReason, explain_deviation
+from constraints.explaining.explanation import Explanation, explain_absence, explain_ending
+from constraints.explaining.failing import FailingCondition, failing_conditions
 from constraints.model import (
     Clause,
     Constraint,
@@ -36,15 +38,13 @@ from constraints.model import (
     Rule,
     Settings,
 )
-from constraints.monitor import Monitor
+from constraints.monitoring.monitor import Monitor
 from constraints.process.automaton import NOWHERE, ProcessAutomaton
-from constraints.profit import IdleParts, idle_parts
-from constraints.redundancy import RedundantAtom, redundant_atoms
-from constraints.reference import Verdict, alive
+from constraints.reasoning.clash import Clash, find_clash
+from constraints.reasoning.reference import Verdict, alive
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct
-from constraints.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
 
 __all__ = [
     "GUARD_FEATURES",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from constraints.analysing.state_count import count_states
 from constraints.model import ConstraintSet, Exclusive, Prior, Settings
-from constraints.monitor import Monitor
-from constraints.state_count import count_states
+from constraints.monitoring.monitor import Monitor
 from nfa import MATCHER_FEATURES, Ties, play
 
 GUARD, BITS = GUARD_FEATURES = ("guard", "bits")

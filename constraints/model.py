@@ -165,7 +165,7 @@ class Rule:
     """What neither an order nor a Horn clause says, read over the finished trace.
 
     Attributes:
-        kind: Its name in ``constraints.vocabulary``, such as ``response`` or ``existence``.
+        kind: Its name in ``constraints.documents.vocabulary``, such as ``response`` or ``existence``.
         names: Event types and symbols, in the order of the printed form.
         count: The number of ``existence``, ``absence`` and ``exactly``.
     """

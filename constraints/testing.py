@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from hypothesis import strategies as st
 
 from constraints.model import Clause, Constraint, ConstraintSet, Exclusive, Prior, Require
-from constraints.monitor import Monitor
+from constraints.monitoring.monitor import Monitor
 from constraints.remainder import Gap, Remainder
 from nfa import (
     Atom,

@@ -8,11 +8,9 @@ that dooms it, by tables that a guard supplies; nothing here knows what a constr
 
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
-from nfa.bound_events import MatchColumns
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
-from nfa.found import DECIDED_BY
-from nfa.guards import (
+from nfa.guards.protocol import (
     OTHER,
     BitGoal,
     BitGuard,
@@ -36,7 +34,7 @@ from nfa.language.strangers import all_types_of, attributes_by_types, unknown_ty
 from nfa.language.stream_checks import Notice, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RegisteredPattern
-from nfa.results import (
+from nfa.results.batch import (
     Correction,
     Deviation,
     Ending,
@@ -49,6 +47,8 @@ from nfa.results import (
     Timeout,
     match_order,
 )
+from nfa.results.bound_events import MatchColumns
+from nfa.results.found import DECIDED_BY
 from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,

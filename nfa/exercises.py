@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from nfa.guards import Guard
-from nfa.layout import is_run_by_shared_engine
+from nfa.guards.protocol import Guard
+from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.matcher import Matcher
-from nfa.results import MatchOutput
+from nfa.results.batch import MatchOutput
 from nfa.runs.engine import Ties
 from nfa.syntax import Pattern
 from streams import Event, EventBatch

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from nfa import snapshot
 from nfa.automata.query import Query
-from nfa.draining import Draining, first_row_past, without_later
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
-from nfa.finer_keys import rows_with_keys
-from nfa.guards import Guard
-from nfa.lane import KeyChoice, Lane, LaneOptions
+from nfa.guards.protocol import Guard
+from nfa.lanes import snapshot
+from nfa.lanes.draining import Draining, first_row_past, without_later
+from nfa.lanes.lane import KeyChoice, Lane, LaneOptions
 from nfa.language.keys import require_key
 from nfa.registered import RegisteredPattern, registered
-from nfa.results import LaneOutput, MatcherStats, MatchOutput
+from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
-from nfa.traces import EARLIEST
+from nfa.traces.finer_keys import rows_with_keys
+from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
 
 MATCH_LIMIT = 10_000

@@ -15,7 +15,7 @@ from nfa.language.description import describe_pattern
 from nfa.language.parsing import parse_pattern
 from nfa.language.placement import can_be_empty
 from nfa.matcher import Matcher
-from nfa.results import Ending, Match, match_order
+from nfa.results.batch import Ending, Match, match_order
 from nfa.syntax import (
     ANY_TYPE,
     After,

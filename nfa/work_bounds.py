@@ -15,10 +15,10 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
 from nfa.kernels.run_tables import ANY as ANY_MODE
 from nfa.kernels.run_tables import LATEST, NIL, STRICT, RunProgram
+from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.language.placement import first_position
 from nfa.language.stream_checks import Notice
 from nfa.language.stream_checks import warnings_of as plain_warnings_of
-from nfa.layout import is_run_by_shared_engine
 from nfa.runs.program import GuardColumns, atoms_to_test, compile_runs
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 

@@ -1,10 +1,13 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .announcing import Announcing
+from .access.keyring import ANYBODY, Caller, KeyRing, is_token
+from .access.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
 from .backlog import Backlog, Volume
 from .backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
-from .dead_letters import DeadLetters, Replayed
-from .dry_runs import DryRun, DryRuns
+from .delivery.attempts import Reply
+from .delivery.library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
+from .delivery.live import LiveAlerts
+from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
 from .errors import (
     BatchTooLarge,
@@ -52,21 +55,29 @@ from .errors import (
     WorkflowFollowed,
     WorkflowInDocument,
 )
-from .event_schemas import DIALECT, EventSchema
-from .inspection import PatternInspection, SetInspection, set_document
-from .intake import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
-from .joining import Derived
-from .keyring import ANYBODY, Caller, KeyRing, is_token
-from .keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
-from .live import LiveAlerts
-from .logs import configure_logs
-from .metrics import METRICS_FORM, render_metrics
-from .overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
+from .intake.announcing import Announcing
+from .intake.event_schemas import DIALECT, EventSchema
+from .intake.posting import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
+from .intake.rates import Allowance, TokenBuckets
+from .intake.resending import DeadLetters, Replayed
+from .observing.logs import configure_logs
+from .observing.metrics import METRICS_FORM, render_metrics
+from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
+from .observing.readiness import missing_parts
+from .observing.tracing import open_spans
 from .process import run_process
-from .rates import Allowance, TokenBuckets
-from .readiness import missing_parts
-from .registration import Registration
-from .reports import ConstraintReport, PatternReport
+from .registering.inspection import PatternInspection, SetInspection, set_document
+from .registering.joining import Derived
+from .registering.registration import Registration
+from .registering.reports import ConstraintReport, PatternReport
+from .registering.workflow_library import (
+    Follower,
+    Marks,
+    ModelUpload,
+    WorkflowDifference,
+    WorkflowLibrary,
+    WorkflowReport,
+)
 from .runtime import Stores, build_stores, open_stores
 from .settings import (
     Limits,
@@ -78,7 +89,6 @@ from .settings import (
     is_loopback,
     load_settings,
 )
-from .sink import AlertSink
 from .stores import (
     USUAL_KINDS,
     USUAL_SEVERITY,
@@ -110,11 +120,8 @@ from .stores import (
     Severity,
     tag_of,
 )
-from .traces import NextType, PatternInTrace, TraceReport, Traces
-from .tracing import open_spans
-from .webhook_library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
-from .webhooks import Reply
-from .workflow_library import Follower, Marks, ModelUpload, WorkflowDifference, WorkflowLibrary, WorkflowReport
+from .trials.dry_runs import DryRun, DryRuns
+from .trials.traces import NextType, PatternInTrace, TraceReport, Traces
 
 __all__ = [
     "ANYBODY",

@@ -17,9 +17,9 @@ from constraints import ConstraintSet, to_document
 from nfa import Prune, parse_pattern
 from nfa.reference import reference_matches
 from service.client import ForestallClient
-from service.matching import MatchOptions, match_document, match_events
-from service.receiver import Received, receiver
-from service.temporary import running
+from service.delivery.receiver import Received, receiver
+from service.processes.temporary import running
+from service.trials.matching import MatchOptions, match_document, match_events
 from streams import Event
 from workflows import (
     OrderSettings,

@@ -13,7 +13,7 @@ import structlog
 
 from service.errors import SettingsInvalid
 from service.lifetime import end_with_parent
-from service.logs import configure_logs
+from service.observing.logs import configure_logs
 from service.settings import Settings, load_settings
 from streams import ForestallError
 

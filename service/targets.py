@@ -1,8 +1,8 @@
 """Where webhooks may go: which URLs can be one's address, and which network addresses a connection may be made to.
 
 A host is resolved once for each connection. Every address that it has must be permitted, and the connection is made to
-one of the very addresses that were looked at (``service.outbound``), so a name that resolves differently a moment later
-gains nothing.
+one of the very addresses that were looked at (``service.delivery.outbound``), so a name that resolves differently a
+moment later gains nothing.
 """
 
 from __future__ import annotations

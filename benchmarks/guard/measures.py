@@ -18,7 +18,7 @@ from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
 from constraints import ConstraintSet, Monitor
 from nfa import Matcher, parse_pattern
 from nfa.reference import reference_matches
-from service.matching import match_events
+from service.trials.matching import match_events
 from streams import EventBatch
 from streams.readers import read_batch, read_events
 from workflows import OrderSettings

@@ -23,7 +23,7 @@ import httpx
 
 from benchmarks.hostile.cases import Call, calls
 from benchmarks.pipeline_chaos import children_of
-from service.temporary import TemporaryService, running
+from service.processes.temporary import TemporaryService, running
 
 _CASES_OF_A_STREAM = 10
 _MOST_S = 30.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from benchmarks.limits.stages import Stage
 from benchmarks.matcher_speed import W
 from nfa import parse_pattern
-from service.matching import match_events
+from service.trials.matching import match_events
 from streams.readers import read_batch
 
 _ROUNDS = 3

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from constraints.model import ConstraintSet, Prior
 from constraints.process.language import Completions, Language
-from constraints.reasoner import Goal, Reasoner
+from constraints.reasoning.reasoner import Goal, Reasoner
 from constraints.remainder import Remainder
 from constraints.rules.alphabet import EventKind, event_kinds
 from constraints.rules.automaton import RuleAutomaton

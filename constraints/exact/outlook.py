@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from constraints.exact.joint import MAX_STEPS, JointSearch
 from constraints.model import ConstraintSet, Process
-from constraints.outlook import Outlook
 from constraints.process.automaton import START, ProcessAutomaton
 from constraints.process.language import Completions, Language
+from constraints.reasoning.outlook import Outlook
 from constraints.remainder import NOTHING, Remainder, whole_of
 from nfa import EventClass, MonitorState, Query, Ties
 

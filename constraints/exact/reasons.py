@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from constraints.exact.outlook import ExactOutlook
 from constraints.model import Part
+from constraints.reasoning.rule_clash import least_part
 from constraints.remainder import NOTHING, Remainder
-from constraints.rule_clash import least_part
 from nfa import MonitorState
 
 

@@ -90,7 +90,7 @@ _MEANINGS: Mapping[str, Callable[[Sequence[Operand], int, int], bool]] = {
 
 
 def formula_of(kind: str, names: Sequence[str], count: int | None = None) -> Expression:
-    """The formula of a template of ``constraints.vocabulary``."""
+    """The formula of a template of ``constraints.documents.vocabulary``."""
     if count is not None:
         return _COUNTED[kind](Shows(names[0]), count)
     return _FORMULAS[kind](*map(Shows, names))

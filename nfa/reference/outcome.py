@@ -19,7 +19,7 @@ from nfa.reference.emission import (
 from nfa.reference.partials import FoundPartial, timeouts_of
 from nfa.reference.traces import Split, Ties, Trace, split_traces
 from nfa.reference.values import value_of
-from nfa.results import Match, match_order
+from nfa.results.batch import Match, match_order
 from nfa.syntax import Pattern
 from streams import Event
 

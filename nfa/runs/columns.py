@@ -13,7 +13,7 @@ from nfa.conditions.texts import TextPool
 from nfa.kernels.run_tables import Gates, RunBatch
 from nfa.kernels.traces import NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.program import CompiledRuns, takes_every_type
-from nfa.traces import Visits
+from nfa.traces.table import Visits
 from streams import EventBatch
 
 _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)

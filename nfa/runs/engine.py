@@ -29,7 +29,7 @@ from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
 from nfa.runs.program import GuardColumns, RunListening, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, unpark_all
-from nfa.traces import Visits, Want
+from nfa.traces.table import Visits, Want
 from streams import USUAL_BUDGET, WorkBudget
 
 RUN_LIMIT = 100_000

@@ -15,13 +15,13 @@ from nfa.automata.pattern_automaton import PatternAutomaton, Transition
 from nfa.automata.progress import Negation
 from nfa.conditions.bytecode import ColumnTable, CompiledCondition, ConditionCompiler, ConditionScope
 from nfa.conditions.filter_index import NO_CELL
+from nfa.conditions.listening import Listening
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
-from nfa.guards import TRACE_END
+from nfa.guards.protocol import TRACE_END
 from nfa.kernels import run_tables as tables
 from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
-from nfa.listening import Listening
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 from streams import USUAL_BUDGET

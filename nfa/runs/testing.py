@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.conditions.predicates import PredicateTable
-from nfa.guard_rows import KillLists
+from nfa.guards.rows import KillLists
 from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
 from nfa.runs.program import GuardColumns, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
-from nfa.traces import Visits
+from nfa.traces.table import Visits
 from streams import Event, EventBatch
 
 Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]

@@ -25,7 +25,7 @@ _CLOCKS = {
     "datetime.date.today",
 }
 _ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv"}
-_ENTRY_POINTS = ("service/settings.py", "service/pipeline_process.py", "service/deliverer.py")
+_ENTRY_POINTS = ("service/settings.py", "service/processes/pipeline_process.py", "service/delivery/deliverer.py")
 _MUTABLE_CALLS = {
     "list",
     "dict",

@@ -12,7 +12,7 @@ import orjson
 from constraints import Constraint, ConstraintSet, Exclusive, Prior, following
 from nfa import parse_patterns
 from service.backtests.questions import Question, TriedPattern
-from service.matching import MatchOptions, MatchReport, match_events, shown_time
+from service.trials.matching import MatchOptions, MatchReport, match_events, shown_time
 from streams import Event, EventBatch, StreamDeclaration, format_time, render_plain
 from workflows import compile_workflow, read_model
 

@@ -56,8 +56,8 @@ from service.cli.match import (
 from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
-from service.matching import WorkflowUse
-from service.reports import joined_with
+from service.registering.reports import joined_with
+from service.trials.matching import WorkflowUse
 from streams import StreamDeclaration
 
 _STREAM = "backtest"

@@ -10,12 +10,12 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.backup import back_up
 from service.cli.inputs import progress_bar, told
-from service.data_folder import take_folder
-from service.logs import configure_logs
+from service.observing.logs import configure_logs
+from service.processes.data_folder import take_folder
 from service.runtime import open_stores
 from service.settings import load_settings
+from service.upkeep.backup import back_up
 from streams import SystemClock
 
 

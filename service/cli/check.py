@@ -29,8 +29,14 @@ from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process
 from service.cli.past import PastViolations
 from service.cli.past_log import EndEvents, read_log
 from service.errors import FileUnreadable
-from service.inspection import PatternInspection, choice_document, idle_document, inspect_pattern, set_document
-from service.strangers import unfollowed_types
+from service.registering.inspection import (
+    PatternInspection,
+    choice_document,
+    idle_document,
+    inspect_pattern,
+    set_document,
+)
+from service.registering.strangers import unfollowed_types
 
 
 def check(

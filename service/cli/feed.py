@@ -39,11 +39,11 @@ from service.cli.columns import (
 )
 from service.cli.inputs import read_text
 from service.cli.telling import EventsAsJson, Tell, telling
-from service.cluster import session_options
-from service.feeds import FeedProgress, FeedSink, opened_feed
-from service.intake import Intake
-from service.logs import configure_logs
+from service.intake.feeds import FeedProgress, FeedSink, opened_feed
+from service.intake.posting import Intake
+from service.observing.logs import configure_logs
 from service.process import signals_held
+from service.processes.cluster import session_options
 from service.runtime import open_stores
 from service.settings import Settings, load_settings
 from streams import FieldMapping, StreamDeclaration, SystemClock

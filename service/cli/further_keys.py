@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfa import Pattern
 from service.cli.inputs import named_paths, require_keys
-from service.matching import MatchOptions, MatchReport, match_events, merged
+from service.trials.matching import MatchOptions, MatchReport, match_events, merged
 from streams import EventBatch, StreamDeclaration
 
 
@@ -54,7 +54,7 @@ def by_key(patterns: Sequence[Pattern], key: str | None, further: Sequence[str])
     if not further:
         require_keys(patterns, key)
         return list(patterns), FurtherKeys(declaration=StreamDeclaration(name="file"), by_route={})
-    from service.routing import route_of  # noqa: PLC0415
+    from service.registering.routing import route_of  # noqa: PLC0415
 
     declaration = StreamDeclaration(name="file", key=key or "key", keys=named_paths(further))
     routes = [(route_of(pattern, declaration), pattern) for pattern in patterns]

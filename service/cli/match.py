@@ -38,7 +38,8 @@ from service.cli.inputs import (
 )
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
-from service.matching import (
+from service.registering.strangers import strangers
+from service.trials.matching import (
     SECTIONS,
     USUAL_SECTIONS,
     MatchOptions,
@@ -49,7 +50,6 @@ from service.matching import (
     match_events,
     shown_time,
 )
-from service.strangers import strangers
 from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
@@ -168,7 +168,7 @@ def match(
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
     """A set as the options want it used; it knows their end events, as that of a stream knows its own."""
-    from service.reports import joined_with  # noqa: PLC0415
+    from service.registering.reports import joined_with  # noqa: PLC0415
 
     joined = joined_with(constraint_set, timing)
     return joined if prune is None else replace(joined, settings=replace(joined.settings, prune=prune))
@@ -181,7 +181,7 @@ def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: Constr
             has_trace_end=bool(timing.end_events) or timing.idle_timeout is not None,
             is_log_ordered=timing.ties == "log",
         )
-    from service.reports import trace_ends_of  # noqa: PLC0415
+    from service.registering.reports import trace_ends_of  # noqa: PLC0415
 
     return trace_ends_of(pattern, timing, constraint_set, is_guarded=True)
 

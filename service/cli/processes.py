@@ -8,9 +8,9 @@ from constraints import ConstraintSet
 from service.cli.inputs import progress_bar, told
 from service.cli.model_choice import ModelChoice
 from service.cli.models import read_model_file
-from service.joining import Derived
-from service.matching import WorkflowUse
+from service.registering.joining import Derived
 from service.stores import FollowMode
+from service.trials.matching import WorkflowUse
 from workflows import compile_workflow
 
 

@@ -10,11 +10,11 @@ import typer
 
 from pipeline import check_java
 from service.cli.inputs import told
-from service.data_folder import take_folder
-from service.logs import configure_logs
-from service.resharding import reshard as divide_log
+from service.observing.logs import configure_logs
+from service.processes.data_folder import take_folder
 from service.runtime import open_stores
 from service.settings import load_settings
+from service.upkeep.resharding import reshard as divide_log
 from streams import MAX_SHARDS
 
 

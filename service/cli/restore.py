@@ -9,12 +9,12 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.backup import restore as bring_back
 from service.cli.inputs import progress_bar, told
-from service.data_folder import take_folder
-from service.logs import configure_logs
+from service.observing.logs import configure_logs
+from service.processes.data_folder import take_folder
 from service.runtime import open_stores
 from service.settings import load_settings
+from service.upkeep.backup import restore as bring_back
 from streams import SystemClock, format_time
 
 

@@ -17,19 +17,19 @@ from rich.console import Console
 from rich.markup import escape
 
 from pipeline import check_java
+from service.access.keyring import KeyRing
+from service.access.keys import KeyLibrary
 from service.cli.inputs import told
 from service.cli.telling import Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import ForestallClient
 from service.doctor import at_risk
 from service.errors import PortInUse, StoreUnavailable
-from service.keyring import KeyRing
-from service.keys import KeyLibrary
-from service.logs import configure_logs
+from service.observing.logs import configure_logs
+from service.observing.tracing import require_tracer
+from service.processes.supervisor import Supervisor, describe_death
 from service.settings import PREFIX, Settings, load_settings
 from service.stores import KeyStore, connect, server_facts
-from service.supervisor import Supervisor, describe_death
-from service.tracing import require_tracer
 from streams import SystemClock
 
 _LOOKED_EVERY_S = 0.5

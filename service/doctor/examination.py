@@ -23,9 +23,9 @@ from service.errors import (
     TracerMissing,
 )
 from service.migrations import MIGRATIONS, Migration, pending
+from service.observing.tracing import require_tracer
 from service.settings import Settings, TracingSettings, load_settings
 from service.stores import Client, connect, server_facts
-from service.tracing import require_tracer
 from streams import Clock, ForestallError
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from service.doctor.findings import Finding, ok, problem, warning
-from service.matching import EVERY_MATCHER
+from service.trials.matching import EVERY_MATCHER
 from streams import KeptFolderRefused
 from streams.compiling import JSON_LINES, kernels_folder, progress_of
 

@@ -1,50 +1,13 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .alert_marks import Acknowledgement, AlertMarks, Note
-from .alerts import AlertFilter, AlertPage, AlertStore
-from .announcements import Announcements
 from .answers import Answer, AnswerStore, Asked
 from .audit import AuditEntry, AuditLog
-from .backlog import BacklogStore
-from .backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from .conditions import ANY, Condition, tag_of
 from .connection import Client, connect, is_answering, server_folder
-from .corrections import CorrectionStore
-from .dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
-from .deliveries import Delivery, Outcome
-from .delivery_log import Attempt, AttemptPage, DeliveryLog
-from .delivery_queue import Circuit, DeliveryStore, QueueRules
-from .deviations import DeviationStore
-from .endings import EndingStore
-from .event_ids import DuplicateStore, IdLimits, event_digest
-from .event_log import EventLog, LogLimits, Receipt, Submission
-from .event_types import EventType, EventTypeStore, SchemaUse
-from .feeds import FeedMark, FeedStep, FeedStore
-from .heartbeat import Heartbeat
-from .keys import ApiKey, KeyStore, Scope
-from .keyspace import KeyPart, Keyspace
-from .layout import Layout, LayoutStore
-from .log_tail import LogTail
-from .pattern_states import PatternAction
-from .pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
-from .recent import RecentPage, RecentStore, Row
-from .registered import (
-    ConstraintsDraft,
-    Following,
-    FollowMode,
-    PatternState,
-    RegisteredConstraints,
-    RegisteredPattern,
-)
-from .registry import PatternDraft, Registry
-from .request_contexts import ContextLimits, RequestContext, RequestContextStore
-from .server_facts import ServerFacts, server_facts, server_time_us
-from .severities import SEVERITIES, USUAL_SEVERITY, Severity
-from .store_format import FIRST_FORMAT, StoreFormat
-from .stream_times import StreamTimes, StreamTimesStore
-from .suspensions import SuspensionStore
-from .timeouts import TimeoutStore
-from .webhooks import (
+from .deliveries.delivery import Delivery, Outcome
+from .deliveries.delivery_queue import Circuit, DeliveryStore, QueueRules
+from .deliveries.log import Attempt, AttemptPage, DeliveryLog
+from .deliveries.webhooks import (
     USUAL_KINDS,
     DeliveredKind,
     DeliveryStats,
@@ -52,7 +15,44 @@ from .webhooks import (
     RetiringSecret,
     WebhookStore,
 )
-from .workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
+from .heartbeat import Heartbeat
+from .keyspace import KeyPart, Keyspace
+from .log.announcements import Announcements
+from .log.backlog import BacklogStore
+from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
+from .log.event_ids import DuplicateStore, IdLimits, event_digest
+from .log.event_log import EventLog, LogLimits, Receipt, Submission
+from .log.feeds import FeedMark, FeedStep, FeedStore
+from .log.layout import Layout, LayoutStore
+from .log.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
+from .log.stream_times import StreamTimes, StreamTimesStore
+from .log.tail import LogTail
+from .registry.event_types import EventType, EventTypeStore, SchemaUse
+from .registry.keys import ApiKey, KeyStore, Scope
+from .registry.pattern_states import PatternAction
+from .registry.registered import (
+    ConstraintsDraft,
+    Following,
+    FollowMode,
+    PatternState,
+    RegisteredConstraints,
+    RegisteredPattern,
+)
+from .registry.registry import PatternDraft, Registry
+from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
+from .request_contexts import ContextLimits, RequestContext, RequestContextStore
+from .results.alerts import AlertFilter, AlertPage, AlertStore
+from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
+from .results.corrections import CorrectionStore
+from .results.deviations import DeviationStore
+from .results.endings import EndingStore
+from .results.marks import Acknowledgement, AlertMarks, Note
+from .results.recent import RecentPage, RecentStore, Row
+from .results.suspensions import SuspensionStore
+from .results.timeouts import TimeoutStore
+from .server_facts import ServerFacts, server_facts, server_time_us
+from .severities import SEVERITIES, USUAL_SEVERITY, Severity
+from .store_format import FIRST_FORMAT, StoreFormat
 
 __all__ = [
     "ANY",

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from service.stores.connection import PREFIX
-from service.stores.recent import RecentStore
 from service.stores.records import encode
+from service.stores.results.recent import RecentStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

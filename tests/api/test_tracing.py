@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from api import create_app
 from api.testing import serving
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores, open_spans
-from service.deliverer import Deliverer
+from service.delivery.deliverer import Deliverer
 from service.errors import TracerMissing
 from service.settings import TracingSettings
 from service.testing import empty_client, receiving, settings_for
@@ -246,7 +246,7 @@ def test_a_failed_attempt_says_why_and_the_next_one_is_a_span_of_its_own(running
 
 
 def test_a_collector_that_is_not_there_hinders_nothing(running, monkeypatch):
-    monkeypatch.setattr("service.spans._SEND_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("service.observing.spans._SEND_TIMEOUT_S", 0.5)
     with running(endpoint=UNREACHABLE) as service:
         service.prepare()
         for number in range(100):
@@ -257,7 +257,7 @@ def test_a_collector_that_is_not_there_hinders_nothing(running, monkeypatch):
 
 
 def test_a_collector_that_never_answers_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("service.spans._CLOSE_S", 0.2)
+    monkeypatch.setattr("service.observing.spans._CLOSE_S", 0.2)
     with socket.socket() as listener:  # it takes connections, and nothing from them
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -274,7 +274,7 @@ def test_a_collector_that_never_answers_is_not_waited_for(monkeypatch):
 
 def test_without_the_extra_it_is_said_what_to_install(server_url, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    monkeypatch.delitem(sys.modules, "service.spans", raising=False)
+    monkeypatch.delitem(sys.modules, "service.observing.spans", raising=False)
     settings = settings_for(server_url, tracing={"endpoint": UNREACHABLE})
     with pytest.raises(TracerMissing, match=r"opentelemetry\.sdk\.trace is not installed: .* extra otel"):
         create_app(settings)
@@ -284,10 +284,10 @@ def test_where_nothing_is_traced_nothing_of_it_is_imported():
     lines = (
         "import sys",
         "from api import create_app",
-        "import service.pipeline_process, service.deliverer",
+        "import service.processes.pipeline_process, service.delivery.deliverer",
         "from service import Settings",
         "create_app(Settings())",
-        "ours = ('opentelemetry.sdk.trace', 'opentelemetry.exporter', 'service.spans')",
+        "ours = ('opentelemetry.sdk.trace', 'opentelemetry.exporter', 'service.observing.spans')",
         "print([name for name in sys.modules if name.startswith(ours)])",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)

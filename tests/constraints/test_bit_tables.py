@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, alive, parse_constraints
-from constraints.bit_tables import BitTables
 from constraints.model import Rule, Settings
+from constraints.monitoring.bit_tables import BitTables
 from constraints.testing import (
     compared,
     oracle_alive,

@@ -23,8 +23,8 @@ from constraints import (
     parse_constraints,
     within_cap,
 )
-from constraints.frequencies import Frequencies
-from constraints.state_count import count_states
+from constraints.analysing.frequencies import Frequencies
+from constraints.analysing.state_count import count_states
 from constraints.testing import constraint_sets, queries, query_of
 from nfa import EventClass, MonitorState
 

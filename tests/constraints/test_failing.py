@@ -18,7 +18,7 @@ from constraints import (
     parse_constraints,
     remainder_of,
 )
-from constraints.failing import FailingCondition
+from constraints.explaining.failing import FailingCondition
 from constraints.testing import Step, compared, constraint_sets, occupied_states, queries, query_of, words
 from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
 from workflows import derive_constraints, order_fulfilment

@@ -6,9 +6,9 @@ from itertools import permutations
 import pytest
 
 from constraints import ConstraintSet, Monitor, Remainder, alive, following, parse_constraints, remainder_of
-from constraints.bit_tables import BitTables
 from constraints.exact.testing import followed, language_of
-from constraints.reasoner import Reasoner
+from constraints.monitoring.bit_tables import BitTables
+from constraints.reasoning.reasoner import Reasoner
 from constraints.testing import Tree, occupied_states, oracle_alive, query_of, steps_of
 from nfa import Atom, EventClass, MonitorState, PatternState, Query
 

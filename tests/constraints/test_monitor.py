@@ -22,7 +22,7 @@ from constraints import (
     alive,
     remainder_of,
 )
-from constraints.reasoner import Reasoner
+from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import single
 from constraints.testing import (
     conforms,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import ConstraintSet, check_query, parse_constraints, reference, remainder_of
+from constraints import ConstraintSet, check_query, parse_constraints, remainder_of
+from constraints.reasoning import reference
 from constraints.testing import Tree, constraint_sets, query_of
 from nfa import PatternRefused, Query, build_query, parse_pattern
 from nfa.automata.guard_view import GuardView, guard_view

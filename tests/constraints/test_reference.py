@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from constraints import NOTHING, ConstraintSet, Remainder, Settings, alive, remainder_of
 from constraints.model import Prior, Require
-from constraints.reasoner import Reasoner
+from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import Gap
 from constraints.testing import (
     compared,

@@ -19,9 +19,9 @@ from constraints import (
     parse_constraints,
     to_document,
 )
+from constraints.documents.vocabulary import TEMPLATES, Template, template_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.formulas import formula_of, holds
-from constraints.vocabulary import TEMPLATES, Template, template_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "constraints.md"
 NAMES = ["A", "B", "C"]

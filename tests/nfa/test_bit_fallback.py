@@ -8,12 +8,12 @@ import pytest
 from numba import njit
 
 from constraints import ConstraintSet, Prior, Require
-from constraints.bit_tables import BitTables
+from constraints.monitoring.bit_tables import BitTables
 from constraints.testing import query_of, random_set
 from nfa import EventClass, MonitorState
 from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
-from nfa.bit_fallback import BitFallback
+from nfa.guards.bit_fallback import BitFallback
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels.shared_tables import EVERY_TERM
 from streams.kernels.borrowing import borrowed

@@ -7,15 +7,15 @@ import numpy as np
 from numba import njit
 
 from constraints import Clause, ConstraintSet, Exclusive, Prior, Require
-from constraints.bit_tables import BitTables
 from constraints.model import Constraint
+from constraints.monitoring.bit_tables import BitTables
 from constraints.testing import Tree, query_of, random_remainder, random_set
 from nfa import Atom, EventClass, build_query
 from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
-from nfa.bit_program import BitColumn, as_mask, as_words, bit_columns, bit_program
-from nfa.bit_traces import BitArena, RowIndex
-from nfa.guards import BitGoal, BitRules
+from nfa.guards.bit_program import BitColumn, as_mask, as_words, bit_columns, bit_program
+from nfa.guards.bit_traces import BitArena, RowIndex
+from nfa.guards.protocol import BitGoal, BitRules
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels import bit_upkeep as upkeep
 from streams.kernels.borrowing import borrowed

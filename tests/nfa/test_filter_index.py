@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nfa import Match, Matcher, listening, match_order, parse_pattern
+from nfa import Match, Matcher, match_order, parse_pattern
 from nfa.automata.pattern_automaton import build_automaton
+from nfa.conditions import listening
 from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import filters_of
 from nfa.conditions.predicates import BatchColumns, PredicateTable
-from nfa.layout import Layout, compile_pattern, lay_out
+from nfa.lanes.layout import Layout, compile_pattern, lay_out
 from nfa.reference import reference_matches
 from nfa.registered import registered
 from nfa.syntax import Atom

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfa.found import MatchTable, without_repeats
+from nfa.results.found import MatchTable, without_repeats
 
 BINDINGS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([7, 8, 9, 2**40])), min_size=1, max_size=4)
 MATCHES = st.lists(st.tuples(st.integers(0, 2), BINDINGS), max_size=20)

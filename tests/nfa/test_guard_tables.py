@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa import Atom, Ending, EventClass, Matcher, MonitorState, PatternState, Policy, Query, Symbol, parse_step
-from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED
 from nfa.testing import run
 from streams import Event, EventBatch

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Matcher, StateFormatError
-from nfa.idle_traces import IdleTraces
+from nfa.traces.idle_traces import IdleTraces
 from streams import Event, EventBatch
 
 TIMEOUT_US = 4

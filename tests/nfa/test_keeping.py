@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nfa import Matcher, snapshot
+from nfa import Matcher
+from nfa.lanes import snapshot
 from streams import Event, EventBatch, key_hash
 
 KEYS = [f"k{number}" for number in range(12)]

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from nfa.guard_tables import GuardLayout, GuardTables
+from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import NIL, UNGUARDED, Columns
-from nfa.shared import SharedEngine, SharedPattern, SharedTransition
-from nfa.traces import TraceTable, Want
+from nfa.shared.engine import SharedEngine, SharedPattern, SharedTransition
+from nfa.traces.table import TraceTable, Want
 
 TYPES = 4
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa.errors import StateFormatError
-from nfa.guard_tables import GuardLayout, GuardTables
-from nfa.guards import EventClass, MonitorState, OnViolation, Policy, Prune
+from nfa.guards.protocol import EventClass, MonitorState, OnViolation, Policy, Prune
+from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
-from nfa.shared import SharedEngine, SharedPattern, SharedTransition
-from nfa.traces import TraceTable, Want
+from nfa.shared.engine import SharedEngine, SharedPattern, SharedTransition
+from nfa.traces.table import TraceTable, Want
 
 TYPES = 4  # codes of named types; one more stands for every other
 END = 3

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfa import Matcher, StateFormatError
-from nfa.snapshot import FORMAT_VERSION, MAGIC
+from nfa.lanes.snapshot import FORMAT_VERSION, MAGIC
 from streams import Event, EventBatch
 
 GOLDEN = Path(__file__).parent / "golden"

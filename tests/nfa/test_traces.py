@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa.errors import StateFormatError
-from nfa.guard_tables import GuardLayout, GuardTables
-from nfa.guards import EventClass, MonitorState, Policy
+from nfa.guards.protocol import EventClass, MonitorState, Policy
+from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
-from nfa.traces import TraceTable, Want
+from nfa.traces.table import TraceTable, Want
 
 TYPES = 4
 END = 3

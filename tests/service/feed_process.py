@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline import QueryFailed, SessionOptions, build_session
 from pipeline.feeds import FeedOptions, FolderOptions, start_feed
 from service import Intake, build_stores
-from service.feeds import FeedSink, opened_feed
+from service.intake.feeds import FeedSink, opened_feed
 from service.settings import Limits
 from service.stores import connect
 from service.testing import settings_for

@@ -10,9 +10,9 @@ import pytest
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
-from service.joining import Derived
-from service.matching import MatchOptions, MatchReport, match_events
+from service.registering.joining import Derived
 from service.stores import FollowMode
+from service.trials.matching import MatchOptions, MatchReport, match_events
 from shards.inline import run_inline
 from shards.state import ShardState
 from shards.testing import bodies, log_of

@@ -1,7 +1,7 @@
 import pytest
 
-from service.announcing import Announcing
 from service.errors import UnknownStream
+from service.intake.announcing import Announcing
 from streams import Punctuation, StreamDeclaration, TraceEnd, decode_control, key_hash, shard_of
 
 pytestmark = pytest.mark.redis

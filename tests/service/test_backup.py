@@ -8,13 +8,13 @@ import pytest
 
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
-from service.backup import back_up, look_into, restore
-from service.backup_file import frames, writing
 from service.cli import main
-from service.cluster import job_options
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable
+from service.processes.cluster import job_options
 from service.stores import Keyspace, PatternDraft, Submission, connect
 from service.testing import HandClock, private_server, settings_for
+from service.upkeep.backup import back_up, look_into, restore
+from service.upkeep.backup_file import frames, writing
 from shards import run_inline
 from shards.testing import event, log_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn

@@ -12,7 +12,7 @@ from api.testing import serving
 from service.cli import main
 from service.client import ForestallClient, await_ready
 from service.errors import CallRefused, ServiceUnreachable
-from service.temporary import free_port
+from service.processes.temporary import free_port
 from service.testing import SinkRow, answering, settings_for
 from streams import Event
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from service.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
 from service.errors import SettingsInvalid
+from service.processes.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
 from service.settings import load_settings
 
 MASTER = "spark://spark-master:7077"

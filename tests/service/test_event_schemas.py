@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from service.errors import SchemaRefused
-from service.event_schemas import EventSchema, StepBudget
-from service.schema_weights import Weights, extent_of, regex_states
+from service.intake.event_schemas import EventSchema, StepBudget
+from service.intake.schema_weights import Weights, extent_of, regex_states
 from service.settings import Limits
 from streams import Event, EventBreaksSchema
 
@@ -135,7 +135,7 @@ def test_regular_expressions_that_would_fill_the_memory_are_refused_and_those_of
 HARMFUL = """
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (1_500 * 1024**2,) * 2)
-    from service.event_schemas import EventSchema, StepBudget
+    from service.intake.event_schemas import EventSchema, StepBudget
     from streams import Event, EventBreaksSchema
     for schema, value in (
         ({"items": {"allOf": [{"pattern": f"^a{n}"} for n in range(300)]}}, ["b" * 40] * 200_000),

@@ -11,7 +11,7 @@ import pytest
 from pipeline.feeds import FeedRow
 from service import Intake
 from service.errors import BatchTooLarge, DataFolderUnusable, FeedInUse, FeedMisplaced, LogFull, UnknownStream
-from service.feeds import FeedSink, opened_feed
+from service.intake.feeds import FeedSink, opened_feed
 from service.settings import Limits
 from service.stores import FeedMark
 from streams import EventBatch, StreamDeclaration

@@ -3,7 +3,7 @@ import pytest
 
 from service import Intake
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, UnknownStream
-from service.intake import FeedPart
+from service.intake.posting import FeedPart
 from service.settings import Limits
 from service.stores import FeedMark, FeedStep
 from streams import EventBatch, FieldMapping, StreamDeclaration

@@ -5,11 +5,11 @@ import secrets
 
 import pytest
 
+from service.access.keyring import ENVIRONMENT, KeyRing, digest_of, is_token, token_of
+from service.access.keys import KeyDraft, KeyLibrary
 from service.errors import StoreUnavailable
-from service.keyring import ENVIRONMENT, KeyRing, digest_of, is_token, token_of
-from service.keys import KeyDraft, KeyLibrary
+from service.processes.temporary import free_port
 from service.stores import KeyStore, connect
-from service.temporary import free_port
 from service.testing import settings_for
 
 pytestmark = pytest.mark.redis
@@ -97,7 +97,7 @@ def test_as_many_digests_are_compared_whatever_is_wrong(ring_and_key, monkeypatc
         return hmac_compare(given, expected)
 
     hmac_compare = hmac.compare_digest
-    monkeypatch.setattr("service.keyring.hmac.compare_digest", compare)
+    monkeypatch.setattr("service.access.keyring.hmac.compare_digest", compare)
     for what, sent in {**wrong_tokens(key, token), "right": token, "the operator's": OPERATOR}.items():
         compared.clear()
         ring.verdict(sent)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from service.access.keyring import KeyRing, is_token
+from service.access.keys import KeyDraft, KeyLibrary
 from service.errors import KeyRefused, KeyUnusable, TooManyKeys, UnknownKey
-from service.keyring import KeyRing, is_token
-from service.keys import KeyDraft, KeyLibrary
 from service.stores import ApiKey, KeyStore
 from service.testing import settings_for
 from streams import DeclarationError

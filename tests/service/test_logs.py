@@ -5,7 +5,7 @@ import orjson
 import pytest
 import structlog
 
-from service.logs import configure_logs
+from service.observing.logs import configure_logs
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
-from service.match_text import matches_text
-from service.matching import MatchOptions, match_events
+from service.trials.match_text import matches_text
+from service.trials.matching import MatchOptions, match_events
 from streams import LATEST_US, Event
 
 PLAIN = "PATTERN p EVENT SEQ(A z, B y, A x) WITHIN 9 s"
@@ -74,14 +74,14 @@ def test_marks_of_matches_are_those_of_the_values(prune, events):
 def test_matches_of_several_batches_and_parts_are_in_one_order(events, rows, size_bytes):
     patterns = parse_patterns(f"{LOOP} PATTERN q EVENT SEQ(C c, B b) WITHIN 4 s")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("service.matching.BATCH_ROWS", rows)
-        patched.setattr("service.match_text._PART_BYTES", size_bytes)
+        patched.setattr("service.trials.matching.BATCH_ROWS", rows)
+        patched.setattr("service.trials.match_text._PART_BYTES", size_bytes)
         report = match_events(patterns, events)
         assert report.to_json() == orjson.dumps(report.to_document())
 
 
 def test_many_matches_come_in_parts(monkeypatch):
-    monkeypatch.setattr("service.match_text._PART_BYTES", 1 << 12)
+    monkeypatch.setattr("service.trials.match_text._PART_BYTES", 1 << 12)
     kinds = "ABBCABABCBBABA" * 5
     events = [Event(id=f"e{n}", type=kind, time_us=n * 700_000, key="k") for n, kind in enumerate(kinds)]
     report = match_events(parse_patterns(LOOP), events)

@@ -8,7 +8,7 @@ import pytest
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
-from service.matching import SECTIONS, MatchOptions, match_document, match_events
+from service.trials.matching import SECTIONS, MatchOptions, match_document, match_events
 from streams import Event, Late
 from workflows import (
     OrderSettings,

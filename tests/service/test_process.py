@@ -15,7 +15,7 @@ from service.process import Stopped, run_process, signals_held
 from service.settings import Settings
 from service.testing import empty_client
 
-MODULES = ["api", "service.deliverer", "service.pipeline_process"]
+MODULES = ["api", "service.delivery.deliverer", "service.processes.pipeline_process"]
 NOBODY = "redis://127.0.0.1:1/0"
 PATIENCE_S = 240.0
 
@@ -125,7 +125,7 @@ def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path, server_ur
         "FORESTALL_REDIS_URL": server_url,
         "FORESTALL_DATA_DIR": str(tmp_path),
     } | {name: os.environ[name] for name in ("JAVA_HOME", "NUMBA_CACHE_DIR") if name in os.environ}
-    command = [sys.executable, "-P", "-m", "service.pipeline_process"]
+    command = [sys.executable, "-P", "-m", "service.processes.pipeline_process"]
     with empty_client(server_url):  # what other tests left there may well be refused
         pass
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, cwd=tmp_path) as process:

@@ -1,4 +1,4 @@
-from service.rates import TokenBuckets
+from service.intake.rates import TokenBuckets
 
 
 class Timer:

@@ -3,8 +3,8 @@
 import httpx
 import orjson
 
-from service.receiver import receiver
-from service.webhooks import Message, signed_headers
+from service.delivery.attempts import Message, signed_headers
+from service.delivery.receiver import receiver
 from streams import SystemClock
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

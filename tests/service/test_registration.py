@@ -10,7 +10,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
-from service.inspection import inspect_pattern
+from service.registering.inspection import inspect_pattern
 from service.testing import settings_for
 from streams import StreamDeclaration
 
@@ -343,7 +343,7 @@ def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registra
         looked.append(arguments)
         return inspect_pattern(*arguments, **options)
 
-    monkeypatch.setattr("service.registration.inspect_pattern", inspect)
+    monkeypatch.setattr("service.registering.registration.inspect_pattern", inspect)
     registration.register_pattern("orders", PATTERN)
     without = registration.pattern("p")[1]
     assert registration.pattern("p")[1] is without

@@ -6,13 +6,14 @@ from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.testing import match_log
-from service import AlertSink, LogResharding, build_stores, pipeline_process
-from service.announcing import Announcing
-from service.cluster import job_options
+from service import AlertSink, LogResharding, build_stores
 from service.errors import ReshardRefused
-from service.resharding import reshard
+from service.intake.announcing import Announcing
+from service.processes import pipeline_process
+from service.processes.cluster import job_options
 from service.stores import PatternDraft, Submission
 from service.testing import HandClock, settings_for
+from service.upkeep.resharding import reshard
 from shards import run_inline
 from shards.testing import event, log_of
 from streams import (
@@ -77,7 +78,7 @@ def match_all(settings, stores, layout):
 
 @pytest.fixture(autouse=True)
 def without_spark(monkeypatch, client):
-    monkeypatch.setattr("service.resharding.match_all", match_all)
+    monkeypatch.setattr("service.upkeep.resharding.match_all", match_all)
     yield
     client.flushall()  # a log that is held would be met by tests that begin with what is there
 
@@ -273,15 +274,15 @@ def breaking(monkeypatch, target, *, after=0, before_it=True):
 
 
 STEPS = [
-    ("service.resharding.match_all", 0, True),
-    ("service.resharding.match_all", 0, False),
+    ("service.upkeep.resharding.match_all", 0, True),
+    ("service.upkeep.resharding.match_all", 0, False),
     ("shards.state:ShardState.split", 1, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 0, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 3, False),
     ("service.stores:LayoutStore.switch", 0, True),
     ("service.stores:LayoutStore.switch", 0, False),
-    ("service.resharding.forget_former", 0, True),
-    ("service.cluster.forget_states", 0, True),
+    ("service.upkeep.resharding.forget_former", 0, True),
+    ("service.processes.cluster.forget_states", 0, True),
 ]
 
 
@@ -326,7 +327,7 @@ def test_who_takes_over_is_the_one_who_divides(settings, stores, monkeypatch):
         match_all(*args)
         stores.log.layout.hold()
 
-    monkeypatch.setattr("service.resharding.match_all", match_and_lose)
+    monkeypatch.setattr("service.upkeep.resharding.match_all", match_and_lose)
     with pytest.raises(LogResharding):
         reshard(settings, stores, 6, say_nothing)
     assert stores.log.layout.read().shards == 3
@@ -361,7 +362,7 @@ def test_numbers_that_will_not_do_are_refused_with_those_that_do(settings, store
 def test_a_pipeline_that_lives_is_refused_and_one_that_is_silent_is_gone(settings, stores, monkeypatch):
     begin(stores)
     now_us = [1_000_000_000]
-    monkeypatch.setattr("service.resharding.SystemClock.now_us", lambda _: now_us[0])
+    monkeypatch.setattr("service.upkeep.resharding.SystemClock.now_us", lambda _: now_us[0])
     stores.heartbeat.beat(now_us[0] - 4_000_000)
     with pytest.raises(ReshardRefused, match="reported 4 s ago: stop the service first"):
         reshard(settings, stores, 6, say_nothing)

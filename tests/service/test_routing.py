@@ -5,7 +5,7 @@ import pytest
 
 from nfa import KeyMismatch, parse_pattern
 from service import Intake, Registration
-from service.routing import finer_keys, has_whole_traces, route_of
+from service.registering.routing import finer_keys, has_whole_traces, route_of
 from shards import run_inline
 from streams import StreamDeclaration
 

@@ -2,7 +2,7 @@ import time
 from typing import cast
 
 from service.errors import StoreUnavailable
-from service.start_report import StartReport
+from service.processes.start_report import StartReport
 from service.stores.heartbeat import STARTING_KEY, Heartbeat
 from streams.compiling import CompileProgress
 

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor, describe_death
 from service.testing import settings_for
 
 URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
@@ -172,7 +172,7 @@ from threading import Event
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor, describe_death
 from service.testing import settings_for
 supervisor = Supervisor(
     settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
@@ -213,7 +213,7 @@ def test_a_private_redis_that_outlived_its_supervisor_is_taken_over_and_stopped(
     code = f"""
 from pathlib import Path
 from service import Settings
-from service.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor, describe_death
 supervisor = Supervisor(Settings(data_dir=Path({str(tmp_path)!r}), redis_url=None), {{}}, {{}})
 supervisor.start()
 print(supervisor.redis_url, flush=True)

@@ -11,13 +11,13 @@ import httpcore
 import pytest
 
 from service import WebhookDraft, WebhookLibrary
-from service.deliverer import Deliverer
+from service.delivery.attempts import Message, send
+from service.delivery.deliverer import Deliverer
+from service.delivery.outbound import GuardedBackend, Outbound
 from service.errors import WebhookRefused
-from service.outbound import GuardedBackend, Outbound
 from service.settings import WebhookSettings
 from service.targets import TargetRules, check_target, resolve
 from service.testing import SinkRow, settings_for
-from service.webhooks import Message, send
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PUBLIC = TargetRules()

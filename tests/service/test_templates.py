@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.delivery.templates import MOST_BODY_BYTES, BodyTooLong, check_template, fill
 from service.errors import WebhookRefused
-from service.templates import MOST_BODY_BYTES, BodyTooLong, check_template, fill
 
 MEMBERS = ("id", "pattern", "why", "bindings", "returns", "version")
 BODY = {

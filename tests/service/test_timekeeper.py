@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from service.processes.timekeeper import Timekeeper, due_tick, needs_ticks
 from service.stores import StreamTimes, Submission
-from service.timekeeper import Timekeeper, due_tick, needs_ticks
 from streams import Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
 
 SECOND = 1_000_000

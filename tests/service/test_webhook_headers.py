@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.delivery.headers import check_headers
 from service.errors import WebhookRefused
-from service.webhook_headers import check_headers
 
 
 def test_usual_headers_are_taken():

@@ -5,7 +5,7 @@ import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from service.webhooks import Message, signed_headers
+from service.delivery.attempts import Message, signed_headers
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 OTHER = "whsec_" + base64.b64encode(b"abcdef0123456789abcdef0123456789").decode()

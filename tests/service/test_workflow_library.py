@@ -19,10 +19,10 @@ from service.errors import (
     WorkflowFollowed,
     WorkflowInDocument,
 )
-from service.intake import Intake
-from service.joining import Derived
+from service.intake.posting import Intake
+from service.registering.joining import Derived
+from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
 from service.testing import settings_for
-from service.workflow_library import Marks, ModelUpload, WorkflowLibrary
 from streams import ConstraintsOn, StreamDeclaration, decode_control
 from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
 

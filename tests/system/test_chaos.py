@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Plan, disturbed
-from service.temporary import running
+from service.processes.temporary import running
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 

@@ -12,9 +12,9 @@ from threading import Event as Pause
 import pytest
 
 from service import build_stores
+from service.processes.temporary import running
 from service.settings import Settings
 from service.stores import connect
-from service.temporary import running
 from shards import run_inline
 from shards.testing import event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn

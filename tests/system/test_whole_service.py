@@ -21,12 +21,12 @@ from house import ROOT
 from nfa import parse_pattern
 from nfa.reference import reference_matches
 from service import build_stores
-from service.matching import match_document
-from service.receiver import receiver
+from service.delivery.receiver import receiver
+from service.processes.temporary import require_ready, running
 from service.settings import Settings
 from service.stores import connect
-from service.temporary import require_ready, running
 from service.testing import receiving
+from service.trials.matching import match_document
 from shards import run_inline
 from workflows import (
     OrderSettings,

@@ -14,7 +14,7 @@ ROOM = 1 << 30  # bytes of address space that deriving may take beside the inter
 
 WITHIN = """
 import resource, sys
-from service.joining import Derived, effective_set
+from service.registering.joining import Derived, effective_set
 from constraints import ConstraintSet, analyse, check_set, parse_constraints, to_document
 from nfa import build_query, parse_pattern
 from streams import StreamDeclaration

@@ -60,7 +60,7 @@ def corrected(monkeypatch):
         def parse(value, declaration):
             return parse_plain({**value, "at": 7} if value.get("at") == "never" else value, declaration)
 
-        monkeypatch.setattr("service.intake.parse_plain", parse)
+        monkeypatch.setattr("service.intake.posting.parse_plain", parse)
 
     return correct
 

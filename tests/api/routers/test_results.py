@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from service import AlertSink, Intake, Limits
-from service.intake import FeedPart, Unreadable
+from service.intake.posting import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
 from service.testing import SinkRow
 from shards import ShardState

@@ -136,6 +136,6 @@ def test_what_is_unknown_is_said(orders, send, check_problem):
 
 
 def test_a_transaction_that_is_too_long_is_refused(orders, send, check_problem, monkeypatch):
-    monkeypatch.setattr("service.traces._MOST_EVENTS", 2)
+    monkeypatch.setattr("service.trials.traces._MOST_EVENTS", 2)
     send("AAA")
     check_problem(orders.get("/v1/traces/orders/k"), 413, "trace-too-long")

@@ -29,9 +29,9 @@ from constraints import (
     parse_constraints,
     to_document,
 )
+from constraints.documents.workflow_form import written_automaton
 from constraints.exact.testing import followed, of_words, random_automaton
 from constraints.testing import random_set
-from constraints.workflow_form import written_automaton
 from nfa import Symbol, parse_step
 
 KNOWN = followed(of_words("ABF ACF"), [Prior("X", "A"), Rule("response", ("A", "X")), End("Z")])
@@ -197,6 +197,6 @@ def test_refused(change: Change, where: str, message: str) -> None:
 def test_what_is_no_workflow_and_too_many_constraints_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidConstraints, match="a workflow is a mapping such as"):
         parse_constraints({"workflow": "order"})
-    monkeypatch.setattr("constraints.document.MAX_DERIVED", 1)
+    monkeypatch.setattr("constraints.documents.document.MAX_DERIVED", 1)
     with pytest.raises(InvalidConstraints, match="there are more than 1 constraints of the workflow"):
         parse_constraints({"workflow": {"name": "w", "constraints": ["prior(A, B)"], "end": ["B"]}})

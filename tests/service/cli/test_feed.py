@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.feeds.testing import mock_brokers
 from service.cli.feed import layout_for
-from service.feeds import opened_feed
+from service.intake.feeds import opened_feed
 from service.stores import FeedMark
 from streams import EventBatch, FieldMapping, StreamDeclaration
 

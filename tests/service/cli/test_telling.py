@@ -12,7 +12,7 @@ from service.cli.serve import _Announcer, _tell_death
 from service.cli.telling import telling
 from service.cli.waiting import Waiting
 from service.client import ForestallClient
-from service.feeds import FeedProgress
+from service.intake.feeds import FeedProgress
 from service.testing import answering
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")

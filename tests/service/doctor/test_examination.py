@@ -12,7 +12,7 @@ from service import build_stores
 from service.cli import main
 from service.cli.serve import tell_risks
 from service.doctor import examine
-from service.pipeline_process import warn_of_risks
+from service.processes.pipeline_process import warn_of_risks
 from service.stores import connect
 from service.testing import answering, private_server, settings_for
 from streams import SystemClock
@@ -92,7 +92,7 @@ def test_spans_are_wanted_and_can_be_had_or_not(monkeypatch):
     (finding,) = found("tracing")
     assert (finding.verdict, finding.found) == ("ok", "spans go to http://127.0.0.1:4318/v1/traces")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    monkeypatch.delitem(sys.modules, "service.spans")
+    monkeypatch.delitem(sys.modules, "service.observing.spans")
     (finding,) = found("tracing")
     assert (finding.verdict, finding.advice) == (
         "problem",

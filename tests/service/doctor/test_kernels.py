@@ -4,7 +4,7 @@ import pytest
 
 from constraints import guarded_exercise
 from service.doctor.kernels import EVERYTHING, look_at_kernels
-from service.matching import EVERY_MATCHER
+from service.trials.matching import EVERY_MATCHER
 from streams import kept_folder, make_kept_folder
 from streams.compiling import JSON_LINES, kernels_folder
 from streams.kernels.keeping import keep_needs

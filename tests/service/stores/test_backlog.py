@@ -7,7 +7,7 @@ import pytest
 from service.backlog import Volume
 from service.errors import LogFull
 from service.stores import EventLog, LogLimits, PatternDraft, Submission
-from service.stores.backlog import APPENDED_KEY, MARKS_KEY
+from service.stores.log.backlog import APPENDED_KEY, MARKS_KEY
 from service.testing import stats_row
 from streams import Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
 

@@ -5,7 +5,7 @@ import pytest
 
 from service.errors import UnknownWebhook
 from service.stores import Outcome, RegisteredWebhook
-from service.stores.webhooks import WEBHOOKS_KEY
+from service.stores.deliveries.webhooks import WEBHOOKS_KEY
 from service.testing import SinkRow
 
 pytestmark = pytest.mark.redis

@@ -5,7 +5,7 @@ import pytest
 
 from service.errors import UnknownDelivery
 from service.stores import Delivery, DeliveryStore, Outcome, QueueRules, RegisteredWebhook
-from service.stores.deliveries import DUE_KEY, RECORDS_KEY
+from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.records import encode
 from service.testing import SinkRow
 

@@ -12,10 +12,10 @@ from service.errors import (
     UnknownStream,
 )
 from service.stores import PatternDraft, Registry
-from service.stores.event_types import STREAMS_KEY
-from service.stores.record_book import RecordBook
-from service.stores.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY
-from service.stores.routes import ROUTES_KEY
+from service.stores.log.routes import ROUTES_KEY
+from service.stores.registry.changes import RecordBook
+from service.stores.registry.event_types import STREAMS_KEY
+from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis

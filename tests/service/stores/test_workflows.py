@@ -4,7 +4,7 @@ import pytest
 
 from service.errors import RecordFormatError, RegistryContended, UnknownWorkflow
 from service.stores import WorkflowDraft, WorkflowStore, WorkflowSummary
-from service.stores.workflows import WORKFLOW_VERSIONS_KEY, WORKFLOWS_KEY
+from service.stores.registry.workflows import WORKFLOW_VERSIONS_KEY, WORKFLOWS_KEY
 
 pytestmark = pytest.mark.redis
 

@@ -1,0 +1,110 @@
+"""What is known of patterns and constraints before the first event.
+
+Which patterns and alternatives can never match, which atoms say nothing, which constraints no pattern profits from, and
+when partial matches are likely to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from constraints.analysing.forecast import StateForecast, forecast
+from constraints.analysing.profit import STATE_LIMIT, IdleParts, idle_parts
+from constraints.analysing.redundancy import RedundantAtom, redundant_atoms
+from constraints.analysing.satisfiability import DeadTerm, QueryCheck, check_query
+from constraints.explaining.failing import failing_conditions
+from constraints.model import ConstraintSet
+from constraints.wording import listed_parts
+from nfa import Query
+
+PAIR_LIMIT = 0  # conditions that take two events cost more than all the rest
+WALK_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternAnalysis:
+    """What is known of one pattern.
+
+    Attributes:
+        pattern: Its name.
+        check: Which alternatives can never match, and why.
+        redundant: Atoms whose presence is implied.
+        states: What ends partial matches at each state, and how likely; empty if the pattern can never match.
+    """
+
+    pattern: str
+    check: QueryCheck
+    redundant: tuple[RedundantAtom, ...]
+    states: tuple[StateForecast, ...]
+
+    @property
+    def can_match(self) -> bool:
+        """Whether some conforming trace has a match."""
+        return self.check.is_satisfiable
+
+    @property
+    def dead(self) -> tuple[DeadTerm, ...]:
+        """Alternatives that can never match."""
+        return self.check.dead
+
+    @property
+    def text(self) -> str:
+        """A line for each finding."""
+        reasons = dict.fromkeys(term.text for term in self.dead)
+        if not self.can_match:
+            return "\n".join(f"{self.pattern} can never match: {reason}" for reason in reasons)
+        lines = [f"an alternative of {self.pattern} can never match: {reason}" for reason in reasons]
+        lines += dict.fromkeys(f"{self.pattern}: {found.text}" for found in self.redundant)
+        lines += [f"{self.pattern}: {state.text}" for state in self.states]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What is known of all patterns of a stream under a constraint set.
+
+    Attributes:
+        patterns: In the order in which they were given.
+        idle: Constraints that no pattern profits from.
+    """
+
+    patterns: tuple[PatternAnalysis, ...]
+    idle: IdleParts
+
+    @property
+    def text(self) -> str:
+        """A line for each finding."""
+        lines = [pattern.text for pattern in self.patterns if pattern.text]
+        if self.idle.parts:
+            scope = "" if self.idle.is_complete else f", as far as {self.idle.visited} monitor states show"
+            lines.append(f"no pattern profits from {listed_parts(self.idle.parts)}{scope}")
+        return "\n".join(lines)
+
+
+def analyse(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> Analysis:
+    """Look into all patterns that run under a constraint set.
+
+    Args:
+        constraint_set: A set that some trace keeps.
+        queries: Of patterns whose traces are those of the stream.
+        state_limit: Most monitor states that are visited to find constraints that nobody profits from.
+    """
+    return Analysis(
+        patterns=tuple(_of_pattern(constraint_set, query) for query in queries),
+        idle=idle_parts(constraint_set, queries, state_limit=state_limit),
+    )
+
+
+def _of_pattern(constraint_set: ConstraintSet, query: Query) -> PatternAnalysis:
+    check = check_query(query, constraint_set)
+    if not check.is_satisfiable:
+        return PatternAnalysis(pattern=query.pattern.name, check=check, redundant=(), states=())
+    conditions = failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT, walk_limit=WALK_LIMIT)
+    gone = {term.term for term in check.dead}
+    return PatternAnalysis(
+        pattern=query.pattern.name,
+        check=check,
+        redundant=redundant_atoms(query, constraint_set),
+        states=tuple(state for state in forecast(query, constraint_set, conditions) if state.state.term not in gone),
+    )

@@ -1,0 +1,260 @@
+"""Which names a monitor tells apart when telling all of them apart would take too many states.
+
+Leaving a constraint out is always sound: whatever is impossible under fewer constraints is impossible under all. So
+names are chosen greedily, by what the explanations that they make possible save, against the states that they add; a
+constraint stays if all of its names are told apart. The same benefits say which longer clauses bit tables watch
+(constraint-aware CEP, section 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from constraints.analysing.frequencies import Frequencies
+from constraints.analysing.state_count import count_states
+from constraints.explaining.failing import FailingCondition, failing_conditions
+from constraints.model import Clause, ConstraintSet, End, Part
+from constraints.rules.automaton import RuleAutomaton
+from constraints.wording import listed_types
+from nfa import Query
+
+MOST_WATCHED = 256
+PAIR_LIMIT = 2_000  # of pairs of events that are looked at for explanations, per pattern
+MOST_COUNTS = 16  # how often states are counted one by one; beyond that each new name counts as doubling them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Names that are worth telling apart together.
+
+    Attributes:
+        names: What some explanation speaks of, or some constraint.
+        benefit: Estimated work and state that it saves per trace.
+        states_added: Estimated monitor states that it costs, given what was chosen before it.
+        is_chosen: Whether the monitor tells all of them apart.
+    """
+
+    names: frozenset[str]
+    benefit: float
+    states_added: int
+    is_chosen: bool
+
+    @property
+    def text(self) -> str:
+        """A line for people."""
+        verdict = "told apart" if self.is_chosen else "left out"
+        return (
+            f"{listed_types(sorted(self.names))}: {verdict}; saves {self.benefit:.3g} per trace "
+            f"for {self.states_added} more monitor states"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a monitor tells apart.
+
+    Attributes:
+        distinguished: The names.
+        left_out: Constraints that it does without, in the order of ``ConstraintSet.parts``.
+        estimated_states: States that it has at most; more than ``budget`` only if not even a choice was possible.
+        budget: Most that it may have.
+        watched: Longer clauses that bit tables watch, the most useful per trouble first.
+        candidates: What was weighed, in the order of the decisions; empty if everything fits. What is left out
+            without having been weighed would have come later.
+        workflow: In exact mode, the workflow whose automaton gives the states; then nothing is ever left out.
+    """
+
+    distinguished: frozenset[str]
+    left_out: tuple[Part, ...]
+    estimated_states: int
+    budget: int
+    watched: tuple[Clause, ...]
+    candidates: tuple[Candidate, ...] = ()
+    workflow: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.left_out
+
+    @property
+    def text(self) -> str:
+        """One line for the whole, and one for each thing that was weighed."""
+        states = f"at most {self.estimated_states} of {self.budget} monitor states"
+        if self.workflow is not None:
+            return f"the monitor's states are those of the workflow {self.workflow}: {states}"
+        if self.is_whole:
+            return f"all names are told apart: {states}"
+        names = listed_types(sorted(self.distinguished)) if self.distinguished else "nothing"
+        opening = f"{names} told apart, {len(self.left_out)} constraints left out: {states}"
+        return "\n".join((opening, *(candidate.text for candidate in self.candidates)))
+
+    def reduced(self, constraint_set: ConstraintSet) -> ConstraintSet:
+        """The set without what is left out."""
+        gone = frozenset(self.left_out)
+        return constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
+
+
+def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
+    """Choose what the monitor of a set tells apart, for some patterns, within ``settings.max_monitor_states``."""
+    budget = constraint_set.settings.max_monitor_states
+    if constraint_set.is_exact:
+        return _of_workflow(constraint_set, budget)
+    long = [clause for clause in constraint_set.clauses if clause.is_long]
+    states = count_states(constraint_set, budget)
+    if states <= budget and len(long) <= most_watched:
+        return Choice(
+            distinguished=constraint_set.names,
+            left_out=(),
+            estimated_states=states,
+            budget=budget,
+            watched=tuple(long),
+        )
+    savings = [saving for query in queries for saving in _savings(constraint_set, query)]
+    watched = _watched(long, savings, most_watched)
+    if states <= budget:
+        return Choice(
+            distinguished=constraint_set.names,
+            left_out=(),
+            estimated_states=states,
+            budget=budget,
+            watched=watched,
+        )
+    search = _Search(constraint_set, budget)
+    candidates = search.run(savings)
+    left_out = tuple(part for part in constraint_set.parts if not search.names >= set(part.names))
+    gone = frozenset(left_out)
+    kept = constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
+    return Choice(
+        distinguished=kept.names,
+        left_out=left_out,
+        estimated_states=min(search.states, count_states(kept, budget)),
+        budget=budget,
+        watched=watched,
+        candidates=candidates,
+    )
+
+
+def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
+    """In exact mode: the states of the automaton, each with those of what was written by hand beside it."""
+    process, own = constraint_set.process, constraint_set.own
+    assert process is not None
+    assert process.automaton is not None
+    states = len(process.automaton) * (count_states(own, budget) if own.parts else 1)
+    return Choice(
+        distinguished=constraint_set.names,
+        left_out=(),
+        estimated_states=min(states, budget + 1),
+        budget=budget,
+        watched=(),
+        workflow=process.workflow,
+    )
+
+
+def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
+    """The set as it is used, and what is left out of it: nothing, unless the settings ask for it."""
+    if constraint_set.settings.beyond_cap != "leave_out":
+        return constraint_set, ()
+    choice = choose(constraint_set, queries)
+    return choice.reduced(constraint_set), choice.left_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """What one explanation saves per trace: its names, its longer clauses, and how much."""
+
+    names: frozenset[str]
+    clauses: tuple[Clause, ...]
+    benefit: float
+
+
+def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
+    frequencies = Frequencies(constraint_set)
+    found = []
+    for condition in failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT):
+        parts = condition.explanation.constraints
+        if not all(isinstance(part, End) for part in parts):  # the end of a trace frees everything anyway
+            names = frozenset(name for part in parts for name in part.names)
+            clauses = tuple(part for part in parts if isinstance(part, Clause) and part.is_long)
+            found.append(_Saving(names, clauses, _benefit(query, condition, frequencies)))
+    return found
+
+
+def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
+    """P(the explanation becomes true while the state is occupied), times what the state holds and still has to do.
+
+    That is an instance for each bound atom and the pattern's own place in the trace, for the share of the atoms that
+    are still to come.
+    """
+    bound = frozenset(atom.type for atom in condition.bound)
+    events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
+    total = max(1, len(query.terms[condition.state.term].atoms))
+    probability = frequencies.of_all(bound) * frequencies.of_all(events, given=bound)
+    return probability * (1 + len(condition.bound)) * (1 - len(condition.bound) / total)
+
+
+def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
+    """The longer clauses by benefit per name that has to be counted."""
+    saved = dict.fromkeys(long, 0.0)
+    for saving in savings:
+        for clause in saving.clauses:
+            saved[clause] = saved.get(clause, 0.0) + saving.benefit
+    ranked = sorted(long, key=lambda clause: (-saved[clause] / len(clause.names), str(clause)))
+    return tuple(ranked[:most])
+
+
+class _Search:
+    """One greedy choice; ``names`` and ``states`` are what was chosen so far."""
+
+    def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
+        self._set = constraint_set
+        self._budget = budget
+        self._counts_left = MOST_COUNTS
+        self.names = frozenset[str]()
+        self.states = 1
+
+    def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
+        """Take explanations, then what is left of the constraints, until something does not fit.
+
+        To stop there, and not to look for something smaller, means that a greater budget never leaves out more.
+        """
+        waiting: dict[frozenset[str], float] = {}
+        for saving in savings:
+            waiting[saving.names] = waiting.get(saving.names, 0.0) + saving.benefit
+        for part in self._set.parts:
+            waiting.setdefault(frozenset(part.names), 0.0)
+        order = {names: place for place, names in enumerate(waiting)}
+        decided = []
+        while waiting:
+            names = min(waiting, key=lambda one: (-self._ratio(one, waiting[one]), order[one]))
+            decided.append(self._decide(names, waiting.pop(names)))
+            if not decided[-1].is_chosen:
+                break
+        return tuple(decided)
+
+    def _ratio(self, names: frozenset[str], benefit: float) -> float:
+        added = len(names - self.names)
+        return float("inf") if not added else benefit / (2**added - 1)
+
+    def _decide(self, names: frozenset[str], benefit: float) -> Candidate:
+        before, states = self.states, self._states_with(names)
+        is_chosen = states <= self._budget
+        if is_chosen:
+            self.names |= names
+            self.states = states
+        return Candidate(names=names, benefit=benefit, states_added=max(0, states - before), is_chosen=is_chosen)
+
+    def _states_with(self, names: frozenset[str]) -> int:
+        """Each new name can at most double the states; where that is too much they are counted."""
+        together = self.names | names
+        if together == self.names:
+            return self.states
+        new = [rule for rule in self._set.rules if together >= set(rule.names) and not self.names >= set(rule.names)]
+        most = (self.states << len(together - self.names)) * prod(len(RuleAutomaton.of(rule).places) for rule in new)
+        if most <= self._budget or not self._counts_left:
+            return most
+        self._counts_left -= 1
+        kept = self._set.of_parts(part for part in self._set.parts if together >= set(part.names))
+        return count_states(kept, self._budget)

@@ -1,0 +1,117 @@
+"""When partial matches are likely to end: by which events, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from constraints.analysing.frequencies import Frequencies
+from constraints.explaining.failing import FailingCondition
+from constraints.model import ConstraintSet
+from constraints.wording import listed_atoms
+from nfa import Atom, PatternState, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelyEnding:
+    """One way in which partial matches at a state end.
+
+    Attributes:
+        condition: The event, and why it ends them.
+        probability: The estimated part of the traces with the state's atoms in which it comes.
+        first: The estimated part in which it comes before every other event that ends them.
+    """
+
+    condition: FailingCondition
+    probability: float
+    first: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateForecast:
+    """What is to be expected of the partial matches at a pattern state.
+
+    Attributes:
+        state: The pattern state.
+        bound: Its atoms, in the order of the text.
+        endings: What ends them, those that are most often first by their own estimate; ties by name.
+        probability: The estimated part of the traces with the state's atoms in which something ends them early.
+    """
+
+    state: PatternState
+    bound: tuple[Atom, ...]
+    endings: tuple[LikelyEnding, ...]
+    probability: float
+
+    @property
+    def earliest(self) -> LikelyEnding | None:
+        """What most often ends them first."""
+        return self.endings[0] if self.endings else None
+
+    @property
+    def text(self) -> str:
+        """A sentence without full stop."""
+        opening = f"with {listed_atoms(self.bound)} bound" if self.bound else "with nothing bound"
+        if not self.endings:
+            return f"{opening}, nothing ends the partial match before the trace ends"
+        names = ", ".join(
+            f"{ending.condition.explanation.event_name}{ending.condition.explanation.circumstances} "
+            f"({ending.probability:.0%})"
+            for ending in self.endings
+        )
+        return f"{opening}, it is terminated early in {self.probability:.0%} of the traces, by {names}"
+
+
+def forecast(
+    query: Query, constraint_set: ConstraintSet, conditions: Iterable[FailingCondition]
+) -> tuple[StateForecast, ...]:
+    """A forecast for each pattern state, from the failing conditions of the query.
+
+    Events are taken as independent but for what constraints tie together; two whose order nothing fixes come in either
+    order equally often.
+    """
+    frequencies = Frequencies(constraint_set)
+    by_state: dict[PatternState, list[FailingCondition]] = {state: [] for state in query.states}
+    for condition in conditions:
+        by_state[condition.state].append(condition)
+    return tuple(_of_state(query, constraint_set, state, found, frequencies) for state, found in by_state.items())
+
+
+def _of_state(
+    query: Query,
+    constraint_set: ConstraintSet,
+    state: PatternState,
+    conditions: list[FailingCondition],
+    frequencies: Frequencies,
+) -> StateForecast:
+    bound = tuple(query.terms[state.term].atoms[index] for index in sorted(state.bound))
+    shown = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in bound))
+    likely = [frequencies.of_all(_events(condition), given=shown) for condition in conditions]
+    endings = []
+    for place, condition in enumerate(conditions):
+        others = [
+            _share_before(constraint_set, other, condition) * likely[number]
+            for number, other in enumerate(conditions)
+            if number != place
+        ]
+        first = likely[place] * prod(1 - share for share in others)
+        endings.append(LikelyEnding(condition=condition, probability=likely[place], first=first))
+    endings.sort(key=lambda ending: (-ending.first, ending.condition.event_type, ending.condition.explanation.earlier))
+    return StateForecast(
+        state=state,
+        bound=bound,
+        endings=tuple(endings),
+        probability=1 - prod(1 - share for share in likely),
+    )
+
+
+def _events(condition: FailingCondition) -> frozenset[str]:
+    return frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
+
+
+def _share_before(constraint_set: ConstraintSet, one: FailingCondition, other: FailingCondition) -> float:
+    """How often the last event of one condition comes before that of another, where both come."""
+    if constraint_set.comes_before(one.event_type, other.event_type):
+        return 1.0
+    return 0.0 if constraint_set.comes_before(other.event_type, one.event_type) else 0.5

@@ -1,0 +1,227 @@
+"""Constraints that no pattern profits from.
+
+Without such a constraint every pattern state can complete just where it can with it, in all monitor states that are
+visited. It may still find deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from constraints.model import ConstraintSet, End, Part, Rule
+from constraints.monitoring.monitor import Monitor
+from constraints.reasoning.clash import find_clash
+from constraints.reasoning.reasoner import Goal, Reasoner
+from constraints.remainder import Remainder, remainder_of
+from nfa import OTHER, EventClass, MonitorState, Query
+
+STATE_LIMIT = 200
+REPLAY_LIMIT = 20_000  # how often rules are asked again without some part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleParts:
+    """What no pattern profits from.
+
+    Attributes:
+        parts: In the order of ``ConstraintSet.parts``.
+        visited: Monitor states that were looked at.
+        is_complete: Whether these are all, and every part was decided.
+    """
+
+    parts: tuple[Part, ...]
+    visited: int
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    """A pattern state that cannot complete in some monitor state; ``by`` are the names of the event that made it so.
+
+    They are None where no single event need have done so.
+    """
+
+    visit: int
+    query: int
+    index: int
+    by: frozenset[str] | None
+
+
+def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
+    """Leave out each constraint by itself, and see whether anything lives that did not.
+
+    What follows from a workflow is left in: nobody wrote it, so nobody asks. The automaton of a workflow is not looked
+    at.
+
+    Args:
+        constraint_set: The set.
+        queries: All patterns of its stream.
+        state_limit: Most monitor states that are visited, those after few events first.
+    """
+    asked = constraint_set.own.parts
+    if not asked:
+        return IdleParts(parts=(), visited=0, is_complete=True)
+    constraint_set = constraint_set.in_tables
+    walk = _Walk(constraint_set, state_limit)
+    search = _Search(constraint_set, queries, walk)
+    for death in walk.deaths(queries):
+        search.add(death)
+    idle = tuple(part for part in asked if search.is_idle(part))
+    return IdleParts(parts=idle, visited=len(walk.states), is_complete=walk.is_complete and search.replays_left >= 0)
+
+
+class _Walk:
+    """The monitor's states, breadth first, each with the event that first led to it."""
+
+    def __init__(self, constraint_set: ConstraintSet, limit: int) -> None:
+        self._set = constraint_set
+        self._limit = limit
+        self._monitor = Monitor(constraint_set)
+        self.states = [self._monitor.start]
+        self._came_by: list[tuple[int, EventClass] | None] = [None]
+        self.is_complete = True
+
+    def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
+        """What is newly dead in each state; where NOTs make deaths pass, all that is dead."""
+        events = _events(self._set, queries)
+        met = set(self.states)
+        lasting = [not any(term.absences for term in query.terms) for query in queries]
+        for visit, state in enumerate(self.states):
+            came_by = self._came_by[visit]
+            for number, query in enumerate(queries):
+                dead, by = ~self._monitor.live(state, query), None
+                if came_by is not None and lasting[number]:
+                    dead = dead & self._monitor.live(self.states[came_by[0]], query)
+                    by = self._set.shown_with({came_by[1].type} | came_by[1].symbols)
+                yield from (_Death(visit, number, index, by) for index in np.flatnonzero(dead).tolist())
+            for event in events:
+                after = self._monitor.step(state, event)
+                if after is not None and after not in met:
+                    if len(met) >= self._limit:
+                        self.is_complete = False
+                        break
+                    met.add(after)
+                    self.states.append(after)
+                    self._came_by.append((visit, event))
+
+    def word(self, visit: int) -> list[EventClass]:
+        """The events that first led to a state."""
+        found = []
+        while (came_by := self._came_by[visit]) is not None:
+            visit, event = came_by
+            found.append(event)
+        return found[::-1]
+
+
+class _Search:
+    """Every death with parts that suffice for it: what is in none of them is idle, the others are left out one by one.
+
+    Deaths that take rules are asked about again, part by part.
+    """
+
+    def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
+        self._set = constraint_set
+        self._queries = queries
+        self._walk = walk
+        self._reasoner = Reasoner(constraint_set)
+        self._cores: dict[tuple[Part, ...], Reasoner] = {}
+        self._deaths: dict[tuple[Part, ...], list[_Death]] = {}
+        self._by_name: dict[str, list[tuple[Part, ...]]] = {}
+        self._by_rules: list[_Death] = []
+        self._remainders: dict[tuple[int, int], Remainder] = {}
+        self._goals: dict[tuple[Reasoner, int, int], Goal] = {}
+        self.replays_left = REPLAY_LIMIT
+
+    def add(self, death: _Death) -> None:
+        """Find parts that suffice for a death."""
+        if self._lives(self._reasoner, death):
+            self._by_rules.append(death)
+            return
+        for core in self._cores if death.by is None else self._citing(death.by):
+            if not self._lives(self._cores[core], death):
+                self._deaths[core].append(death)
+                return
+        remainder, seen = self._remainder(death), self._walk.states[death.visit].seen
+        clash = find_clash(_about(self._set, seen, remainder), seen, remainder)
+        assert clash is not None, f"{death} has no reason"
+        self._cores[clash.constraints] = Reasoner(self._set.of_parts(clash.constraints))
+        self._deaths[clash.constraints] = [death]
+        for name in dict.fromkeys(name for one in clash.constraints for name in one.names):
+            self._by_name.setdefault(name, []).append(clash.constraints)
+
+    def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
+        """The cores that speak of some names; an event brings about a death only by those that speak of it."""
+        for name in sorted(names):
+            yield from self._by_name.get(name, ())
+
+    def is_idle(self, part: Part) -> bool:
+        """Whether nothing lives without the part that does not with it; False if that took too long to tell."""
+        if not isinstance(part, Rule):
+            citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
+            if citing:
+                without = Reasoner(self._set.of_parts(other for other in self._set.parts if other != part))
+                if any(self._lives(without, death) for death in citing):
+                    return False
+        return not self._by_rules or self._is_idle_among_rules(part)
+
+    def _is_idle_among_rules(self, part: Part) -> bool:
+        without = Monitor(self._set.of_parts(other for other in self._set.parts if other != part))
+        states: dict[int, MonitorState] = {}
+        for death in self._by_rules:
+            self.replays_left -= 1
+            if self.replays_left < 0:
+                return False
+            if death.visit not in states:
+                states[death.visit] = _replayed(without, self._walk.word(death.visit))
+            if without.live(states[death.visit], self._queries[death.query])[death.index]:
+                return False
+        return True
+
+    def _lives(self, reasoner: Reasoner, death: _Death) -> bool:
+        key = (reasoner, death.query, death.index)
+        if key not in self._goals:
+            self._goals[key] = reasoner.goal(self._remainder(death))
+        return reasoner.is_alive(reasoner.mask(self._walk.states[death.visit].seen), self._goals[key])
+
+    def _remainder(self, death: _Death) -> Remainder:
+        key = (death.query, death.index)
+        if key not in self._remainders:
+            query = self._queries[death.query]
+            self._remainders[key] = remainder_of(query, query.states[death.index])
+        return self._remainders[key]
+
+
+def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
+    state = monitor.start
+    for event in word:
+        after = monitor.step(state, event)
+        assert after is not None, "what more constraints allow, fewer allow"
+        state = after
+    return state
+
+
+def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
+    """The parts that can speak of names that were seen, or are needed, or follow; the others never matter here."""
+    needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
+    names = constraint_set.horn_closure(seen | needed)
+    return constraint_set.of_parts(
+        part
+        for part in constraint_set.parts
+        if isinstance(part, End) or (not isinstance(part, Rule) and names >= set(part.names))
+    )
+
+
+def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
+    """For each type one event that shows no more, one with each symbol, and one with all; and one of another type."""
+    types = constraint_set.types.union(*(query.types for query in queries))
+    found = [EventClass(type=name) for name in sorted(types)]
+    by_type: dict[str, frozenset[str]] = {}
+    for name, symbol in sorted(constraint_set.symbols.items()):
+        shown = constraint_set.shown_with((name,)) - {symbol.type}
+        found.append(EventClass(type=symbol.type, symbols=shown))
+        by_type[symbol.type] = by_type.get(symbol.type, frozenset()) | shown
+    found += [EventClass(type=name, symbols=shown) for name, shown in by_type.items()]
+    return list(dict.fromkeys([*found, EventClass(type=OTHER)]))

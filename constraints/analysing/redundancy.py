@@ -1,0 +1,134 @@
+"""Atoms that say nothing: whatever conforms and has the rest of the pattern has them too, in their place.
+
+An atom is called redundant only where that is certain. Its type follows from the rest by occurrence constraints, and no
+conforming trace that has the rest shows it before an atom that has to come first, or after one that has to come later.
+Events of one time are taken to be ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from constraints.model import ConstraintSet
+from constraints.reasoning.outlook import Outlook
+from constraints.remainder import Remainder
+from nfa import (
+    Atom,
+    Attribute,
+    Conjunction,
+    Disjunction,
+    Expression,
+    Node,
+    Pattern,
+    Query,
+    Sequence,
+    Term,
+    atoms_of,
+    describe_atom,
+    operands_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedundantAtom:
+    """An atom whose presence is implied.
+
+    Attributes:
+        term: Index of its term in ``Query.terms``.
+        atom: The atom.
+        index: Its index in the term.
+    """
+
+    term: int
+    atom: Atom
+    index: int
+
+    @property
+    def text(self) -> str:
+        """A sentence without full stop."""
+        return f"every conforming trace that has the rest has {describe_atom(self.atom)} too, in its place"
+
+
+def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[RedundantAtom, ...]:
+    """The redundant atoms of each term, each one with all others in place.
+
+    Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are not
+    looked into; nor are atoms that other conditions speak of.
+    """
+    if query.partitions or query.pattern.select != "all" or not _is_plain(query.pattern.event):
+        return ()
+    outlook, mentioned = Outlook(constraint_set), frozenset(_mentioned(query.pattern))
+    return tuple(
+        RedundantAtom(term=number, atom=atom, index=index)
+        for number, term in enumerate(query.terms)
+        for index, atom in enumerate(term.atoms)
+        if atom.condition is None and atom.alias not in mentioned and _is_implied(query.pattern, term, index, outlook)
+    )
+
+
+def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> bool:
+    atom, known = term.atoms[index], outlook.constraint_set
+    others = frozenset(range(len(term.atoms))) - {index}
+    types = {term.atoms[other].type for other in others}
+    sooner = term.before[index]
+    later = frozenset(other for other in others if index in term.before[other])
+    if atom.type in types or (pattern.within_us is not None and not (sooner and later)):
+        return False
+    shown = frozenset[str]().union(*(known.shown_by(term.atoms[other]) for other in others))
+    if atom.type not in known.horn_closure(shown):
+        return False
+    rest = Remainder(term.atoms, term.before).only(others)
+    if not outlook.can_complete(outlook.start, rest):
+        return False
+    misplaced = [_with_order(term, index, {index: frozenset({other})}) for other in sorted(later)]
+    misplaced += [_with_order(term, index, {other: frozenset({index})}) for other in sorted(sooner)]
+    return not any(outlook.can_complete(outlook.start, remainder) for remainder in misplaced)
+
+
+def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
+    """The term's atoms with the one at ``index`` free of its place, but for some atoms after which others come."""
+    before = [
+        (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
+        for other, needed in enumerate(term.before)
+    ]
+    return Remainder(term.atoms, tuple(_closed(before, other) for other in range(len(before))))
+
+
+def _closed(before: list[frozenset[int]], start: int) -> frozenset[int]:
+    found, waiting = set[int](), list(before[start])
+    while waiting:
+        other = waiting.pop()
+        if other not in found:
+            found.add(other)
+            waiting += before[other]
+    return frozenset(found)
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a part is made of SEQ, AND, OR and steps without conditions on gaps and spans."""
+    match node:
+        case Atom():
+            return not node.is_any_type
+        case Sequence():
+            parts = [item.of for item in node.items if item.of is not None and item.gap is None]
+            return node.within_us is None and len(parts) == len(node.items) and all(map(_is_plain, parts))
+        case Conjunction() | Disjunction():
+            return node.within_us is None and all(map(_is_plain, node.parts))
+        case _:
+            return False
+
+
+def _mentioned(pattern: Pattern) -> Iterator[str]:
+    """Aliases that a condition speaks of."""
+    conditions = [atom.condition for atom in atoms_of(pattern.event)]
+    for condition in (*conditions, pattern.where):
+        if condition is not None:
+            yield from _aliases(condition)
+
+
+def _aliases(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Attribute) and expression.of is not None:
+        yield expression.of
+    for operand in operands_of(expression):
+        yield from _aliases(operand)

@@ -1,0 +1,291 @@
+"""What is impossible before the first event: patterns, alternatives, event types, whole constraint sets.
+
+A pattern is satisfiable if one of its terms is alive in the empty trace (constraint-aware CEP, section 3.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from constraints.errors import ContradictoryConstraints, UnsatisfiablePattern
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import find_workflow_clash
+from constraints.model import ConstraintSet, Part, Prior, quoted
+from constraints.reasoning.clash import find_clash
+from constraints.reasoning.cycles import prior_cycles
+from constraints.reasoning.outlook import Outlook
+from constraints.reasoning.reasoner import Reasoner
+from constraints.reasoning.reference import Verdict
+from constraints.reasoning.rule_clash import find_rule_clash
+from constraints.remainder import NOTHING, Remainder, remainder_of, single
+from constraints.wording import listed, listed_atoms, listed_parts, listed_types
+from nfa import Atom, PatternState, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadTerm:
+    """An alternative of a pattern that no conforming trace completes.
+
+    Attributes:
+        term: Its index in ``Query.terms``.
+        atoms: A minimal set of its atoms in conflict.
+        constraints: A minimal set of constraints that they clash with.
+        forbidden: Types that must not come, if the atoms alone would be possible; else empty.
+        text: The reason as a sentence without full stop.
+    """
+
+    term: int
+    atoms: tuple[Atom, ...]
+    constraints: tuple[Part, ...]
+    forbidden: tuple[str, ...] = ()
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCheck:
+    """Which alternatives of a pattern can never match.
+
+    Attributes:
+        dead: In the order of the terms.
+        is_satisfiable: Whether some term is left.
+        asks_for_violation: Whether none is left, and some would be if the pattern did not say what must not come: it
+            looks for traces that break the constraints.
+    """
+
+    dead: tuple[DeadTerm, ...]
+    is_satisfiable: bool
+    asks_for_violation: bool = False
+
+    def require_satisfiable(self) -> None:
+        """Refuse a pattern that cannot match.
+
+        Raises:
+            UnsatisfiablePattern: No term is left; ``details`` has the atoms and constraints of each, and whether the
+                pattern looks for a violation.
+        """
+        if self.is_satisfiable:
+            return
+        message = "the pattern can never match: " + "; ".join(dict.fromkeys(term.text for term in self.dead))
+        if self.asks_for_violation:
+            message += "; it looks for a violation of the constraints: to find it, register it with constraints: off"
+        raise UnsatisfiablePattern(
+            message,
+            terms=[
+                {
+                    "atoms": [atom.alias for atom in term.atoms],
+                    "constraints": [str(part) for part in term.constraints],
+                    "reason": term.text,
+                }
+                for term in self.dead
+            ],
+            **({"is_violation": True} if self.asks_for_violation else {}),
+        )
+
+
+def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
+    """Find the terms that no conforming trace completes, each with a minimal reason."""
+    search = _Search(Outlook(constraint_set), ExactOutlook.of(constraint_set))
+    reasons = {
+        index: reason
+        for index in range(len(query.terms))
+        if (reason := search.reason(remainder_of(query, PatternState(index, frozenset())))) is not None
+    }
+    terms = range(len(query.terms))
+    is_satisfiable = query.can_complete([index not in reasons for index in terms])
+    would_be = query.can_complete([index not in reasons or bool(reasons[index].forbidden) for index in terms])
+    return QueryCheck(
+        dead=tuple(
+            DeadTerm(
+                term=index,
+                atoms=reason.remainder.atoms,
+                constraints=reason.constraints,
+                forbidden=reason.forbidden,
+                text=_sentence(reason),
+            )
+            for index, reason in reasons.items()
+        ),
+        is_satisfiable=is_satisfiable,
+        asks_for_violation=would_be and not is_satisfiable,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why no trace completes a remainder: a minimal part of it and minimal constraints, or a workflow beside them."""
+
+    remainder: Remainder
+    constraints: tuple[Part, ...]
+    verdict: Verdict | None = None
+    workflow: str | None = None
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(gap.type for gap in self.remainder.gaps))
+
+
+class _Search:
+    """Reasons before the first event; a clash found once explains every remainder that has its part.
+
+    Args:
+        outlook: Of all constraints.
+        exact: The automaton of a workflow, asked about what these leave possible.
+    """
+
+    def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
+        self._outlook = outlook
+        self._exact = exact
+        self._known: list[_Reason] = []
+
+    @property
+    def reasoner(self) -> Reasoner:
+        """Of all constraints."""
+        return self._outlook.reasoner
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether what has no reason against it was shown to be possible, and not merely given up."""
+        return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
+
+    def reason(self, remainder: Remainder) -> _Reason | None:
+        outlook, exact = self._outlook, self._exact
+        is_possible = outlook.can_complete(outlook.start, remainder)
+        if is_possible and (exact is None or exact.can_complete(exact.start, remainder)):
+            return None
+        known = next((one for one in self._known if self._explains(one, remainder)), None)
+        if known is not None:
+            return known
+        found = self._by_workflow(remainder) if is_possible else self._by_constraints(remainder)
+        if found is not None:
+            self._known.append(found)
+        return found
+
+    def _explains(self, known: _Reason, remainder: Remainder) -> bool:
+        return not known.forbidden and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
+
+    def _by_constraints(self, remainder: Remainder) -> _Reason | None:
+        outlook = self._outlook
+        clash = find_clash(outlook.constraint_set, remainder=remainder, reasoner=outlook.reasoner)
+        if clash is not None:
+            return _Reason(clash.remainder, clash.constraints, clash.verdict)
+        needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
+        broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
+        return None if broken is None else _Reason(broken.remainder, broken.constraints)
+
+    def _by_workflow(self, remainder: Remainder) -> _Reason | None:
+        if self._exact is None:
+            return None
+        clash = find_workflow_clash(self._exact, self._exact.start, remainder)
+        if clash is None:
+            return None
+        return _Reason(clash.remainder, clash.constraints, workflow=self._exact.process.workflow)
+
+
+def _sentence(reason: _Reason) -> str:
+    atoms, parts = reason.remainder.atoms, listed_parts(reason.constraints)
+    verb = "clash" if len(atoms) > 1 else "clashes"
+    if reason.workflow is not None:
+        return _by_workflow(reason)
+    if reason.verdict is None:
+        leave = "leaves" if len(reason.constraints) == 1 else "leave"
+        return f"{parts} {leave} no place for {listed_atoms(atoms)}"
+    if reason.forbidden:
+        missing = f"without {listed_types(reason.forbidden)} where the pattern forbids it"
+        return f"no trace has {listed_atoms(atoms)} {missing}, which clashes with {parts}"
+    if reason.verdict.reason == "order":
+        return f"no trace has {listed_atoms(atoms)} in the order that the pattern asks for, which {verb} with {parts}"
+    return f"{listed_atoms(atoms)} {verb} with {parts}"
+
+
+def _by_workflow(reason: _Reason) -> str:
+    atoms, forbidden = reason.remainder.atoms, reason.forbidden
+    keeping = f" that keeps {listed_parts(reason.constraints)}" if reason.constraints else ""
+    wanted = f"{listed_atoms(atoms)}{' as the pattern asks for' if len(atoms) > 1 else ''}" if atoms else "a match"
+    without = f" without {listed_types(forbidden)} where the pattern forbids it" if forbidden else ""
+    return f"no trace of the workflow {reason.workflow}{keeping} has {wanted}{without}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetWarning:
+    """Something in a constraint set that is legal, and probably not meant.
+
+    Attributes:
+        kind: ``impossible-type``: it can never occur; ``prior-cycle``: the types cannot all occur in one trace.
+        types: The type, or the types in the order of the cycle.
+        constraints: The minimal reason.
+        text: A sentence without full stop.
+    """
+
+    kind: Literal["impossible-type", "prior-cycle"]
+    types: tuple[str, ...]
+    constraints: tuple[Part, ...]
+    text: str
+
+
+def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
+    """Look for contradictions in a constraint set, whatever the patterns.
+
+    Returns:
+        Types that can never occur, sorted, then cycles of order constraints through types that nothing else keeps
+        apart.
+
+    Raises:
+        ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.
+    """
+    exact = ExactOutlook.of(constraint_set)
+    contradiction = _Search(Outlook(constraint_set) if exact is None else exact.own, exact).reason(NOTHING)
+    if contradiction is not None:
+        parts = contradiction.constraints
+        advice = "; leave out any one of them" if len(parts) > 1 else ""
+        together = " together" if len(parts) > 1 else ""
+        trace = "no trace" if contradiction.workflow is None else f"no trace of the workflow {contradiction.workflow}"
+        raise ContradictoryConstraints(
+            f"{trace} can keep {listed_parts(parts)}{together}{advice}",
+            constraints=[str(part) for part in parts],
+        )
+    search = _Search(Outlook(constraint_set), exact)
+    return (*_impossible_types(constraint_set, search), *_cycles(constraint_set))
+
+
+def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[SetWarning]:
+    found = []
+    reasoner, possible = search.reasoner, 0
+    closures = {name: reasoner.closure(reasoner.mask((name,))) for name in constraint_set.names}
+    for name in sorted(closures, key=lambda one: (-closures[one].bit_count(), one)):
+        if reasoner.mask((name,)) & possible:
+            continue
+        reason = search.reason(single(name, constraint_set.symbols))
+        if reason is not None:
+            found.append(_impossible_type(name, reason))
+        elif search.is_certain:  # a trace that has the type has all that it requires
+            possible |= closures[name]
+    return sorted(found, key=lambda warning: warning.types)
+
+
+def _impossible_type(name: str, reason: _Reason) -> SetWarning:
+    causes = [listed_parts(reason.constraints)] if reason.constraints else []
+    causes += [] if reason.workflow is None else [f"the workflow {reason.workflow}"]
+    return SetWarning(
+        kind="impossible-type",
+        types=(name,),
+        constraints=reason.constraints,
+        text=f"{quoted(name)} can never occur, because of {listed(causes)}",
+    )
+
+
+def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
+    """Those that something written by hand takes part in."""
+    own = constraint_set.own.constraints
+    if not any(isinstance(part, Prior) for part in own):
+        return []
+    return [
+        SetWarning(
+            kind="prior-cycle",
+            types=cycle.types,
+            constraints=cycle.constraints,
+            text=f"{listed_types(cycle.types)} cannot all occur in one trace, "
+            f"because of the cycle {listed_parts(cycle.constraints)}",
+        )
+        for cycle in prior_cycles(constraint_set)
+        if not frozenset(own).isdisjoint(cycle.constraints)
+    ]

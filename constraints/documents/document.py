@@ -1,0 +1,353 @@
+"""An uploaded list of constraints: read with all its problems named, and written in one form.
+
+Two shapes are read. A list holds entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping goes from kinds to
+lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. A number
+stands before the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types as they are, or types
+with a condition, ``Quote [price > 1000]``; in the text form odd types stand in backticks. A mapping may say with
+``stream`` which stream it is for, and with ``settings`` how the set is to be used. With ``workflow`` it says what a
+workflow adds to that; the service writes it. ``mined`` says which past log the set was found in; it changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from constraints.documents.following import following
+from constraints.documents.mined_form import MINED_KEY, read_mined
+from constraints.documents.name_form import Misread, NameReader, Verbatim, shown, written_name
+from constraints.documents.settings_form import notices_of, read_settings, written_settings
+from constraints.documents.source import Bare, Path, lines_of, read_text
+from constraints.documents.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
+from constraints.documents.workflow_form import read_workflow, written_automaton
+from constraints.errors import InvalidConstraints, Problem
+from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, quoted
+
+MAX_BYTES = 1_000_000
+MAX_CONSTRAINTS = 10_000
+MAX_DERIVED = 250_000
+
+_NAME = re.compile(
+    r"\s*+(?:`((?:[^`]|``)++)`|(\[[^`,()]*+|[^`,()\[\s][^`,()\[]*+))?+"  # a type, in backticks or as it is
+    r"\s*+(\[(?:'[^']*+'|`[^`]*+`|[^\]'`])*+\])?+\s*+(?:,|$)"  # a condition
+)
+_NUMBER = re.compile(r"\d{1,9}")
+_LIST_KEY = "constraints"
+_STREAM_KEY = "stream"
+_SETTINGS_KEY = "settings"
+_WORKFLOW_KEY = "workflow"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConstraints:
+    """A document that was understood.
+
+    Attributes:
+        constraint_set: What it says.
+        notices: What one should know of it, in words: settings that may lose matches, words that have two meanings.
+        stream: The stream that it says it is for.
+        mined: What it says of the log that it was mined from, plain JSON values.
+    """
+
+    constraint_set: ConstraintSet
+    notices: tuple[str, ...] = ()
+    stream: str | None = None
+    mined: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    template: Template
+    names: tuple[str, ...]
+    count: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.template.translate(self.names, self.count)
+
+
+def parse_constraints(
+    document: object, *, max_bytes: int = MAX_BYTES, max_constraints: int = MAX_CONSTRAINTS
+) -> ParsedConstraints:
+    """Read a constraint set.
+
+    Args:
+        document: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that such a text decodes to.
+        max_bytes: Longest text that is read.
+        max_constraints: Most entries that are read.
+
+    Raises:
+        InvalidConstraints: With every problem, its entry, and its line if the document is a text.
+    """
+    text = _text(document, max_bytes)
+    value = document if text is None else read_text(text)
+    names = NameReader()
+    entries: list[_Entry] = []
+    stream, problems = _stream(value)
+    settings = _settings(value, names, problems)
+    process, derived = _workflow(value, names, problems)
+    mined = read_mined(value, problems)
+    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY, MINED_KEY}:
+        problems.append(((), "list at least one constraint, or write constraints: [] for an empty set"))
+    for number, (path, entry) in enumerate(_entries(value)):
+        if number >= max_constraints:
+            problems.append((path, f"there are more than {max_constraints} entries; split the set"))
+            break
+        try:
+            entries.append(_read_entry(entry, names))
+        except Misread as problem:
+            problems.append((path, str(problem)))
+    if problems:
+        raise InvalidConstraints(_located(problems, text))
+    parts = [part for entry in entries for part in entry.parts]
+    constraint_set = ConstraintSet.of(parts, symbols=names.symbols, settings=settings)
+    if process is not None:
+        constraint_set = _joined(constraint_set, process, derived)
+    return ParsedConstraints(constraint_set, (*notices_of(settings), *_end_notices(entries)), stream, mined)
+
+
+def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
+    """The canonical form, plain JSON values; ``parse_constraints`` gives back an equal set.
+
+    Of a set that was made by hand, what follows from its rules is there too then.
+    """
+    own, process = constraint_set.own, constraint_set.process
+    document: dict[str, object] = {
+        _LIST_KEY: [_written(part, constraint_set) for part in (*own.constraints, *own.rules)],
+        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(own.end_events)],
+    }
+    if process is not None:
+        derived = [part for part in constraint_set.constraints if part in process.derived]
+        workflow: dict[str, object] = {
+            "name": process.workflow,
+            "version": process.version,
+            _LIST_KEY: [_written(part, constraint_set) for part in derived],
+            End.kind: [written_name(name, constraint_set.symbols) for name in sorted(process.derived_ends)],
+        }
+        if process.automaton is not None:
+            workflow["automaton"] = written_automaton(process.automaton)
+        document[_WORKFLOW_KEY] = workflow
+    if settings := written_settings(constraint_set.settings, constraint_set.symbols):
+        document[_SETTINGS_KEY] = settings
+    return document
+
+
+def _written(part: Constraint | Rule, constraint_set: ConstraintSet) -> dict[str, object]:
+    count = part.count if isinstance(part, Rule) else None
+    names = [written_name(name, constraint_set.symbols) for name in part.names]
+    return {part.kind: names if count is None else [count, *names]}
+
+
+def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
+    """That ``end`` is not what DECLARE means by it, where the document seems to speak DECLARE."""
+    ends = [entry for entry in entries if entry.template.name == End.kind]
+    if ends and any(entry.template.name == "init" for entry in entries):
+        name = quoted(ends[0].names[0])
+        yield (
+            f"end({name}) says that nothing comes after {name}, not that every trace ends with it; "
+            f"DECLARE's End is last({name})"
+        )
+
+
+def _text(document: object, max_bytes: int) -> str | None:
+    if isinstance(document, str):
+        size = len(document.encode(errors="surrogatepass"))
+    elif isinstance(document, bytes):
+        size = len(document)
+    else:
+        return None
+    if size > max_bytes:
+        raise InvalidConstraints(
+            (Problem(where="", message=f"the text has {size} bytes; at most {max_bytes} are read"),)
+        )
+    try:
+        return document.decode() if isinstance(document, bytes) else document
+    except UnicodeDecodeError as error:
+        raise InvalidConstraints((Problem(where="", message=f"the text is not UTF-8: {error.reason}"),)) from error
+
+
+def _located(problems: Sequence[tuple[Path, str]], text: str | None) -> tuple[Problem, ...]:
+    lines = [None] * len(problems) if text is None else lines_of(text, [path for path, _ in problems])
+    return tuple(
+        Problem(
+            where=", ".join(f"entry {step + 1}" if isinstance(step, int) else step for step in path),
+            message=message,
+            line=line,
+        )
+        for (path, message), line in zip(problems, lines, strict=True)
+    )
+
+
+def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
+    """The stream that a document names, if it does, and what is wrong with the name."""
+    if not isinstance(value, Mapping) or _STREAM_KEY not in value:
+        return None, []
+    named = value[_STREAM_KEY]
+    if isinstance(named, str):
+        return named, []
+    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {shown(named)}; put it in quotes")]
+
+
+def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> Settings:
+    """The settings that a document gives; what is wrong with them goes to ``problems``."""
+    if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
+        return Settings()
+    settings, found = read_settings(value[_SETTINGS_KEY], names)
+    problems.extend(((_SETTINGS_KEY, *path), message) for path, message in found)
+    return settings
+
+
+def _workflow(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> tuple[Process | None, list[Part]]:
+    """The workflow that a document names, if it does, and what follows from it; problems go to ``problems``."""
+    if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
+        return None, []
+    found: list[tuple[Path, str]] = []
+    form, parts = read_workflow(value[_WORKFLOW_KEY], found), list[Part]()
+    if form is not None and len(form.constraints) + len(form.end) > MAX_DERIVED:
+        found.append(((), f"there are more than {MAX_DERIVED} constraints of the workflow"))
+    elif form is not None:
+        listed = [(_LIST_KEY, index, entry) for index, entry in enumerate(form.constraints)]
+        listed += [(End.kind, index, {End.kind: [name]}) for index, name in enumerate(form.end)]
+        for key, index, entry in listed:
+            try:
+                parts += _derived(key, entry, names)
+            except Misread as problem:
+                found.append(((key, index), str(problem)))
+    problems.extend(((_WORKFLOW_KEY, *path), message) for path, message in found)
+    return (None if form is None or found else form.process), parts
+
+
+def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
+    """What one entry of a workflow says: orders and clauses in one list, end events in the other."""
+    parts = _read_entry(entry, names).parts
+    if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
+        raise Misread(
+            f"orders and clauses follow from a workflow, and end events in a list of their own; got {shown(entry)}"
+        )
+    return parts
+
+
+def _joined(own: ConstraintSet, process: Process, derived: Sequence[Part]) -> ConstraintSet:
+    return following(
+        own,
+        workflow=process.workflow,
+        version=process.version,
+        constraints=[part for part in derived if not isinstance(part, End | Rule)],
+        end_events=[part.type for part in derived if isinstance(part, End)],
+        automaton=process.automaton,
+    )
+
+
+def _entries(value: object) -> Iterator[tuple[Path, object]]:
+    """The entries of a document with their places; a pair in a group becomes an entry of its kind."""
+    if isinstance(value, list):
+        yield from (((index,), item) for index, item in enumerate(value))
+    elif isinstance(value, Mapping):
+        for key, items in value.items():
+            if key in (_STREAM_KEY, _SETTINGS_KEY, _WORKFLOW_KEY, MINED_KEY):
+                continue
+            if key == _LIST_KEY and isinstance(items, list):
+                yield from (((_LIST_KEY, index), item) for index, item in enumerate(items))
+            elif _is_group(key, items):
+                yield from (((key, index), {key: item}) for index, item in enumerate(items))
+            else:
+                yield (str(key),), {key: items}
+    else:
+        form = '[{prior: [A, B]}, "prior(A, B)"] or {prior: [[A, B]], end: [F]}'
+        problem = (
+            f"a document is a list of entries or a mapping from kinds to lists, such as {form}; got {shown(value)}"
+        )
+        raise InvalidConstraints((Problem(where="", message=problem),))
+
+
+def _is_group(kind: object, items: object) -> bool:
+    """Whether ``items`` lists several constraints of a kind, and not the event types of one."""
+    if not isinstance(kind, str) or not isinstance(items, list) or (known := template_of(kind)) is None:
+        return False
+    template, _ = known
+    if template.count and items and _count(items[0]) is not None:
+        return False
+    return template.most == 1 or not items or not all(isinstance(item, str | Mapping) for item in items)
+
+
+def _read_entry(entry: object, names: NameReader) -> _Entry:
+    kind: object
+    listed: Sequence[object]
+    is_text = isinstance(entry, str)
+    if isinstance(entry, str):
+        kind, listed = _split(entry)
+    elif isinstance(entry, Mapping) and len(entry) == 1:
+        ((kind, given),) = entry.items()
+        listed = given if isinstance(given, list) else [given]
+    else:
+        raise Misread(f'an entry is {{prior: [A, B]}} or "prior(A, B)", got {shown(entry)}')
+    known = template_of(kind) if isinstance(kind, str) else None
+    if known is None:
+        allowed = ", ".join(template.form for template in TEMPLATES)
+        raise Misread(f"{shown(kind)} is not a kind of constraint that is supported; use one of {allowed}")
+    template, count = known
+    if template.count and count is None and len(listed) > 1 and (count := _count(listed[0])) is not None:
+        listed = listed[1:]
+    if is_text:
+        listed = [str(name) if isinstance(name, Bare) else name for name in listed]
+    read = names.name if template.allows_symbols else names.plain_type
+    return _checked(template, tuple(map(read, listed)), count)
+
+
+def _count(value: object) -> int | None:
+    """A number as JSON, YAML or the text form have it; a text that was quoted is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) < 10**9 else None
+    written = value.written if isinstance(value, Bare) else ""
+    return int(written) if _NUMBER.fullmatch(written) else None
+
+
+def _split(text: str) -> tuple[str, list[object]]:
+    """Kind and names of the text form."""
+    kind, bracket, rest = text.strip().partition("(")
+    if not bracket or not rest.endswith(")"):
+        raise Misread(f'write a constraint as "prior(A, B)", got {shown(text)}')
+    inside, place, names = rest[:-1], 0, list[object]()
+    while place < len(inside):
+        found = _NAME.match(inside, place)
+        if found is None or not (found[1] or found[2]):
+            raise Misread(
+                f"cannot read event types from {shown(inside[place:])}; "
+                "separate them by commas, and put odd names in backticks"
+            )
+        names.append(_named(*found.groups()))
+        place = found.end()
+    return kind, names
+
+
+def _named(verbatim: str | None, plain: str | None, condition: str | None) -> object:
+    if verbatim is not None:
+        return Verbatim(verbatim.replace("``", "`")) if condition is None else f"`{verbatim}` {condition}"
+    name = (plain or "").rstrip()
+    if condition is not None:
+        return f"{name} {condition}"
+    return Bare(name) if _NUMBER.fullmatch(name) else name
+
+
+def _checked(template: Template, names: tuple[str, ...], count: int | None) -> _Entry:
+    printed = _printed(template, names, count)
+    if len(names) < template.fewest or (template.most is not None and len(names) > template.most):
+        amount = str(template.fewest) if template.fewest == template.most else f"at least {template.fewest}"
+        noun = "event type" if amount.endswith("1") else "event types"
+        number = {"": "", "optional": ", after a number if one is meant", "required": " after a number"}
+        raise Misread(f"{template.form} takes {amount} {noun}{number[template.count]}, got {printed}")
+    if template.count == "required" and count is None:
+        raise Misread(f"{template.form} takes a number before the event type, got {printed}")
+    if count is not None and not 1 <= count <= MAX_COUNT:
+        raise Misread(f"{template.form} takes a number from 1 to {MAX_COUNT}, got {printed}")
+    if len(set(names)) < len(names) and not template.allows_same:
+        once = quoted(names[0])
+        got = f"{printed}; that at most one {once} comes is prior({once}, {once})"
+        raise Misread(f"{template.form} takes different event types, got {got}")
+    return _Entry(template, names, 1 if count is None else count)
+
+
+def _printed(template: Template, names: Sequence[str], count: int | None) -> str:
+    return f"{template.name}({', '.join([*([] if count is None else [str(count)]), *map(quoted, names)])})"

@@ -1,0 +1,155 @@
+"""How a document names events: types as they are, and types with a condition.
+
+``Quote [price > 1000]`` is a *symbol*: events of type Quote whose price is more. Whatever has a bracket after the type
+is read like this, so a type that only looks so is written ``{type: "Order [old]"}``, or in backticks where the
+constraint is a text. Names that mean the same symbol become one: the condition in its normal form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from constraints.documents.source import Bare
+from nfa import PatternRefused, Symbol, parse_step
+
+MAX_NAME = 500
+MAX_SYMBOL = 2_000
+
+_TYPE_KEY = "type"
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """An event type that was quoted: nothing in it is a condition."""
+
+    name: str
+
+
+class Misread(Exception):
+    """One problem, before its place in the document is known."""
+
+
+class NameReader:
+    """Reads the names of one document and remembers its symbols.
+
+    Attributes:
+        symbols: Those read so far, by name.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, Symbol] = {}
+        self._types: set[str] = set()
+        self._read: dict[str, str] = {}
+
+    def name(self, value: object) -> str:
+        """The event type or symbol that a value names.
+
+        Raises:
+            Misread: It names none.
+        """
+        if isinstance(value, str) and looks_like_symbol(value):
+            if value not in self._read:
+                self._read[value] = self._symbol(value)
+            return self._read[value]
+        return self.type(value)
+
+    def plain_type(self, value: object) -> str:
+        """The event type that a value names, where a condition has no meaning.
+
+        Raises:
+            Misread: It names none, or has a condition.
+        """
+        if isinstance(value, str) and looks_like_symbol(value):
+            raise Misread(
+                f"an end event is an event type without a condition, got {shown(value)}; an event type that only looks "
+                f"so is written {{type: {shown(value)}}}"
+            )
+        return self.type(value)
+
+    def type(self, value: object) -> str:
+        """The event type that a value names, whatever it looks like.
+
+        Raises:
+            Misread: It names none.
+        """
+        if isinstance(value, Mapping) and set(value) == {_TYPE_KEY}:
+            value = value[_TYPE_KEY]
+        name = checked_type(value.name if isinstance(value, Verbatim) else value)
+        if name in self.symbols:
+            raise Misread(f"{shown(name)} is an event type here and a type with a condition elsewhere; rename the type")
+        self._types.add(name)
+        return name
+
+    def _symbol(self, text: str) -> str:
+        written = f"{text if len(text) <= 80 else f'{text[:77]}...'}"
+        try:
+            step = parse_step(_step_text(text))
+        except PatternRefused as error:
+            advice = error.message.partition(": ")[2]
+            raise Misread(
+                f"cannot read {shown(written)} as an event type with a condition on its attributes: {advice}; "
+                f"an event type that only looks so is written {{type: {shown(written)}}}"
+            ) from None
+        symbol = Symbol(step)
+        if symbol.name in self._types:
+            raise Misread(
+                f"{shown(symbol.name)} is a type with a condition here and an event type elsewhere; rename the type"
+            )
+        self.symbols[symbol.name] = symbol
+        return symbol.name
+
+
+def looks_like_symbol(name: str) -> bool:
+    """Whether a name is read as a type with a condition: something stands before its first bracket."""
+    event_type, bracket, _ = name.partition("[")
+    return bool(bracket and event_type.strip())
+
+
+def written_name(name: str, symbols: Mapping[str, Symbol]) -> object:
+    """A name of a set as ``NameReader.name`` reads it from a document."""
+    return {_TYPE_KEY: name} if name not in symbols and looks_like_symbol(name) else name
+
+
+def checked_type(value: object) -> str:
+    """An event type as it is.
+
+    Raises:
+        Misread: It is no text, or not one that can be an event type.
+    """
+    if not isinstance(value, str):
+        raise Misread(f"an event type is a text, got {shown(value)}; put it in quotes")
+    if not value.strip() or len(value) > MAX_NAME or _is_broken(value):
+        raise Misread(f"an event type has 1 to {MAX_NAME} characters of valid Unicode, got {shown(value)}")
+    return value
+
+
+def shown(value: object) -> str:
+    """A value of a document as JSON, or as it was written in YAML, cut short."""
+    if isinstance(value, Verbatim):
+        value = value.name
+    try:
+        text = value.written if isinstance(value, Bare) else json.dumps(value, default=str)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists without end
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _step_text(text: str) -> str:
+    """The step as pattern text: the type in back quotes, whatever it is."""
+    if len(text) > MAX_SYMBOL or _is_broken(text):
+        raise Misread(
+            f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, got {shown(text)}"
+        )
+    written, _, condition = text.partition("[")
+    name = written.strip()
+    if len(name) > 2 and name[0] == name[-1] == "`":
+        name = name[1:-1]
+    if "`" in name:
+        raise Misread(f"an event type with back quotes in its name has no condition, got {shown(text)}")
+    return f"`{checked_type(name)}` [{condition}"
+
+
+def _is_broken(name: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in name)

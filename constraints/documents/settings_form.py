@@ -1,0 +1,166 @@
+"""The settings of a constraint set in a document: read with all problems named, and written where they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from constraints.documents.name_form import Misread, NameReader, checked_type, looks_like_symbol, shown
+from constraints.documents.source import Bare, Path
+from constraints.model import Settings
+from nfa import OnViolation, Prune, Symbol
+
+MAX_TYPES = 10_000
+MAX_MONITOR_STATES = 1_000_000
+
+_DEFAULT = Settings()
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "prune": tuple(Prune),
+    "on_violation": tuple(OnViolation),
+    "unknown_types": ("ignore", "deviate"),
+    "completion": ("assumed", "not_assumed"),
+    "beyond_cap": ("bit_tables", "leave_out"),
+    "reopen": ("never", "new_transaction"),
+}
+_NAMES = tuple(field.name for field in fields(Settings))
+
+
+def read_settings(value: object, names: NameReader) -> tuple[Settings, list[tuple[Path, str]]]:
+    """Settings, and what is wrong with them by place; a setting that is wrong keeps its default."""
+    if not isinstance(value, Mapping):
+        return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {shown(value)}")]
+    problems: list[tuple[Path, str]] = []
+    read: dict[str, Any] = {}
+    for key, given in value.items():
+        if key not in _NAMES:
+            problems.append(((str(key),), f"{shown(key)} is no setting; there are {', '.join(_NAMES)}"))
+        elif key == "frequencies":
+            read[key] = _frequencies(given, names, problems)
+        elif key == "types":
+            read[key] = _types(given, problems)
+        else:
+            try:
+                read[key] = _states(given) if key == "max_monitor_states" else _choice(str(key), given)
+            except Misread as problem:
+                problems.append(((str(key),), str(problem)))
+    return (_DEFAULT if problems else Settings(**read)), problems
+
+
+def notices_of(settings: Settings) -> tuple[str, ...]:
+    """What settings give up, in words."""
+    notices = []
+    if settings.on_violation is OnViolation.IGNORE:
+        notices.append(
+            "on_violation: ignore goes on pruning traces that broke a constraint, so matches in them may be lost "
+            "without a word; report keeps them"
+        )
+    if settings.on_violation is OnViolation.FAIL_TRACE:
+        notices.append(
+            "on_violation: fail_trace looks for nothing more in a trace that broke a constraint, so later matches in "
+            "it are not told; report tells them"
+        )
+    if settings.types and settings.unknown_types == "ignore":
+        notices.append("types has no effect unless unknown_types is deviate")
+    return tuple(notices)
+
+
+def written_settings(settings: Settings, symbols: Mapping[str, Symbol]) -> dict[str, object]:
+    """The settings that are not the default, as plain JSON values that ``read_settings`` reads."""
+    written: dict[str, object] = {
+        name: str(getattr(settings, name)) for name in _CHOICES if getattr(settings, name) != getattr(_DEFAULT, name)
+    }
+    if settings.types:
+        written["types"] = sorted(settings.types)
+    if settings.frequencies:
+        written["frequencies"] = {
+            _written_key(name, symbols): share for name, share in sorted(settings.frequencies.items())
+        }
+    if settings.max_monitor_states != _DEFAULT.max_monitor_states:
+        written["max_monitor_states"] = settings.max_monitor_states
+    return written
+
+
+def _choice(key: str, given: object) -> object:
+    word = _word(given)
+    if word not in _CHOICES[key]:
+        raise Misread(f"{key} is one of {', '.join(_CHOICES[key])}; got {shown(given)}")
+    makers: Mapping[str, Callable[[str], object]] = {"prune": Prune, "on_violation": OnViolation}
+    return makers.get(key, str)(word)
+
+
+def _word(given: object) -> str:
+    """A word as it was written: YAML takes a bare ``off`` for a truth value."""
+    if given is False:
+        return "off"
+    return given.written if isinstance(given, Bare) else str(given)
+
+
+def _states(given: object) -> int:
+    number = _number(given)
+    if number is None or not number.is_integer() or not 1 <= number <= MAX_MONITOR_STATES:
+        raise Misread(f"max_monitor_states is a whole number from 1 to {MAX_MONITOR_STATES}; got {shown(given)}")
+    return int(number)
+
+
+def _types(given: object, problems: list[tuple[Path, str]]) -> frozenset[str]:
+    if not isinstance(given, list) or len(given) > MAX_TYPES:
+        message = f"types is a list of at most {MAX_TYPES} event types, such as [A, B]; got {shown(given)}"
+        problems.append((("types",), message))
+        return frozenset()
+    found = set()
+    for index, entry in enumerate(given):
+        try:
+            found.add(checked_type(entry))
+        except Misread as problem:
+            problems.append((("types", index), str(problem)))
+    return frozenset(found)
+
+
+def _frequencies(given: object, names: NameReader, problems: list[tuple[Path, str]]) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        form = "frequencies go from names to the part of the traces that show them, such as {A: 0.2}"
+        problems.append((("frequencies",), f"{form}; got {shown(given)}"))
+        return {}
+    found: dict[str, float] = {}
+    for key, share in given.items():
+        try:
+            name = names.type(_unquoted(key)) if _is_quoted(key) else names.name(key)
+            number = _number(share)
+            if number is None or not 0 <= number <= 1:
+                raise Misread(f"a frequency is a number from 0 to 1; got {shown(share)}")
+            if name in found:
+                raise Misread(f"the frequency of {shown(name)} is given twice; give it once")
+            found[name] = number
+        except Misread as problem:
+            problems.append((("frequencies", str(key)), str(problem)))
+    return found
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, Bare):
+        try:
+            number = float(value.written)
+        except ValueError:
+            return None
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53:
+        number = float(value)
+    else:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_quoted(key: object) -> bool:
+    return isinstance(key, str) and len(key) > 2 and key[0] == key[-1] == "`"
+
+
+def _unquoted(key: str) -> str:
+    return key[1:-1].replace("``", "`")
+
+
+def _written_key(name: str, symbols: Mapping[str, Symbol]) -> str:
+    """A name as a key: in backticks where it could be taken for something else."""
+    if name in symbols or not (looks_like_symbol(name) or name.startswith("`")):
+        return name
+    return "`" + name.replace("`", "``") + "`"

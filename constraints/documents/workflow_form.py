@@ -1,0 +1,159 @@
+"""The workflow of a constraint set in a document: whose it is, and its automaton as compressed arrays.
+
+``{"name": "order", "version": 3, "constraints": [..], "end": [..], "automaton": {"letters": [..], "states": n, "table":
+.., "accepting": ..}}``. The arrays are base64 of zlib: the table as int32, little endian, one row for each state, and
+one byte for each state in ``accepting``. Nothing longer than what ``states`` and ``letters`` announce is unpacked.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from constraints.documents.name_form import Misread, checked_type, shown
+from constraints.documents.source import Bare, Path
+from constraints.model import Process
+from constraints.process.automaton import NOWHERE, ProcessAutomaton
+
+MAX_STATES = 100_000
+MAX_LETTERS = 2_000
+MAX_CELLS = 20_000_000
+MAX_NAME = 200
+MAX_VERSION = 1_000_000_000
+
+_NAME, _VERSION, _AUTOMATON = "name", "version", "automaton"
+_LISTS = ("constraints", "end")
+_MEMBERS = (_NAME, _VERSION, *_LISTS, _AUTOMATON)
+_AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowForm:
+    """A workflow as it stands in a document.
+
+    Attributes:
+        process: The workflow without what follows from it.
+        constraints: Entries of what follows from it, not read yet.
+        end: Its end events, not read yet.
+    """
+
+    process: Process
+    constraints: list[object]
+    end: list[object]
+
+
+def read_workflow(value: object, problems: list[tuple[Path, str]]) -> WorkflowForm | None:
+    """A workflow; None if something is wrong with it, which goes to ``problems`` with its place."""
+    if not isinstance(value, Mapping):
+        form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
+        problems.append(((), f"a workflow is a mapping such as {form}; got {shown(value)}"))
+        return None
+    found: list[tuple[Path, str]] = [
+        ((str(key),), f"{shown(key)} is no member of a workflow; there are {', '.join(_MEMBERS)}")
+        for key in value
+        if key not in _MEMBERS
+    ]
+    name, version = _name(value.get(_NAME), found), _number(value.get(_VERSION, 1))
+    if version is None or not 1 <= version <= MAX_VERSION:
+        found.append(((_VERSION,), f"a version is a number from 1 on; got {shown(value.get(_VERSION))}"))
+    lists = {key: value.get(key, []) for key in _LISTS}
+    found += [
+        ((key,), f"{key} is a list; got {shown(given)}") for key, given in lists.items() if type(given) is not list
+    ]
+    automaton = None
+    if value.get(_AUTOMATON) is not None:
+        try:
+            automaton = _read_automaton(value[_AUTOMATON])
+        except Misread as problem:
+            found.append(((_AUTOMATON,), str(problem)))
+    problems += found
+    if found or version is None:
+        return None
+    return WorkflowForm(
+        Process(workflow=name, version=version, automaton=automaton), lists["constraints"], lists["end"]
+    )
+
+
+def written_automaton(automaton: ProcessAutomaton) -> dict[str, object]:
+    """An automaton as plain JSON values that ``read_workflow`` reads."""
+    return {
+        "letters": list(automaton.letters),
+        "states": len(automaton),
+        "table": _packed(automaton.table.astype("<i4").tobytes()),
+        "accepting": _packed(automaton.accepting.astype(np.uint8).tobytes()),
+    }
+
+
+def _name(given: object, problems: list[tuple[Path, str]]) -> str:
+    if isinstance(given, str) and given.strip() and len(given) <= MAX_NAME:
+        return given
+    problems.append(((_NAME,), f"the name of a workflow is a text of 1 to {MAX_NAME} characters; got {shown(given)}"))
+    return ""
+
+
+def _number(given: object) -> int | None:
+    if isinstance(given, Bare):
+        return int(given.written) if given.written.isascii() and given.written.isdigit() else None
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def _read_automaton(value: object) -> ProcessAutomaton:
+    """An automaton whose numbers fit each other, and from each of whose states some trace is completed."""
+    if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
+        raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {shown(value)}")
+    letters, states = _letters(value["letters"]), _number(value["states"])
+    if states is None or not 1 <= states <= MAX_STATES:
+        raise Misread(f"states is a number from 1 to {MAX_STATES}; got {shown(value['states'])}")
+    if states * len(letters) > MAX_CELLS:
+        raise Misread(
+            f"a table of {states} states and {len(letters)} letters has more than {MAX_CELLS} cells; "
+            "follow the workflow by its constraints, without automaton"
+        )
+    table = np.frombuffer(_unpacked("table", value["table"], 4 * states * len(letters)), "<i4")
+    if table.size and not (table.min() >= NOWHERE and table.max() < states):
+        raise Misread(
+            f"the table of an automaton of {states} states holds {NOWHERE} to {states - 1}; it has other numbers"
+        )
+    accepting = np.frombuffer(_unpacked("accepting", value["accepting"], states), np.uint8)
+    if accepting.max() > 1:
+        raise Misread("accepting holds 0 and 1, one byte for each state; it has other numbers")
+    automaton = ProcessAutomaton(
+        letters, table.reshape(states, len(letters)).astype(np.int32), accepting.astype(np.bool_)
+    )
+    completable = automaton.predecessors.reaching(automaton.accepting, np.ones(len(letters), np.bool_))
+    if not completable.all():
+        stuck = int(np.flatnonzero(~completable)[0])
+        raise Misread(f"no trace is completed from state {stuck} of the automaton; leave such states out")
+    return automaton
+
+
+def _letters(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or len(given) > MAX_LETTERS:
+        raise Misread(f"letters is a list of at most {MAX_LETTERS} event types; got {shown(given)}")
+    letters = [checked_type(name) for name in given]
+    if letters != sorted(set(letters)):
+        raise Misread("letters are sorted, each once")
+    return tuple(letters)
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
+
+
+def _unpacked(key: str, given: object, size: int) -> bytes:
+    """The bytes of a packed array, which are just so many."""
+    if not isinstance(given, str):
+        raise Misread(f"{key} is a text in base64; got {shown(given)}")
+    try:
+        reader = zlib.decompressobj()
+        content = reader.decompress(base64.b64decode(given, validate=True), size + 1)
+    except (binascii.Error, ValueError, zlib.error) as error:
+        raise Misread(f"{key} is base64 of zlib; it cannot be unpacked: {error}") from None
+    if len(content) != size or not reader.eof:
+        raise Misread(f"{key} does not hold the {size} bytes that states and letters ask for")
+    return content

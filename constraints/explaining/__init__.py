@@ -1,0 +1,1 @@
+"""Why a partial match ended or a trace deviates, as a reason and as a sentence."""

@@ -1,0 +1,187 @@
+"""Why a trace deviates at an event: kind, constraints and a sentence (constraint-aware CEP, section 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import find_workflow_clash
+from constraints.model import ConstraintSet, End, Part, Prior
+from constraints.reasoning.clash import Clash, find_clash
+from constraints.reasoning.outlook import Outlook
+from constraints.reasoning.reference import alive
+from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
+from constraints.remainder import NOTHING
+from constraints.wording import listed_parts, listed_types, next_to_come
+from nfa import EventClass, MonitorState, Ties
+
+DeviationKind: TypeAlias = Literal[
+    "order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type", "after-end"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviationReason:
+    """What an event breaks.
+
+    Attributes:
+        kind: ``order`` the event came too late, ``occurrence`` what was shown and what it requires cannot be together,
+            ``obligation`` something required can no longer come, ``cycle`` what is required cannot be put in a row,
+            ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown-type`` the
+            process has no such event, ``after-end`` the trace was over, by an end event or by the workflow.
+        constraints: A minimal set that is broken, in reading order; none for an unknown type, and of the workflow only
+            what was written by hand and takes part.
+        allowed: Where the workflow decides, its event types that could have come instead, sorted; none if none could.
+        text: The reason as a sentence without full stop.
+    """
+
+    kind: DeviationKind
+    constraints: tuple[Part, ...]
+    allowed: tuple[str, ...] = ()
+    text: str
+
+    @property
+    def key(self) -> str:
+        """The same for deviations of one kind from the same constraints, so that they can be counted."""
+        return " ".join([self.kind, "; ".join(map(str, self.constraints))]).strip()
+
+
+def explain_deviation(
+    constraint_set: ConstraintSet, before: MonitorState, event: EventClass, ties: Ties = "log"
+) -> DeviationReason:
+    """Why a trace deviates at an event.
+
+    Args:
+        constraint_set: What the trace should keep to.
+        before: Its monitor state before the event.
+        event: The event, under its own type.
+        ties: What events of one time are.
+
+    Raises:
+        ValueError: It does not deviate.
+    """
+    exact = ExactOutlook.of(constraint_set, ties)
+    if exact is None:
+        found = _of_constraints(Outlook(constraint_set, ties), before, event)
+    else:
+        found = _of_constraints(exact.own, exact.own_state(before), event) or _of_workflow(exact, before, event)
+    if found is None:
+        raise ValueError(f"no deviation at {event} after {before}")
+    return found
+
+
+def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
+    if outlook.is_too_late(before, event):
+        return _too_late(outlook, before, event)
+    if outlook.is_unknown(event):
+        text = f"{listed_types([event.type])} is not an event of the process"
+        return DeviationReason(kind="unknown-type", constraints=(), text=text)
+    after = outlook.advance(before, event)
+    clash = _clash(outlook.constraint_set, after)
+    if clash is not None:
+        return _inconsistent(clash, _subject(outlook, event, clash.events))
+    broken = find_rule_clash(outlook, after)
+    return None if broken is None else _broken(broken, _subject(outlook, event))
+
+
+def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
+    name, allowed = outlook.process.workflow, _possible(outlook, before)
+    came, after = _subject(outlook.own, event), outlook.moved(before, event)
+    if after is None:
+        text = f"{came} where the workflow {name} does not allow it; {next_to_come(allowed)}"
+        if not outlook.allowed(before):
+            text = f"{came}, and the trace was complete by the workflow {name}"
+            return DeviationReason(kind="after-end", constraints=(), text=text)
+        return DeviationReason(kind="workflow", constraints=(), allowed=allowed, text=text)
+    clash = find_workflow_clash(outlook, after)
+    if clash is None:
+        return None
+    parts = clash.constraints
+    text = f"{came}, and no trace of the workflow {name} that begins like this keeps {listed_parts(parts)}"
+    return DeviationReason(kind="workflow", constraints=parts, allowed=allowed, text=text)
+
+
+def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
+    """The types of the workflow that can come next, by what was written by hand beside it too."""
+    following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
+    return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
+
+
+def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason:
+    past, shown = outlook.past(before, event), outlook.shown(event)
+    for part in outlook.constraint_set.parts:
+        if isinstance(part, End) and part.type in past:
+            text = f"{_subject(outlook, event)} after {listed_types([part.type])}, with which the trace was over"
+            return DeviationReason(kind="after-end", constraints=(part,), text=text)
+        if isinstance(part, Prior) and part.earlier in shown and part.later in past:
+            came = listed_types([part.earlier])
+            text = f"{came} came after {listed_types([part.later])}, against {part}"
+            if part.earlier == part.later:
+                text = f"{came} came again, and {part} allows only one"
+            return DeviationReason(kind="order", constraints=(part,), text=text)
+    raise ValueError(f"{event} is not too late after {before}")
+
+
+def _clash(known: ConstraintSet, after: MonitorState) -> Clash | None:
+    """A minimal clash of the kind that ``alive`` names; of several last chances that passed the plainest."""
+    occurrence = [part for part in known.constraints if not isinstance(part, Prior)]
+    match alive(known, after.seen, NOTHING, after.settled).reason:
+        case None:
+            return None
+        case "occurrence":
+            return find_clash(known.of_parts(occurrence), after.seen)
+        case "blocked":
+            orders = [part for part in known.parts if isinstance(part, Prior | End)]
+            subsets = (known.of_parts([*occurrence, part]) for part in orders)
+            found = (find_clash(some, after.seen, NOTHING, after.settled) for some in subsets)
+            return min(filter(None, found), key=lambda clash: len(clash.constraints))
+        case _:
+            return find_clash(known, after.seen, NOTHING, after.settled)
+
+
+def _inconsistent(clash: Clash, came: str) -> DeviationReason:
+    parts = clash.constraints
+    match clash.verdict.reason:
+        case "occurrence":
+            text = f"{came}, and {listed_parts(parts)} {_cannot(parts)} be kept any more"
+            return DeviationReason(kind="occurrence", constraints=parts, text=text)
+        case "blocked":
+            return DeviationReason(kind="obligation", constraints=parts, text=f"{came}, {_missed(parts)}")
+        case _:
+            text = f"{came}, and {listed_parts(parts)} leave no order for what must still come"
+            return DeviationReason(kind="cycle", constraints=parts, text=text)
+
+
+def _missed(parts: Sequence[Part]) -> str:
+    """What is required and can no longer come."""
+    ends = [part for part in parts if isinstance(part, End)]
+    ordered = [*(part for part in parts if part not in ends), *ends]
+    chain, last = ordered[:-1], ordered[-1]
+    if ends:
+        return f"so the trace is over without what {listed_parts(chain)} {_ask(chain)} for"
+    missing = listed_types([last.names[0]])
+    return f"and {missing}, for which {listed_parts(chain)} {_ask(chain)}, can no longer come by {last}"
+
+
+def _broken(clash: RuleClash, came: str) -> DeviationReason:
+    parts = clash.constraints
+    text = f"{came}, and {listed_parts(parts)} {_cannot(parts)} be kept any more"
+    return DeviationReason(kind="rule", constraints=parts, text=text)
+
+
+def _cannot(parts: Sequence[Part]) -> str:
+    return "cannot" if len(parts) == 1 else "cannot all"
+
+
+def _ask(parts: Sequence[Part]) -> str:
+    return "asks" if len(parts) == 1 else "ask"
+
+
+def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
+    """The event by what it shows that matters, and what had to come before: ``U came, after L``."""
+    shown = outlook.shown(event)
+    symbols = sorted(name for name in shown & events if name in outlook.constraint_set.symbols)
+    name = listed_types(symbols or [event.type])
+    return f"{name} came" + (f", after {listed_types(sorted(events - shown))}" if events - shown else "")

@@ -1,0 +1,319 @@
+"""Why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
+
+The forms are those of constraint-aware CEP, section 4.1, one for rules, and one for the automaton of a workflow.
+Explanations are computed when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from constraints.exact.outlook import ExactOutlook
+from constraints.exact.reasons import WorkflowClash, find_workflow_clash
+from constraints.model import Clause, ConstraintSet, End, Part, Prior, quoted
+from constraints.reasoning.clash import Clash, find_clash
+from constraints.reasoning.outlook import Outlook
+from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
+from constraints.remainder import Remainder, remainder_of
+from constraints.wording import listed, listed_atoms, listed_parts, listed_types, next_to_come, with_workflow
+from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, Ties, describe_atom
+
+Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule", "workflow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why nothing can complete a pattern state any more.
+
+    Attributes:
+        form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
+            ``p4`` what must still come cannot be put in a row, or not without what must not come, ``p5`` a clause over
+            several types, ``end`` the trace is over, ``rule`` a rule leaves no place, ``workflow`` the workflow
+            leaves none, by its automaton.
+        event_type: Type of the event that ended it.
+        shown: The symbols by which the event did it, sorted; none if its type is enough.
+        earlier: Other names that had to be seen before, sorted.
+        constraints: The minimal chain that leads from the event to the atoms; by the workflow only what was written by
+            hand and takes part, mostly nothing.
+        atoms: The atoms that it made impossible: one, or several that are impossible together only; none if an event
+            that must not come became certain when all atoms were bound.
+        forbidden: Types that must not come in the match, and now have to.
+        allowed: By the workflow, the event types that may come next, sorted.
+        because: The reason as a sentence without full stop.
+    """
+
+    form: Form
+    event_type: str
+    shown: tuple[str, ...] = ()
+    earlier: tuple[str, ...]
+    constraints: tuple[Part, ...]
+    atoms: tuple[Atom, ...]
+    forbidden: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    because: str
+
+    @property
+    def atom(self) -> Atom:
+        """The first of ``atoms``; if there is none, a step that takes what must not come."""
+        return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
+
+    @property
+    def event_name(self) -> str:
+        """The event in words: its symbols if these matter, else its type."""
+        return "any other event" if self.event_type == OTHER else listed_types(self.shown or (self.event_type,))
+
+    @property
+    def key(self) -> str:
+        """The same for endings of one form by the same constraints for the same atoms, so that they can be counted."""
+        needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
+        return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
+
+    @property
+    def text(self) -> str:
+        """Event and reason as a sentence without full stop."""
+        return f"{self.event_name} ends it{self.circumstances}: {self.because}"
+
+    @property
+    def circumstances(self) -> str:
+        """What had to come earlier, in words; mostly nothing."""
+        return f", after {listed_types(self.earlier)}" if self.earlier else ""
+
+
+def explain_ending(
+    constraint_set: ConstraintSet,
+    query: Query,
+    state: PatternState,
+    before: MonitorState,
+    after: MonitorState,
+    event: EventClass,
+) -> Explanation:
+    """Why ``event``, which took the monitor from ``before`` to ``after``, ended the partial matches at ``state``.
+
+    Beyond the cap of monitor states partial matches may end later than they were doomed; then the reason is that of
+    ``after`` all the same.
+
+    Raises:
+        ValueError: ``state`` can still complete after the event.
+    """
+    found = _Explainer(constraint_set, after, event).explain(remainder_of(query, state))
+    if found is None:
+        raise ValueError(f"{event.type!r} did not end {state}: {before} before, {after} after it")
+    return found
+
+
+def explain_absence(
+    constraint_set: ConstraintSet, atom: Atom, after: MonitorState, event: EventClass
+) -> tuple[Explanation, ...]:
+    """Why no event comes any more that a step takes, so that a NOT is decided early.
+
+    Args:
+        constraint_set: What the trace keeps to.
+        atom: What must not come; of several types each is explained.
+        after: The monitor state at which it became certain.
+        event: The event that led there.
+
+    Raises:
+        ValueError: It can still come.
+    """
+    explainer, found = _Explainer(constraint_set, after, event), []
+    for step in _steps(explainer.outlook, atom):
+        remainder = Remainder((step,), (frozenset(),))
+        why = _over(explainer.outlook, step, after, event) or explainer.explain(remainder)
+        if why is None:
+            raise ValueError(f"{describe_atom(step)} can still come after {after}")
+        found.append(why)
+    return tuple(found)
+
+
+class _Explainer:
+    """Explains what cannot come after an event, by what was written by hand if that suffices."""
+
+    def __init__(self, constraint_set: ConstraintSet, after: MonitorState, event: EventClass) -> None:
+        ties: Ties = "log" if after.settled is None else "simultaneous"
+        self._exact = ExactOutlook.of(constraint_set, ties)
+        self.outlook = Outlook(constraint_set, ties) if self._exact is None else self._exact.own
+        self._after, self._event = after, event
+
+    def explain(self, remainder: Remainder) -> Explanation | None:
+        """Why a remainder cannot complete; None if it can."""
+        if self._exact is None:
+            return explain_impossible(self.outlook, remainder, self._after, self._event)
+        own = self._exact.own_state(self._after)
+        found = explain_impossible(self.outlook, remainder, own, self._event)
+        if found is not None:
+            return found
+        clash = find_workflow_clash(self._exact, self._after, remainder)
+        return None if clash is None else _of_workflow(self._exact, clash, self._after, self._event)
+
+
+def _steps(outlook: Outlook, atom: Atom) -> Iterator[Atom]:
+    """The step for each of its types; one of any type as it is, unless it is known which there are."""
+    if atom.is_any_type and outlook.alphabet is None:
+        yield atom
+        return
+    types = sorted(outlook.alphabet or ()) if atom.is_any_type else atom.types
+    for name in dict.fromkeys(types):
+        yield replace(atom, types=(name,), alias=name if atom.alias == atom.type else atom.alias)
+
+
+def _over(outlook: Outlook, atom: Atom, after: MonitorState, event: EventClass) -> Explanation | None:
+    """Why no event of any type can come; None if there are more events, or the type is known."""
+    if not (atom.is_any_type and outlook.is_over(after)):
+        return None
+    return Explanation(
+        form="end",
+        event_type=event.type,
+        earlier=(),
+        constraints=tuple(End(name) for name in sorted(after.seen & outlook.constraint_set.end_events)),
+        atoms=(atom,),
+        because="the trace is over",
+    )
+
+
+def explain_impossible(
+    outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
+) -> Explanation | None:
+    """Why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
+    found = explain_clash(outlook, remainder, after.seen, event, after.settled)
+    if found is not None:
+        return found
+    broken = find_rule_clash(outlook, after, remainder)
+    return None if broken is None else _of_rules(broken, event)
+
+
+def explain_clash(
+    outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
+) -> Explanation | None:
+    """``explain_impossible`` by order and occurrence alone, after the names ``seen``, those of the event included."""
+    clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
+    if clash is None:
+        return None
+    shown, form = outlook.shown(event), _form(clash)
+    return Explanation(
+        form=form,
+        event_type=event.type,
+        shown=tuple(sorted(clash.events & shown & outlook.constraint_set.symbols.keys())),
+        earlier=tuple(sorted(clash.events - shown)),
+        constraints=clash.constraints,
+        atoms=clash.remainder.atoms,
+        forbidden=_forbidden(clash.remainder),
+        because=_forbidden_comes(clash) if clash.remainder.gaps else _SENTENCES[form](clash),
+    )
+
+
+def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
+    parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, _forbidden(clash.remainder)
+    leave = "leaves" if len(parts) == 1 else "leave"
+    nots = [f"NOT {quoted(name)}" for name in forbidden]
+    return Explanation(
+        form="rule",
+        event_type=event.type,
+        earlier=(),
+        constraints=parts,
+        atoms=atoms,
+        forbidden=forbidden,
+        because=f"{listed_parts(parts)} {leave} no place for {listed([*map(describe_atom, atoms), *nots])}",
+    )
+
+
+def _of_workflow(outlook: ExactOutlook, clash: WorkflowClash, after: MonitorState, event: EventClass) -> Explanation:
+    atoms, forbidden = clash.remainder.atoms, _forbidden(clash.remainder)
+    came = "that" if event.type == OTHER else quoted(event.type)
+    again = "other " if len(atoms) == 1 and atoms[0].type == event.type else ""
+    wanted = f"no {again}{listed_atoms(atoms)}" if len(atoms) == 1 else f"not all of {listed_atoms(atoms)}"
+    if forbidden:
+        nots = listed([f"NOT {quoted(name)}" for name in forbidden])
+        wanted = f"{wanted} with {nots}" if atoms else f"no trace with {nots}"
+    subject = with_workflow(outlook.process.workflow, clash.constraints)
+    allowed = outlook.allowed(after)
+    return Explanation(
+        form="workflow",
+        event_type=event.type,
+        earlier=(),
+        constraints=clash.constraints,
+        atoms=atoms,
+        forbidden=forbidden,
+        allowed=allowed,
+        because=f"{subject} {wanted} after {came}; {next_to_come(allowed)}",
+    )
+
+
+def _forbidden(remainder: Remainder) -> tuple[str, ...]:
+    """The types that must not come."""
+    return tuple(dict.fromkeys(gap.type for gap in remainder.gaps))
+
+
+def _form(clash: Clash) -> Form:
+    parts = clash.constraints
+    if any(isinstance(part, End) for part in parts) and len(parts) == 1:
+        return "end"
+    if any(isinstance(part, Clause) and part.is_long for part in parts):
+        return "p5"
+    match clash.verdict.reason:
+        case "occurrence":
+            return "p2"
+        case "blocked":
+            return "p1" if len(parts) == 1 else "p3"
+        case _:
+            return "p4"
+
+
+def _can_no_longer_come(clash: Clash) -> str:
+    atoms, parts = clash.remainder.atoms, clash.constraints
+    mean = "means" if len(parts) == 1 else "mean"
+    amount = {1: "", 2: "both "}.get(len(atoms), "all ")
+    return f"{listed_parts(parts)} {mean} that {listed_atoms(atoms)} can no longer {amount}come"
+
+
+def _blocked(clash: Clash) -> str:
+    part = clash.constraints[0]
+    if isinstance(part, Prior) and part.earlier == part.later:
+        atoms = listed_atoms(clash.remainder.atoms)
+        return f"{part} allows only one {quoted(part.later)}, so {atoms} can no longer come"
+    return _can_no_longer_come(clash)
+
+
+def _last_chance_passed(clash: Clash) -> str:
+    *chain, last = clash.constraints
+    missing = quoted(last.names[0])
+    return (
+        f"{listed_atoms(clash.remainder.atoms)} needs {missing} by {listed_parts(chain)}, "
+        f"and by {last} {missing} can no longer come"
+    )
+
+
+def _out_of_order(clash: Clash) -> str:
+    atoms, parts = clash.remainder.atoms, clash.constraints
+    leave = "leaves" if len(parts) == 1 else "leave"
+    way = "place for" if len(atoms) == 1 else "order for"
+    return f"{listed_parts(parts)} {leave} no {way} {listed_atoms(atoms)}"
+
+
+def _forbidden_comes(clash: Clash) -> str:
+    """An event must still come where a NOT forbids it, or has come."""
+    atoms, parts = clash.remainder.atoms, clash.constraints
+    forbidden = listed_types(_forbidden(clash.remainder))
+    if not parts:
+        return f"{forbidden} came, which NOT {forbidden} forbids"
+    mean = "means" if len(parts) == 1 else "mean"
+    place = "" if not atoms else f" where NOT {forbidden} forbids it, next to {listed_atoms(atoms)}"
+    return f"{listed_parts(parts)} {mean} that {forbidden} must still come{place}"
+
+
+def _trace_is_over(clash: Clash) -> str:
+    atoms = clash.remainder.atoms
+    if any(atom.type in clash.events for atom in atoms):
+        return f"the trace is over, so no other {listed_atoms(atoms)} can come"
+    return f"the trace is over, and {listed_atoms(atoms)} has not come"
+
+
+_SENTENCES: Mapping[Form, Callable[[Clash], str]] = {
+    "p1": _blocked,
+    "p2": _can_no_longer_come,
+    "p3": _last_chance_passed,
+    "p4": _out_of_order,
+    "p5": _can_no_longer_come,
+    "end": _trace_is_over,
+}

@@ -1,0 +1,253 @@
+"""Failing conditions: for each state of a pattern, the events that end its partial matches.
+
+Constraint-aware CEP, section 4.1. A condition counts where it can come true: the event is allowed after a prefix that
+holds what the state has bound, and the state was alive until then. Order and occurrence are asked about least prefixes;
+what rules end is found by walking through the monitor's states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import TypeAlias
+
+from constraints.explaining.explanation import Explanation, explain_clash
+from constraints.explaining.rule_endings import WALK_LIMIT, rule_endings
+from constraints.model import ConstraintSet
+from constraints.reasoning.outlook import Outlook
+from constraints.reasoning.reasoner import Goal, Reasoner
+from constraints.remainder import NOTHING, Remainder, remainder_of
+from constraints.wording import listed_atoms
+from nfa import Atom, EventClass, PatternState, Query, Seen
+
+PAIR_LIMIT = 20_000
+
+_Candidate: TypeAlias = tuple[int, int]  # names seen, and those that the event that may come next shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingCondition:
+    """An event that ends the partial matches at a state.
+
+    Attributes:
+        state: The pattern state.
+        bound: Its atoms, in the order of the text.
+        explanation: Event, form, constraints and atoms.
+        is_takable: Whether a partial match could have bound the event; the match extended by it lives on.
+    """
+
+    state: PatternState
+    bound: tuple[Atom, ...]
+    explanation: Explanation
+    is_takable: bool
+
+    @property
+    def event_type(self) -> str:
+        """The event that ends the partial matches."""
+        return self.explanation.event_type
+
+    @property
+    def text(self) -> str:
+        """A sentence without full stop."""
+        event = self.explanation.event_name
+        event += ", where it is not taken," if self.is_takable else ""
+        bound = listed_atoms(self.bound)
+        opening = (
+            f"with {bound} bound, {event} ends the partial match"
+            if bound
+            else f"with nothing bound, {event} rules the match out"
+        )
+        return f"{opening}{self.explanation.circumstances}: {self.explanation.because}"
+
+
+def failing_conditions(
+    query: Query,
+    constraint_set: ConstraintSet,
+    *,
+    steps: Iterable[tuple[Seen, str]] | None = None,
+    pair_limit: int = PAIR_LIMIT,
+    walk_limit: int = WALK_LIMIT,
+) -> tuple[FailingCondition, ...]:
+    """The events that end partial matches, for each state in the order of ``query.states``.
+
+    Args:
+        query: The pattern.
+        constraint_set: What its stream keeps to.
+        steps: What the process is known to do, as pairs of the types seen and the type that may come next. It can
+            know more than the constraints say, such as that one of two types always comes, and then fewer events
+            are listed.
+        pair_limit: Without ``steps``, conditions that need two events are looked for only as long as there are at
+            most so many pairs of event and state to try.
+        walk_limit: Of what rules end, only that is found which so many monitor states show.
+
+    Returns:
+        Per state: events that no partial match takes, then those that it could have taken, each by name. Of an event
+        that rules end partial matches at, the shortest way there counts.
+    """
+    search = _Search(query, constraint_set)
+    known = None if steps is None else tuple(steps)
+    groups = _groups(constraint_set, search.reasoner, pair_limit // max(1, len(query.states)))
+    found = {
+        state: search.conditions(
+            state, search.conceivable(state, groups) if known is None else search.observed(state, known)
+        )
+        for state in query.states
+    }
+    for state, explanation in rule_endings(query, constraint_set, walk_limit):
+        if not any(_is_same_event(explanation, condition.explanation) for condition in found[state]):
+            found[state].append(search.condition(state, explanation))
+    return tuple(condition for state in query.states for condition in sorted(found[state], key=_listing_order))
+
+
+def _is_same_event(one: Explanation, other: Explanation) -> bool:
+    return one.event_name == other.event_name and not other.earlier
+
+
+def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, ...], tuple[str, ...]]:
+    explanation = condition.explanation
+    return condition.is_takable, explanation.event_type, explanation.shown, explanation.earlier
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An explanation found before; the same clash explains every state that needs ``part`` and has shown ``shown``."""
+
+    explanation: Explanation
+    part: Remainder
+    names: frozenset[str]
+    shown: frozenset[str]
+
+    def explains(self, seen: Seen, remainder: Remainder) -> bool:
+        return seen & self.names == self.shown and remainder.restricted_to(self.part.atoms) == self.part
+
+
+class _Search:
+    """One call of ``failing_conditions``; sets of names are masks of its reasoner."""
+
+    def __init__(self, query: Query, constraint_set: ConstraintSet) -> None:
+        self._query = query
+        self._set = constraint_set
+        self._outlook = Outlook(constraint_set)
+        self.reasoner = self._outlook.reasoner
+        self._nothing = self.reasoner.goal(NOTHING)
+        self._events: dict[int, EventClass] = {}
+        self._known: dict[int, list[_Known]] = {}
+
+    def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
+        """What ends partial matches at ``state``, among events that may come; no event does so twice."""
+        remainder = remainder_of(self._query, state)
+        goal = self.reasoner.goal(remainder)
+        found: dict[int, FailingCondition] = {}
+        for seen, event in candidates:
+            after = seen | event
+            is_known = any(events & ~after == 0 for events in found)
+            if is_known or not self.reasoner.is_alive(seen, goal) or self.reasoner.is_alive(after, goal):
+                continue
+            explanation = self._explain(remainder, after, event)
+            found[event | self.reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
+        return list(found.values())
+
+    def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
+        """The condition that an explanation stands for."""
+        term = self._query.terms[state.term]
+        return FailingCondition(
+            state=state,
+            bound=tuple(term.atoms[index] for index in sorted(state.bound)),
+            explanation=explanation,
+            is_takable=any(
+                atom.type == explanation.event_type and index not in state.bound and term.before[index] <= state.bound
+                for index, atom in enumerate(term.atoms)
+            ),
+        )
+
+    def _explain(self, remainder: Remainder, after: int, event: int) -> Explanation:
+        names = self.reasoner.names(after)
+        known = self._known.setdefault(event, [])
+        for one in known:
+            if one.explains(names, remainder):
+                return one.explanation
+        explanation = explain_clash(self._outlook, remainder, names, self._events[event])
+        assert explanation is not None, "asked only about what is dead"
+        named = frozenset(name for part in explanation.constraints for name in part.names)
+        known.append(_Known(explanation, remainder.restricted_to(explanation.atoms), named, names & named))
+        return explanation
+
+    def _event(self, name: str) -> int:
+        """What an event shows that shows a name."""
+        shown = self._set.shown_with({name})
+        event = self.reasoner.mask(shown)
+        self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
+        return event
+
+    def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
+        """Those of the known steps that can find ``state`` occupied, with the least seen first."""
+        bound = self._held(state).types
+        return [
+            (self.reasoner.mask(seen), self._event(event))
+            for seen, event in sorted(steps, key=lambda step: (len(step[0]), sorted(step[0]), step[1]))
+            if bound <= seen and event not in seen
+        ]
+
+    def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
+        """For each group of events, one of them last: the least consistent prefix with the others and what is bound."""
+        held, remainder = self._held(state), remainder_of(self._query, state)
+        holding, needed = self.reasoner.goal(held), self.reasoner.goal(remainder).needed
+        for names in groups:
+            for last in names:
+                event, others = self._event(last), 0
+                for other in names:
+                    others |= 0 if other == last else self._event(other)
+                seen = self._least_prefix(holding.needed | others, event, needed)
+                if event & ~seen and self._may_come(seen, event, holding):
+                    yield seen, event
+
+    def _held(self, state: PatternState) -> Remainder:
+        term = self._query.terms[state.term]
+        return Remainder(term.atoms, term.before).only(state.bound)
+
+    def _least_prefix(self, seen: int, event: int, needed: int) -> int:
+        """The names seen, with all that must have come by now.
+
+        That is whatever they, or the event, require and block, and whatever the needed names require and the seen
+        ones block.
+        """
+        closure, blocked = self.reasoner.closure, self.reasoner.blocked
+        missed = -1
+        while missed:
+            after, wanted = seen | event, seen | needed
+            missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
+            seen |= self.reasoner.shown_with(missed)
+        return seen
+
+    def _may_come(self, seen: int, event: int, held: Goal) -> bool:
+        """Whether some consistent prefix shows exactly ``seen``, holds what is bound and goes on with ``event``."""
+        reasoner = self.reasoner
+        return (
+            not event & reasoner.blocked(seen)
+            and reasoner.is_alive(seen | event, self._nothing)
+            and reasoner.is_alive(seen, self._nothing)
+            and reasoner.can_be_ordered(held, seen & ~held.needed)
+        )
+
+
+def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
+    """Single events, then pairs that may do together what neither does alone, unless there are too many.
+
+    In such a pair one event leads into the body of a long clause, or both have obligations. Those that show least come
+    first.
+    """
+    shown = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
+    names = sorted(shown, key=lambda name: (len(shown[name]), name))
+    closures = {name: reasoner.closure(reasoner.mask((name,))) for name in names}
+    in_bodies = reasoner.mask({name for clause in constraint_set.clauses if clause.is_long for name in clause.body})
+    leading = {name for name in names if closures[name] & in_bodies}
+    obliging = {name for name in names if closures[name] & ~reasoner.mask(shown[name])}
+    joined = (pair for pair in combinations(names, 2) if leading.intersection(pair) or obliging.issuperset(pair))
+    pairs = list(islice(joined, most_pairs + 1))
+    singles: list[tuple[str, ...]] = [(name,) for name in names]
+    return [*singles, *pairs] if len(pairs) <= most_pairs else singles
+
+
+def _remembered(constraint_set: ConstraintSet) -> frozenset[str]:
+    return constraint_set.end_events.union(*(part.names for part in constraint_set.constraints))

@@ -1,0 +1,110 @@
+"""What rules end: found by walking through the states of a monitor together with those of a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from constraints.explaining.explanation import Explanation, explain_impossible
+from constraints.model import ConstraintSet
+from constraints.monitoring.monitor import Monitor
+from constraints.reasoning.outlook import Outlook
+from constraints.remainder import remainder_of
+from nfa import OTHER, EventClass, MonitorState, PatternState, Query
+
+WALK_LIMIT = 500
+
+_Place: TypeAlias = tuple[MonitorState, int]  # and the index of a pattern state
+
+
+def rule_endings(
+    query: Query, constraint_set: ConstraintSet, limit: int = WALK_LIMIT
+) -> Iterator[tuple[PatternState, Explanation]]:
+    """For each pattern state the events by which rules end partial matches there, each once, after the fewest events.
+
+    Args:
+        query: The pattern.
+        constraint_set: What its stream keeps to.
+        limit: Most monitor states that are visited.
+    """
+    if not constraint_set.rules or not query.states:
+        return
+    outlook, walk = Outlook(constraint_set), _Walk(query, constraint_set, limit)
+    remainders = [remainder_of(query, state) for state in query.states]
+    found: set[tuple[int, EventClass]] = set()
+    for before, index, event, after in walk.endings():
+        if (index, event) not in found and outlook.keeps_constraints(after, outlook.reasoner.goal(remainders[index])):
+            explanation = explain_impossible(outlook, remainders[index], after, event)
+            assert explanation is not None, f"{before} to {after} ends it"
+            found.add((index, event))
+            yield query.states[index], explanation
+
+
+class _Walk:
+    """Breadth first over monitor states and the states that one partial match can be in."""
+
+    def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
+        self._query = query
+        self._monitor = Monitor(constraint_set.in_tables)
+        self._limit = limit
+        self._events = _events(query, constraint_set)
+        self._index_of = {state: index for index, state in enumerate(query.states)}
+        self._steps: dict[tuple[MonitorState, EventClass], MonitorState | None] = {}
+        self._visited = {self._monitor.start}
+
+    def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
+        """Monitor state before, pattern state, event, monitor state after."""
+        start = self._monitor.live(self._monitor.start, self._query)
+        waiting: dict[_Place, None] = {
+            (self._monitor.start, index): None
+            for index, state in enumerate(self._query.states)
+            if not state.bound and start[index]
+        }
+        met = set(waiting)
+        while waiting:
+            following: dict[_Place, None] = {}
+            for before, index in waiting:
+                for event in self._events:
+                    after = self._step(before, event)
+                    if after is None:
+                        continue
+                    live = self._monitor.live(after, self._query)
+                    if not live[index]:
+                        yield before, index, event, after
+                    for other in self._reached(index, event):
+                        if live[other] and (after, other) not in met:
+                            met.add((after, other))
+                            following[after, other] = None
+            waiting = following
+
+    def _step(self, before: MonitorState, event: EventClass) -> MonitorState | None:
+        """The state after the event; None if the trace deviates by it, or there is no room for more states."""
+        if (before, event) not in self._steps:
+            after = self._monitor.step(before, event)
+            if after is not None and after not in self._visited:
+                if len(self._visited) >= self._limit:
+                    return None
+                self._visited.add(after)
+            self._steps[before, event] = after
+        return self._steps[before, event]
+
+    def _reached(self, index: int, event: EventClass) -> Iterator[int]:
+        """The pattern state itself, and those that bind the event."""
+        yield index
+        state = self._query.states[index]
+        term = self._query.terms[state.term]
+        for atom, step in enumerate(term.atoms):
+            if atom not in state.bound and step.type == event.type and term.before[atom] <= state.bound:
+                other = self._index_of.get(PatternState(state.term, state.bound | {atom}))
+                if other is not None:
+                    yield other
+
+
+def _events(query: Query, constraint_set: ConstraintSet) -> list[EventClass]:
+    """One that shows only its type for each type, one for each symbol, and one of another type."""
+    plain = [EventClass(type=name) for name in sorted(constraint_set.types | query.types)]
+    showing = [
+        EventClass(type=symbol.type, symbols=constraint_set.shown_with({name}) - {symbol.type})
+        for name, symbol in sorted(constraint_set.symbols.items())
+    ]
+    return [*plain, *showing, EventClass(type=OTHER)]

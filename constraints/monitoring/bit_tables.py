@@ -1,0 +1,284 @@
+"""Bit tables: what has been seen and what follows from it as four sets of names, updated at first occurrences.
+
+The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). What it calls dead
+is dead. Without longer clauses and symbols it misses nothing, but for circles of more than ``most_in_circle`` names
+outside the goal. Out of account, which leaves more alive: rules, the absences of patterns, and what several longer
+clauses say only together.
+
+Under ``ties: simultaneous`` there are no bit tables: an order constraint holds there only from the next time on, and
+blocking at once would lose matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from constraints.model import Clause, ConstraintSet, Prior
+from constraints.monitoring.bit_conflicts import Node, conflicts, least, positions, union
+from constraints.remainder import NOTHING, Remainder, remainder_of
+from nfa import Atom, BitGoal, BitRules, EventClass, Query, Seen
+
+ANY = 1 << 0  # what every event shows; blocked once an end event came
+STRANGER = 1 << 1  # what an event of a type outside the process shows where such a one deviates; blocked from the start
+_FIRST = 2  # place of the first name
+
+
+class BitState(NamedTuple):
+    """What is known of a trace, as sets of names.
+
+    Attributes:
+        seen: Shown so far.
+        certain: In every conforming continuation: seen, or required.
+        excluded: In none, by occurrence constraints.
+        blocked: Never again.
+    """
+
+    seen: int
+    certain: int
+    excluded: int
+    blocked: int
+
+    @property
+    def gone(self) -> int:
+        """Names that are in no conforming continuation."""
+        return self.excluded | (self.blocked & ~self.seen)
+
+
+class BitTables:
+    """What one constraint set says, name by name; see ``nfa.BitGuard``.
+
+    Args:
+        constraint_set: Its orders and clauses are used.
+        watched: Those of its longer clauses that are followed as events come; None: all. To leave one out is sound.
+        most_in_circle: Most names outside a goal that are looked at together for a circle of order constraints; None:
+            any number.
+    """
+
+    def __init__(
+        self,
+        constraint_set: ConstraintSet,
+        *,
+        watched: Collection[Clause] | None = None,
+        most_in_circle: int | None = 2,
+    ) -> None:
+        self._set = constraint_set
+        self._most = most_in_circle
+        self._names = _names(constraint_set)
+        self._bits = {name: 1 << place for place, name in enumerate(self._names, _FIRST)}
+        self._all = (1 << (len(self._names) + _FIRST)) - 1
+        long = [clause for clause in constraint_set.clauses if clause.is_long]
+        self._long = [self._placed(clause) for clause in long]
+        self._watched = [self._placed(clause) for clause in long if watched is None or clause in watched]
+        self._read_clauses(constraint_set)
+        self._read_orders(constraint_set)
+        self._goals: dict[tuple[tuple[int, ...], tuple[frozenset[int], ...]], BitGoal] = {}
+        self._broken: tuple[int, ...] = ()
+        self._broken = self.goal(NOTHING).conflicts
+
+    def _read_clauses(self, constraint_set: ConstraintSet) -> None:
+        direct = {name: self.mask(constraint_set.implied.get(name, ())) for name in self._names}
+        apart = dict.fromkeys(self._names, 0)
+        facts = never = 0
+        for clause in constraint_set.clauses:
+            match sorted(clause.body), clause.head:
+                case [], str(head):
+                    facts |= self._bits[head]
+                case [name], str(head):
+                    direct[name] |= self._bits[head]
+                case [name], None:
+                    never |= self._bits[name]
+                case [one, other], None:
+                    apart[one] |= self._bits[other]
+                    apart[other] |= self._bits[one]
+        self._requires = [0] * _FIRST + [self._reached(self._bits[name], direct) for name in self._names]
+        self._apart = [0] * _FIRST + [apart[name] for name in self._names]
+        self._excludes = [union(self._apart[place] for place in positions(needed)) for needed in self._requires]
+        self._start = self._settled(BitState(ANY, 0, never, STRANGER), self._closure(facts))
+
+    def _read_orders(self, constraint_set: ConstraintSet) -> None:
+        blocks = dict.fromkeys(self._names, 0)
+        for constraint in constraint_set.constraints:
+            if isinstance(constraint, Prior):
+                earlier = constraint.earlier
+                stopped = [earlier, *(name for name in self._names if earlier in constraint_set.implied.get(name, ()))]
+                blocks[constraint.later] |= self.mask(stopped)
+        for end in constraint_set.end_events:
+            blocks[end] = self._all
+        self._blocks = [0] * _FIRST + [blocks[name] for name in self._names]
+        types = {name: constraint_set.type_of(name) for name in self._names}
+        self._alike = {
+            event_type: self.mask(name for name in self._names if types[name] == event_type)
+            for event_type in types.values()
+        }
+        later = [0] * len(self._blocks)
+        for place, stopped_by in enumerate(self._blocks):
+            for other in positions(stopped_by):
+                later[other] |= 1 << place
+        self._later = later
+        self._nodes = {
+            place: self._node(ANY | self.mask(constraint_set.shown_with((name,))), types[name])
+            for place, name in enumerate(self._names, _FIRST)
+        }
+
+    def _node(self, shown: int, event_type: str) -> Node:
+        """Something of a type that shows at least this."""
+        return Node(
+            later=union(self._later[name] for name in positions(shown)),
+            earlier=union(self._blocks[name] for name in positions(shown)),
+            shown=shown,
+            alike=self._alike.get(event_type, 0),
+        )
+
+    def _placed(self, clause: Clause) -> tuple[int, int | None]:
+        """Body and place of the head."""
+        return self.mask(clause.body), None if clause.head is None else self._bits[clause.head].bit_length() - 1
+
+    def _reached(self, start: int, direct: dict[str, int]) -> int:
+        reached = new = start
+        while new:
+            new = union(direct[self._names[place - _FIRST]] for place in positions(new)) & ~reached
+            reached |= new
+        return reached
+
+    def mask(self, names: Iterable[str]) -> int:
+        """The bits of some names; those that no order and no clause names have none."""
+        return union(self._bits.get(name, 0) for name in names)
+
+    def names(self, mask: int) -> Seen:
+        """The names whose bits are set."""
+        return frozenset(name for name, bit in self._bits.items() if bit & mask)
+
+    def shown(self, event: EventClass) -> int:
+        """What an event shows."""
+        known = self._set.types | self._set.settings.types
+        is_strange = self._set.settings.unknown_types == "deviate" and event.type not in known
+        shown = self.mask(self._set.shown_with({event.type, *event.symbols}))
+        return ANY | shown | (STRANGER if is_strange else 0)
+
+    @property
+    def rules(self) -> BitRules:
+        """All but the goals, as masks."""
+        return BitRules(
+            start=self._start,
+            requires=tuple(self._requires),
+            excludes=tuple(self._excludes),
+            blocks=tuple(self._blocks),
+            clauses=tuple(self._watched),
+            broken=self._broken,
+        )
+
+    def goals(self, question: Query | Atom) -> tuple[BitGoal, ...]:
+        """What each state of a query needs, in the order of its states; or what a step needs, for each of its types."""
+        if isinstance(question, Query):
+            return tuple(self.goal(remainder_of(question, state)) for state in question.states)
+        if question.is_any_type:
+            return (BitGoal(needs=ANY),)
+        steps = [replace(question, types=(name,)) for name in dict.fromkeys(question.types)]
+        return tuple(self.goal(Remainder((step,), (frozenset(),))) for step in steps)
+
+    def goal(self, remainder: Remainder) -> BitGoal:
+        """What a remainder needs."""
+        shown = tuple(ANY | self.mask(self._set.shown_by(atom)) for atom in remainder.atoms)
+        key = (tuple(shown), tuple(remainder.before))
+        if key not in self._goals:
+            needs = union(shown)
+            implies = self._closure((needs | self._start.certain) & ~ANY)
+            self._goals[key] = BitGoal(
+                needs=needs, implies=implies, conflicts=tuple(self._conflicts(shown, remainder, implies))
+            )
+        return self._goals[key]
+
+    def _conflicts(self, shown: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
+        """The least sets of names that rule a goal out once they are certain; the empty one: it is dead at once."""
+        if self._is_contradictory(implies):
+            return [0]
+        atoms = [
+            self._node(seen, atom.type)._replace(is_atom=True, after=union(1 << other for other in before))
+            for seen, atom, before in zip(shown, remainder.atoms, remainder.before, strict=True)
+        ]
+        served = union(shown)
+        nodes = [*atoms, *(self._nodes[name] for name in positions(implies & ~served))]
+        candidates = {name: node for name, node in self._nodes.items() if not implies >> name & 1}
+        found = conflicts(nodes, candidates, self._most)
+        for body, _ in self._watched:
+            rest = body & ~implies
+            if rest not in {0, body}:
+                together = self._closure(implies | rest)
+                nodes = [*atoms, *(self._nodes[name] for name in positions(together & ~served))]
+                if self._is_contradictory(together) or conflicts(nodes, {}, 0):
+                    found.append(rest)
+        return [mask for mask in least(found) if not any(broken & ~mask == 0 for broken in self._broken)]
+
+    def _is_contradictory(self, names: int) -> bool:
+        """Whether no conforming trace has all these names, by occurrence constraints."""
+        return any(self._apart[name] & names for name in positions(names)) or any(
+            head is None and body & ~names == 0 for body, head in self._long
+        )
+
+    def _closure(self, mask: int) -> int:
+        """What is in every conforming trace that has these names."""
+        closed, grown = -1, mask
+        while closed != grown:
+            closed = grown
+            grown |= union(self._requires[name] for name in positions(closed))
+            grown |= union(self._requires[head] for body, head in self._long if head is not None and body & ~grown == 0)
+        return closed
+
+    @property
+    def start(self) -> BitState:
+        """The state of a new trace."""
+        return self._start
+
+    def enter(self, seen: Iterable[str]) -> BitState:
+        """The state of a trace that has shown these names; it must be consistent."""
+        return self._with(self._start, self.mask(seen))
+
+    def update(self, state: BitState, shown: int) -> BitState | None:
+        """The state after one more event, or None if the trace deviates by it."""
+        if shown & state.blocked:
+            return None
+        if shown & ~state.seen == 0:
+            return state
+        after = self._with(state, shown)
+        is_broken = after.certain & after.gone or any(mask & ~after.certain == 0 for mask in self._broken)
+        return None if is_broken else after
+
+    def is_dead(self, state: BitState, goal: BitGoal) -> bool:
+        """Whether it is certain that nothing completes a goal any more."""
+        if goal.needs & state.blocked or goal.implies & state.gone:
+            return True
+        return any(mask & ~state.certain == 0 for mask in goal.conflicts)
+
+    def _with(self, state: BitState, shown: int) -> BitState:
+        blocked = state.blocked | union(self._blocks[name] for name in positions(shown))
+        certain = union(self._requires[name] for name in positions(shown))
+        return self._settled(state._replace(seen=state.seen | shown, blocked=blocked), certain)
+
+    def _settled(self, state: BitState, certain: int) -> BitState:
+        """The state when more names are certain, with all that the clauses say then."""
+        state, before = self._grown(state, certain), None
+        while before != state:
+            before = state
+            for body, head in self._watched:
+                missing = body & ~state.certain
+                if missing & (missing - 1):
+                    continue
+                if head is None:
+                    state = state._replace(excluded=state.excluded | (missing or body))
+                elif missing == 0:
+                    state = self._grown(state, self._requires[head])
+                elif self._requires[head] & state.gone:
+                    state = state._replace(excluded=state.excluded | missing)
+        return state
+
+    def _grown(self, state: BitState, certain: int) -> BitState:
+        excludes = union(self._excludes[name] for name in positions(certain))
+        return state._replace(certain=state.certain | certain, excluded=state.excluded | excludes)
+
+
+def _names(constraint_set: ConstraintSet) -> list[str]:
+    """Names that orders and clauses speak of, and what their events show besides, sorted."""
+    named = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
+    return sorted(constraint_set.shown_with(named))

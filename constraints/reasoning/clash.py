@@ -1,0 +1,166 @@
+"""Why something is impossible: a minimal set of constraints, atoms and gaps that cannot go together."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from constraints.model import Clause, ConstraintSet, Part, Prior, Require, Rule
+from constraints.reasoning.reasoner import Reasoner
+from constraints.reasoning.reference import Verdict, alive
+from constraints.remainder import NOTHING, Remainder
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """Leave out any one constraint, atom or gap, and the rest is possible.
+
+    Attributes:
+        verdict: What ``alive`` says of these constraints, atoms and gaps.
+        constraints: What is required first, the constraint that cannot be kept last.
+        remainder: The atoms in conflict, and the gaps that matter.
+        events: Names already seen that take part.
+    """
+
+    verdict: Verdict
+    constraints: tuple[Part, ...]
+    remainder: Remainder
+    events: frozenset[str]
+
+
+def find_clash(
+    constraint_set: ConstraintSet,
+    seen: frozenset[str] = frozenset(),
+    remainder: Remainder = NOTHING,
+    settled: frozenset[str] | None = None,
+    *,
+    reasoner: Reasoner | None = None,
+) -> Clash | None:
+    """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
+
+    Arguments are those of ``alive``, and the set's reasoner where one is available.
+
+    Among minimal reasons it prefers those without gaps, then those that follow from seen and needed names in few steps,
+    then those that concern early atoms.
+    """
+    question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
+    if question.is_alive(None, remainder):
+        return None
+    gaps = _minimal(remainder.gaps, lambda some: not question.is_alive(None, replace(remainder, gaps=tuple(some))))
+    forbidding = replace(remainder, gaps=tuple(gaps))
+    known = seen | question.needed(forbidding)
+    parts = _minimal(_nearest_first(constraint_set, known), lambda some: not question.is_alive(some, forbidding))
+    indices = range(len(remainder.atoms))
+    atoms = _minimal(indices, lambda some: not question.is_alive(parts, forbidding.only(frozenset(some))))
+    clashing, core = forbidding.only(frozenset(atoms)), constraint_set.of_parts(parts)
+    return Clash(
+        verdict=alive(core, seen, clashing, settled),
+        constraints=_chained(core, seen | question.needed(clashing)),
+        remainder=clashing,
+        events=frozenset(
+            name
+            for name in seen & core.names.union(gap.type for gap in clashing.gaps)
+            if question.matters(name, core, clashing)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked about some parts of a set again and again."""
+
+    reasoner: Reasoner
+    constraint_set: ConstraintSet
+    seen: frozenset[str]
+    settled: frozenset[str] | None
+
+    def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
+        """``alive``, by some parts or by all."""
+        reasoner = self.reasoner if parts is None else self.reasoner.with_only(parts)
+        settled = None if self.settled is None else reasoner.mask(self.settled)
+        return reasoner.is_alive(reasoner.mask(self.seen), reasoner.goal(remainder), settled)
+
+    def needed(self, remainder: Remainder) -> frozenset[str]:
+        """The names that the atoms certainly show."""
+        return self.reasoner.names(self.reasoner.goal(remainder).needed)
+
+    def matters(self, name: str, core: ConstraintSet, remainder: Remainder) -> bool:
+        """Whether the clash is gone if a name was not seen."""
+        gone = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
+        settled = None if self.settled is None else self.settled - gone
+        return alive(core, self.seen - gone, remainder, settled).is_alive
+
+
+def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
+    """A smallest-by-inclusion part of ``items`` that still clashes, in their order; early items are preferred.
+
+    ``clashes`` is monotone and holds for all items. Each round finds the shortest beginning that clashes with what is
+    kept, first doubling its length; its last item is needed whatever else is left out.
+    """
+    kept: list[_Item] = []
+    candidates = list(items)
+
+    def reaches(size: int) -> bool:
+        return clashes([*candidates[:size], *kept])
+
+    while not clashes(kept):
+        too_short, length = 0, 1
+        while length < len(candidates) and not reaches(length):
+            too_short, length = length, 2 * length
+        length = min(length, len(candidates))
+        length = too_short + 1 + bisect_left(range(too_short + 1, length), True, key=reaches)
+        kept.insert(0, candidates[length - 1])
+        del candidates[length - 1 :]
+    return kept
+
+
+def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list[Part]:
+    """Constraints that say all there is to say if the names ``known`` occur, by the number of requirements in between.
+
+    Each required name is derived once, in as few steps as can be. At the same distance the plainer reason comes first:
+    the trace is over, never, no longer.
+    """
+    distances, derivation = _derivation(constraint_set, known)
+    others = [
+        part
+        for part in constraint_set.parts
+        if not isinstance(part, Rule) and not _is_definite(part) and all(name in distances for name in part.names)
+    ]
+    return sorted(
+        [*derivation, *others], key=lambda part: (max(distances[name] for name in part.names), isinstance(part, Prior))
+    )
+
+
+def _chained(core: ConstraintSet, known: frozenset[str]) -> tuple[Part, ...]:
+    """The parts in reading order: requirements as they follow one from another, then the rest."""
+    _, derivation = _derivation(core, known)
+    return (*derivation, *(part for part in core.parts if part not in derivation))
+
+
+def _derivation(constraint_set: ConstraintSet, known: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
+    """The Horn closure of ``known``: in how many steps each name follows, and one constraint for each that does."""
+    distances = dict.fromkeys(constraint_set.shown_with(known), 0)
+    derivation: list[Part] = []
+    assumes_completion = constraint_set.settings.completion == "assumed"
+    waiting = [part for part in constraint_set.constraints if assumes_completion and _is_definite(part)]
+    is_growing = True
+    while is_growing:
+        waiting = [part for part in waiting if part.names[-1] not in distances]
+        found: dict[str, Part] = {}
+        for part in waiting:
+            if all(name in distances for name in part.names[:-1]):
+                found.setdefault(part.names[-1], part)
+        step = 1 + max(distances.values(), default=0)
+        for name in constraint_set.shown_with(found):
+            distances.setdefault(name, step)
+        derivation.extend(found.values())
+        is_growing = bool(found)
+    return distances, derivation
+
+
+def _is_definite(part: Part) -> bool:
+    return isinstance(part, Require) or (isinstance(part, Clause) and part.head is not None)

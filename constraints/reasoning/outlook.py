@@ -1,0 +1,171 @@
+"""What a monitor state leaves possible: order, occurrence and rules together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from constraints.model import ConstraintSet
+from constraints.reasoning.reasoner import Goal, Reasoner
+from constraints.remainder import NOTHING, Remainder, single
+from constraints.rules.product import RuleProduct
+from nfa import Atom, EventClass, MonitorState, Ties
+
+MEMORY_LIMIT = 65_536
+MAX_JOINT = 6  # atoms and required types that rules are asked about together
+
+
+class Outlook:
+    """Moves monitor states and says what can still come after them.
+
+    ``MonitorState.seen`` holds the names of order and occurrence constraints that were shown, with the types of the
+    symbols among them; ``places`` says where the rules are. Where events of one time are not ordered, order counts from
+    the moment on when time moves.
+
+    Attributes:
+        constraint_set: What traces keep to.
+        ties: What events of one time are.
+        reasoner: Decides for order and occurrence.
+        rules: Decides for the rules.
+        start: The state of an empty trace.
+        alphabet: The types that events of a conforming trace have; None: any.
+        assumes_completion: Whether a trace is taken to go on until it has all that it requires.
+        is_exact: Whether everything dead is found, as far as order and occurrence go.
+    """
+
+    def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
+        settings = constraint_set.settings
+        self.constraint_set = constraint_set
+        self.ties: Ties = ties
+        self.reasoner = Reasoner(constraint_set)
+        self.rules = RuleProduct(constraint_set)
+        self.start = MonitorState(settled=None if ties == "log" else frozenset(), places=self.rules.start)
+        self.alphabet = constraint_set.types | settings.types if settings.unknown_types == "deviate" else None
+        self.assumes_completion = settings.completion == "assumed"
+        self.is_exact = ties == "log" and not constraint_set.symbols
+        self._names = constraint_set.names
+        self._ruled = frozenset(name for rule in constraint_set.rules for name in rule.names)
+        self._remembered = constraint_set.end_events.union(*(part.names for part in constraint_set.constraints))
+        self._nothing = self.reasoner.goal(NOTHING)
+        self._impossible: dict[tuple[frozenset[str], frozenset[str] | None], frozenset[str]] = {}
+
+    def shown(self, event: EventClass) -> frozenset[str]:
+        """The names that an event shows, with what they imply."""
+        return self.constraint_set.shown_with(({event.type} | event.symbols) & self._names)
+
+    def advance(self, state: MonitorState, event: EventClass) -> MonitorState:
+        """The state after one more event, whatever it breaks."""
+        shown = self.shown(event)
+        return MonitorState(
+            seen=state.seen | self.constraint_set.shown_with(shown & self._remembered),
+            settled=state.seen if event.is_later and state.settled is not None else state.settled,
+            places=self.rules.step(state.places, shown),
+        )
+
+    def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
+        """The names shown so far that count as earlier than an event to come."""
+        return state.seen if state.settled is None or event.is_later else state.settled
+
+    def is_too_late(self, state: MonitorState, event: EventClass) -> bool:
+        """Whether order alone, or the end of the trace, rules an event out."""
+        past = self.past(state, event)
+        if past & self.constraint_set.end_events:
+            return True
+        reasoner = self.reasoner
+        return bool(reasoner.mask(self.shown(event)) & reasoner.blocked(reasoner.mask(past)))
+
+    def is_unknown(self, event: EventClass) -> bool:
+        """Whether no conforming trace has an event of the type."""
+        return self.alphabet is not None and event.type not in self.alphabet
+
+    def is_over(self, state: MonitorState) -> bool:
+        """Whether nothing comes any more."""
+        return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.end_events)
+
+    def is_consistent(self, state: MonitorState) -> bool:
+        """Whether some conforming trace begins like this, if no event of it was too late."""
+        return self.can_complete(state, NOTHING, self._nothing)
+
+    def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
+        """Whether some conforming continuation completes a remainder.
+
+        Args:
+            state: What the trace has shown.
+            remainder: What is still to come.
+            goal: The same as the reasoner has it, if that is known.
+        """
+        return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
+            self.keeps_rules(state, remainder)
+        )
+
+    def keeps_constraints(self, state: MonitorState, goal: Goal) -> bool:
+        """``can_complete``, by order and occurrence alone."""
+        seen, settled = self.masks(state)
+        return self.reasoner.is_alive(seen, goal, settled)
+
+    def masks(self, state: MonitorState) -> tuple[int, int | None]:
+        """``seen`` and ``settled`` as the reasoner has them."""
+        reasoner = self.reasoner
+        return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
+
+    def keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
+        """``can_complete``, by the rules, with what order and occurrence leave them and ask for."""
+        return not self.rules.rules or (
+            self._keeps_rules(state, remainder)
+            and all(self._keeps_rules(state, more) for more in self._with_required(state, remainder))
+        )
+
+    def _keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
+        impossible = self.impossible(state)
+        if impossible is not None:
+            impossible |= self._incompatible(state, remainder)
+        in_order = remainder if state.settled is None else remainder.positives  # rules go by the log
+        return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
+
+    def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
+        """The names of rules that no event to come shows if the remainder is to complete."""
+        needed = (
+            self.constraint_set.names
+            if not remainder.atoms
+            else frozenset[str]().union(*(self.constraint_set.shown_by(atom) for atom in remainder.atoms))
+        )
+        found = set()
+        for name in self._ruled - needed:
+            step = single(name, self.constraint_set.symbols)
+            both = replace(remainder, atoms=(*remainder.atoms, *step.atoms), before=(*remainder.before, frozenset()))
+            if not self.keeps_constraints(state, self.reasoner.goal(both)):
+                found.add(name)
+        return frozenset(found)
+
+    def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
+        """The remainder with what it and the trace still require, as far as these are few and types that come alone."""
+        known, needed = self.constraint_set, remainder.types
+        required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
+        size = len(remainder.atoms)
+        if self.is_exact and required and size + len(required) <= MAX_JOINT:
+            steps = [Atom((name,), name) for name in required]
+            joint = Remainder((*remainder.atoms, *steps), (*remainder.before, *(frozenset[int]() for _ in steps)))
+            yield _ordered(known, joint)
+
+    def impossible(self, state: MonitorState) -> frozenset[str] | None:
+        """The names that no event to come shows, by order and occurrence; None if no event comes any more."""
+        if self.is_over(state):
+            return None
+        key = state.seen, state.settled
+        if key not in self._impossible:
+            if len(self._impossible) >= MEMORY_LIMIT:
+                self._impossible.clear()
+            self._impossible[key] = self.reasoner.names(self.reasoner.impossible(*self.masks(state)))
+        return self._impossible[key]
+
+
+def _ordered(known: ConstraintSet, remainder: Remainder) -> Remainder:
+    """The remainder with the order that constraints give its atoms."""
+    before = [set(earlier) for earlier in remainder.before]
+    for late, later in enumerate(remainder.atoms):
+        for early, earlier in enumerate(remainder.atoms):
+            if early != late and known.comes_before(earlier.type, later.type):
+                before[late].add(early)
+    for _ in before:
+        before = [earlier.union(*(before[index] for index in earlier)) for earlier in before]
+    return replace(remainder, before=tuple(map(frozenset, before)))

@@ -1,0 +1,329 @@
+"""The decision of ``constraints.reasoning.reference`` on bit masks: a name is a bit of a Python integer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from itertools import product
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from constraints.model import ConstraintSet, End, Part, Prior, Rule, clause_of
+from constraints.reasoning.reference import MAX_CHOICES
+from constraints.remainder import Gap, Remainder, single
+from nfa import Atom
+
+_Masks: TypeAlias = tuple[str, int, int]
+
+
+class _Node(NamedTuple):
+    shows: int  # names that the event shows
+    type: int  # one bit
+    atom: int  # one bit, or none for an event that is merely required
+    before: int  # atoms that come first
+
+
+class _Gap(NamedTuple):
+    type: int  # one bit
+    since: int  # atoms, of which one after the forbidden event is enough
+    until: int  # atoms, of which one before it is enough
+    edges: int  # atoms that open or close it
+    is_leading: bool  # open since the trace began
+
+
+class Goal(NamedTuple):
+    """A remainder on masks; made by ``Reasoner.goal``."""
+
+    needed: int
+    nodes: tuple[_Node, ...]
+    gaps: tuple[_Gap, ...] = ()
+
+
+class Reasoner:
+    """Answers for one constraint set; what depends on the set alone is computed once."""
+
+    def __init__(self, constraint_set: ConstraintSet) -> None:
+        self._set = constraint_set
+        self._bits: dict[str, int] = {}
+        self._atoms: dict[Atom, int] = {}
+        self._masks: dict[Part, _Masks] = {}
+        self._shows: dict[int, int] = {}  # what an event that shows a symbol shows, itself included
+        self._type: dict[int, int] = {}  # event types of the symbols
+        self._impossible: dict[int, Goal] = {}
+        for name, implied in constraint_set.implied.items():
+            one = self._bit(name)
+            self._type[one] = self._bit(constraint_set.type_of(name))
+            self._shows[one] = one | self.mask(implied)
+        self._read(constraint_set.parts)
+
+    def with_only(self, parts: Iterable[Part]) -> Reasoner:
+        """One that answers as if the set had only some of its parts; masks and goals mean the same to both."""
+        other = copy(self)
+        other._impossible = {}
+        other._read(parts)
+        return other
+
+    def _read(self, parts: Iterable[Part]) -> None:
+        self._earlier: dict[int, int] = {}
+        self._excluded: dict[int, int] = {}
+        self._forbidden: list[int] = []  # bodies of three names and more
+        self._direct = dict(self._shows)
+        self._implied: dict[int, int] = {}  # all that names require, as far as it was asked for
+        self._ends = 0
+        definite: list[tuple[int, int]] = []
+        for part in parts:
+            kind, mask, other = self._masks_of(part)
+            if kind == "prior":
+                self._earlier[other] = self._earlier.get(other, 0) | mask
+            elif kind == "end":
+                self._ends |= mask
+            elif kind == "require":
+                self._direct[mask] = self._direct.get(mask, 0) | other
+            elif kind == "implication":
+                definite.append((mask, other))
+            elif kind == "exclusive":
+                for one in _bits(mask):
+                    self._excluded[one] = self._excluded.get(one, 0) | (mask & ~one or one)
+            elif kind == "not_together":
+                self._forbidden.append(mask)
+        for end in _bits(self._ends):
+            self._earlier[end] = -1
+        self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
+
+    def _masks_of(self, part: Part) -> _Masks:
+        """What a part says: for orders earlier and later, for clauses body and head; nothing if it does not count."""
+        if part not in self._masks:
+            self._masks[part] = self._new_masks(part)
+        return self._masks[part]
+
+    def _new_masks(self, part: Part) -> _Masks:
+        if isinstance(part, Rule):
+            return "", 0, 0
+        if isinstance(part, Prior):
+            return "prior", self._bit(part.earlier), self._bit(part.later)
+        if isinstance(part, End):
+            return "end", self._bit(part.type), 0
+        clause = clause_of(part, assumes_completion=self._set.settings.completion == "assumed")
+        if clause is None:
+            return "", 0, 0
+        body = self.mask(clause.body)
+        if clause.head is not None:
+            return "require" if len(clause.body) == 1 else "implication", body, self._bit(clause.head)
+        return "exclusive" if len(clause.body) <= 2 else "not_together", body, 0
+
+    def _implied_by(self, one: int) -> int:
+        if one not in self._direct:
+            return one
+        if one not in self._implied:
+            self._implied[one] = _reachable(one, self._direct)
+        return self._implied[one]
+
+    def _bit(self, name: str) -> int:
+        return self._bits.setdefault(name, 1 << len(self._bits))
+
+    def mask(self, names: Iterable[str]) -> int:
+        """The bits of some names; names not met before get new ones."""
+        mask = 0
+        for name in names:
+            mask |= self._bit(name)
+        return mask
+
+    def names(self, mask: int) -> frozenset[str]:
+        """The names whose bits are set."""
+        return frozenset(name for name, one in self._bits.items() if one & mask)
+
+    def goal(self, remainder: Remainder) -> Goal:
+        """The remainder on masks."""
+        nodes = tuple(
+            _Node(self._shown_by(atom), self._bit(atom.type), 1 << index, _indices(before))
+            for index, (atom, before) in enumerate(zip(remainder.atoms, remainder.before, strict=True))
+        )
+        needed = 0
+        for node in nodes:
+            needed |= node.shows
+        return Goal(needed, nodes, tuple(self._gap(gap, remainder) for gap in remainder.gaps))
+
+    def _shown_by(self, atom: Atom) -> int:
+        if atom not in self._atoms:
+            self._atoms[atom] = self.mask(self._set.shown_by(atom))
+        return self._atoms[atom]
+
+    def _gap(self, gap: Gap, remainder: Remainder) -> _Gap:
+        since = gap.since or frozenset()
+        last = since.difference(*(remainder.before[other] for other in since))
+        first = frozenset(one for one in gap.until if not remainder.before[one] & gap.until)
+        return _Gap(self._bit(gap.type), _indices(last), _indices(first), _indices(gap.edges), gap.since is None)
+
+    def blocked(self, seen: int) -> int:
+        """The names that can no longer occur, by order alone; all bits after an end event."""
+        if seen & self._ends:
+            return -1
+        blocked = 0
+        for one in _bits(seen):
+            blocked |= self._earlier.get(one, 0)
+        return blocked
+
+    def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
+        """``reference.alive`` without the reason."""
+        occurring = self.closure(seen | goal.needed)
+        if self._is_ruled_out(occurring):
+            return False
+        past = seen if settled is None else settled
+        required = self.shown_with(occurring & ~seen)
+        if (required | goal.needed) & self.blocked(past):
+            return False
+        if any(gap.is_leading and gap.type & past for gap in goal.gaps):
+            return False
+        return self.can_be_ordered(goal, required & ~goal.needed, is_log=settled is None)
+
+    def impossible(self, seen: int, settled: int | None = None) -> int:
+        """The names of the set that no event still to come shows."""
+        impossible = 0
+        for name in self._set.names:
+            one = self._bit(name)
+            if one not in self._impossible:
+                self._impossible[one] = self.goal(single(name, self._set.symbols))
+            if not self.is_alive(seen, self._impossible[one], settled):
+                impossible |= one
+        return impossible
+
+    def shown_with(self, mask: int) -> int:
+        """``ConstraintSet.shown_with``."""
+        if self._shows:
+            for one in _bits(mask):
+                mask |= self._shows.get(one, 0)
+        return mask
+
+    def closure(self, mask: int) -> int:
+        """``ConstraintSet.horn_closure``."""
+        closed = mask
+        for one in _bits(mask):
+            closed |= self._implied_by(one)
+        is_growing = bool(self._long)
+        while is_growing:
+            grown = closed
+            for body, head in self._long:
+                if body & ~grown == 0:
+                    grown |= head
+            is_growing = grown != closed
+            closed = grown
+        return closed
+
+    def _is_ruled_out(self, occurring: int) -> bool:
+        pairs = any(self._excluded.get(one, 0) & occurring for one in _bits(occurring))
+        return pairs or any(body & ~occurring == 0 for body in self._forbidden)
+
+    def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
+        """Whether the goal's atoms and one event for each required name fit into one row that keeps the gaps free."""
+        nodes = [
+            *goal.nodes,
+            *(_Node(self._shows.get(one, one), self._type.get(one, one), 0, 0) for one in _bits(required)),
+        ]
+        return self._fit(nodes, goal.gaps, is_log)
+
+    def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
+        """The same for nodes. From here on masks are of nodes; the atoms come first, so that theirs are the same."""
+        strict = [node.before for node in nodes]
+        ordered = self._orders(nodes)
+        choices = list(_choices(nodes, gaps, is_log))
+        if prod(len(choice) for choice in choices if len(choice) > 1) > MAX_CHOICES:
+            choices = [choice for choice in choices if len(choice) == 1]
+        for chosen in product(*choices):
+            before = list(ordered)
+            for place, earlier in chosen:
+                before[place] |= earlier
+            if _is_row([one | other for one, other in zip(strict, before, strict=True)], strict, is_log):
+                return True
+        return False
+
+    def _orders(self, nodes: Sequence[_Node]) -> list[int]:
+        """For each node those that constraints put before it; not between nodes that may be one event."""
+        showing: dict[int, int] = {}
+        of_type: dict[int, int] = {}
+        present = served = 0
+        for place, node in enumerate(nodes):
+            present |= node.shows
+            served |= (1 << place) if node.atom else 0
+            of_type[node.type] = of_type.get(node.type, 0) | 1 << place
+            for name in _bits(node.shows):
+                showing[name] = showing.get(name, 0) | 1 << place
+        found = []
+        for place, node in enumerate(nodes):
+            earlier = before = 0
+            for name in _bits(node.shows):
+                earlier |= self._earlier.get(name, 0)
+            for name in _bits(earlier & present):
+                before |= showing[name]
+            maybe_same = of_type[node.type] & ~(served if node.atom else 0) | 1 << place
+            found.append(before & ~maybe_same)
+        return found
+
+
+def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
+    """The ways to keep clear of each gap, as pairs of a node and what comes before it; see ``reference``."""
+    served = 0
+    for node in nodes:
+        served |= node.type if node.atom else 0
+    for gap in gaps:
+        if is_log or gap.since or gap.is_leading:
+            for place, node in enumerate(nodes):
+                is_taken = not node.atom and node.type & served
+                if node.type == gap.type and not is_taken and not node.atom & gap.edges:
+                    leaving = [(one.bit_length() - 1, 1 << place) for one in _bits(gap.since)]
+                    yield leaving + [(place, one) for one in _bits(gap.until)]
+
+
+def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
+    """Whether no strict edge lies on a cycle; under order by the log all are strict."""
+    if not is_log:
+        behind = _transitive(before)
+        return not any(
+            behind[one.bit_length() - 1] >> node & 1 for node, row in enumerate(strict) for one in _bits(row)
+        )
+    done = 0
+    for start in range(len(before)):
+        path, on_path = [start], 1 << start
+        while path:
+            node = path[-1]
+            ahead = before[node] & ~done
+            if ahead & on_path:
+                return False
+            if ahead:
+                path.append((ahead & -ahead).bit_length() - 1)
+                on_path |= ahead & -ahead
+            else:
+                path.pop()
+                on_path &= ~(1 << node)
+                done |= 1 << node
+    return True
+
+
+def _transitive(before: Sequence[int]) -> list[int]:
+    closed = list(before)
+    for middle, one in enumerate(1 << node for node in range(len(closed))):
+        for node, row in enumerate(closed):
+            if row & one:
+                closed[node] = row | closed[middle]
+    return closed
+
+
+def _indices(numbers: Iterable[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        one = mask & -mask
+        yield one
+        mask ^= one
+
+
+def _reachable(start: int, direct: dict[int, int]) -> int:
+    reached, new = start, start
+    while new:
+        found = 0
+        for one in _bits(new):
+            found |= direct.get(one, 0)
+        new = found & ~reached
+        reached |= new
+    return reached

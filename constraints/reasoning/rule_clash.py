@@ -1,0 +1,70 @@
+"""Why rules are broken, or leave no place for what a pattern needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from constraints.model import ConstraintSet, Part
+from constraints.reasoning.outlook import Outlook
+from constraints.remainder import NOTHING, Remainder
+from nfa import MonitorState
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleClash:
+    """Leave out any one constraint, atom or gap, and the rest is possible.
+
+    Attributes:
+        constraints: Rules, and before them what keeps away that which they could do with.
+        remainder: The atoms for which they leave no place, and the gaps that matter; neither if they are broken
+            whatever comes.
+    """
+
+    constraints: tuple[Part, ...]
+    remainder: Remainder
+
+
+def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> RuleClash | None:
+    """Why rules do not let ``remainder`` complete after ``state``; None if they do.
+
+    Order and occurrence alone must let it.
+    """
+    if outlook.keeps_rules(state, remainder):
+        return None
+    known = outlook.constraint_set
+    settings = replace(known.settings, types=known.settings.types | known.types)
+
+    def clashes(parts: Sequence[Part], part: Remainder) -> bool:
+        some = Outlook(ConstraintSet.of(parts, symbols=known.symbols, settings=settings), outlook.ties)
+        kept = set(some.constraint_set.rules)
+        places = tuple(place for rule, place in zip(known.rules, state.places, strict=True) if rule in kept)
+        return not some.can_complete(replace(state, places=places), part)
+
+    gaps = least_part(remainder.gaps, lambda some: clashes(known.parts, replace(remainder, gaps=tuple(some))))
+    whole = replace(remainder, gaps=tuple(gaps))
+    parts = least_part(known.parts, lambda some: clashes(some, whole))
+    atoms = least_part(range(len(whole.atoms)), lambda some: clashes(parts, whole.only(frozenset(some))))
+    return RuleClash(constraints=tuple(parts), remainder=whole.only(frozenset(atoms)))
+
+
+def least_part(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
+    """A smallest-by-inclusion part of ``items`` that still clashes, in their order.
+
+    As many as can be are dropped together, then ever fewer.
+    """
+    kept = list(items)
+    size = len(kept)
+    while size:
+        begin = 0
+        while begin < len(kept):
+            fewer = kept[:begin] + kept[begin + size :]
+            if clashes(fewer):
+                kept = fewer
+            else:
+                begin += size
+        size //= 2
+    return kept

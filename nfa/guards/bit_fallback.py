@@ -1,0 +1,241 @@
+"""What happens to traces beyond the cap of monitor states: they go on under bit tables (constraint-aware CEP, 4.3).
+
+A *row monitor* is a monitor number that stands for a guard and a row of liveness in place of a monitor state, so that
+engines need not know the difference; what the trace has shown is in its slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown
+from nfa.automata.guard_view import GuardView
+from nfa.guards.bit_program import as_mask, as_words, bit_layout, bit_program
+from nfa.guards.bit_traces import BitArena, RowIndex
+from nfa.guards.protocol import TRACE_END, BitGuard, EventClass, MonitorState, Seen
+from nfa.kernels import bit_tables as kernel
+from nfa.kernels.bit_tables import ENTERED, NIL, NOTED, BitLinks, BitNotes, BitProgram, BitTraces
+
+
+class RowTables(Protocol):
+    """Who numbers rows, monitors and lists of kills."""
+
+    @property
+    def live(self) -> NDArray[np.uint32]:
+        """(rows, columns), free room included."""
+        ...
+
+    def row_number(self, row: NDArray[np.uint32]) -> int:
+        """Number of a row of liveness, which is added if it is new."""
+        ...
+
+    def add_row_monitor(self, version: int, row: int) -> int:
+        """A new monitor number for a guard and a row."""
+        ...
+
+    def kills_between(self, before: int, after: int) -> int:
+        """Number of the list of what ends when a trace goes from one monitor number to another."""
+        ...
+
+
+class BitFallback:
+    """The bit tables of one lane. Arrays are replaced as they grow: fetch them anew before each call of a kernel."""
+
+    def __init__(self) -> None:
+        self._versions: list[int] = []
+        self._guards: list[BitGuard] = []
+        self._index = RowIndex()
+        self._indexed: set[int] = set()
+        self.arena = BitArena()
+        self.program: BitProgram = bit_program([], [], [])
+        self.notes = BitNotes(visit=np.zeros(0, np.int32), seen=np.zeros((0, 1), np.uint64))
+        self._links = _no_links(0, 1)
+
+    def compile(
+        self,
+        guards: Mapping[int, BitGuard],
+        layout: tuple[Sequence[GuardView | None], NDArray[np.int32], NDArray[np.int32]],
+        classes: Sequence[EventClass],
+        *,
+        when_broken: Mapping[int, int],
+        is_pruning: Mapping[int, bool],
+    ) -> None:
+        """Follow other patterns, guards or types. Row monitors start afresh; see ``restart``.
+
+        Args:
+            guards: By version, those that have bit tables; a version in use must not go away.
+            layout: Views, state range and negation range of ``GuardLayout``.
+            classes: Classes of events by number.
+            when_broken: By version, the monitor number after a violation, or ``IGNORED``.
+            is_pruning: By version, whether rows of liveness matter.
+        """
+        old = self._versions
+        self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
+        place_of = {version: place for place, version in enumerate(self._versions)}
+        self._guards = [guards[version] for version in self._versions]
+        prunes = [is_pruning[version] for version in self._versions]
+        questions, columns = bit_layout(*layout) if guards else ([], [])
+        self.program = bit_program(self._guards, questions, columns, is_pruning=prunes)
+        _, slots = self.arena.slots()
+        places = self.arena.arrays.guard
+        places[slots] = [place_of[old[place]] for place in places[slots].tolist()]
+        self.arena.fit(self.program)
+        self._links = _no_links(len(self._guards), self.program.start.shape[2])._replace(
+            when_broken=np.array([when_broken[version] for version in self._versions], np.int32)
+        )
+        self._index, self._indexed = RowIndex(), set()
+        for number, event_class in enumerate(classes):
+            self.add_class(number, event_class)
+
+    def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Traces under bit tables and the monitor numbers that they have after ``compile``."""
+        traces, slots = self.arena.slots()
+        monitors = [
+            self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
+            for slot in slots
+        ]
+        return traces, np.array(monitors, np.int32)
+
+    @property
+    def entered(self) -> int:
+        """Traces that ever came here from the monitor's tables."""
+        return int(self.arena.arrays.counters[ENTERED])
+
+    def versions_in_use(self) -> frozenset[int]:
+        """Guards that traces under bit tables follow."""
+        _, slots = self.arena.slots()
+        return frozenset(self._versions[place] for place in np.unique(self.arena.arrays.guard[slots]).tolist())
+
+    def takes(self, version: int) -> bool:
+        """Whether a guard has bit tables."""
+        return version in self._versions
+
+    def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
+        """Let traces in a monitor state go on under bit tables."""
+        place = self._versions.index(version)
+        self._reach_monitor(monitor)
+        self._links.guard_of[monitor] = place
+        mask = self._guards[place].mask(state.seen)
+        self._links.seen[monitor] = as_words(mask, self.program.start.shape[2])
+
+    def enter(self, trace: int, version: int, seen: Seen, tables: RowTables) -> int:
+        """Put a trace of saved state under bit tables; returns its monitor number."""
+        self.arena.reach(trace + 1)
+        place = self._versions.index(version)
+        words = as_words(self._guards[place].mask(seen), self.program.start.shape[2])
+        slot = self.arena.enter(self.program, trace, place, words)
+        return self._monitor(place, self.arena.live_row(self.program, slot), tables)
+
+    def add_class(self, number: int, event_class: EventClass) -> None:
+        """Say what the events of a class show."""
+        shown, words = self._links.shown, self.program.start.shape[2]
+        if number >= shown.shape[1]:
+            wider = np.zeros((len(shown), 2 * number + 8, words), np.uint64)
+            wider[:, : shown.shape[1]] = shown
+            self._links = self._links._replace(shown=wider)
+        for place, guard in enumerate(self._guards):
+            is_event = event_class.type != TRACE_END
+            self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
+
+    def begin(self, rows: int, traces: int) -> None:
+        """Before a batch: forget the notes of the last one, have room for its rows and for so many trace numbers."""
+        self.arena.reach(traces)
+        self.arena.arrays.counters[NOTED] = 0
+        words = self.program.start.shape[2]
+        if self._guards and (rows > len(self.notes.visit) or self.notes.seen.shape[1] != words):
+            self.notes = BitNotes(visit=np.zeros(rows, np.int32), seen=np.zeros((rows, words), np.uint64))
+
+    @property
+    def links(self) -> BitLinks:
+        """For the kernel."""
+        return self._links._replace(rows=self._index.rows, pairs=self._index.pairs)
+
+    @property
+    def traces(self) -> BitTraces:
+        """For the kernel."""
+        return self.arena.arrays
+
+    def resolve(self, status: int, tables: RowTables) -> None:
+        """Supply what ``advance_trace`` stopped for."""
+        traces = self.arena.arrays
+        counters = traces.counters
+        if status == kernel.SLOTS_FULL:
+            self.arena.make_room()
+        elif status == kernel.MISSING_ROW:
+            self._monitor(int(counters[kernel.STOP_GUARD]), traces.row, tables)
+        else:
+            before, after = int(counters[kernel.STOP_BEFORE]), int(counters[kernel.STOP_AFTER])
+            self._index.add_pair(before, after, tables.kills_between(before, after))
+
+    def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
+        """Version and what has been shown, of a trace under bit tables; places of rules are not known."""
+        slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
+        return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
+
+    def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
+        """By place of a visit, the state before it, where the event of a trace under bit tables ended something.
+
+        Args:
+            before: Monitor numbers of the visits of the batch.
+        """
+        count = int(self.arena.arrays.counters[NOTED])
+        visits = self.notes.visit[:count].tolist()
+        guards = self._links.guard_of
+        return {
+            visit: self._named(int(guards[before[visit]]), self.notes.seen[place]) for place, visit in enumerate(visits)
+        }
+
+    def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
+        """What has been shown after one more event."""
+        guard = self._guards[self._versions.index(version)]
+        return MonitorState(seen=state.seen | guard.names(guard.shown(event)))
+
+    def _named(self, place: int, seen: NDArray[np.uint64]) -> tuple[int, MonitorState]:
+        return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
+
+    def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
+        """Monitor number of a guard and a row; made and indexed if it is new."""
+        number = tables.row_number(row)
+        if number not in self._indexed:
+            self._indexed.add(number)
+            self._index.add_row(tables.live, number)
+        known = self._links.monitor_of
+        if number >= known.shape[1]:
+            wider = np.full((len(known), 2 * number + 8), NIL, np.int32)
+            wider[:, : known.shape[1]] = known
+            self._links = self._links._replace(monitor_of=wider)
+        if self._links.monitor_of[place, number] == NIL:
+            monitor = tables.add_row_monitor(self._versions[place], number)
+            self._reach_monitor(monitor)
+            self._links.guard_of[monitor] = place
+            self._links.is_bits[monitor] = True
+            self._links.monitor_of[place, number] = monitor
+        return int(self._links.monitor_of[place, number])
+
+    def _reach_monitor(self, monitor: int) -> None:
+        links = self._links
+        if monitor >= len(links.guard_of):
+            size = 2 * monitor + 8
+            self._links = links._replace(
+                guard_of=grown(links.guard_of, size, NIL),
+                is_bits=grown(links.is_bits, size),
+                seen=grown(links.seen, size),
+            )
+
+
+def _no_links(guards: int, words: int) -> BitLinks:
+    index = RowIndex()
+    return BitLinks(
+        shown=np.zeros((guards, 0, words), np.uint64),
+        guard_of=np.zeros(0, np.int32),
+        is_bits=np.zeros(0, np.bool_),
+        seen=np.zeros((0, words), np.uint64),
+        monitor_of=np.zeros((guards, 0), np.int32),
+        when_broken=np.zeros(guards, np.int32),
+        rows=index.rows,
+        pairs=index.pairs,
+    )

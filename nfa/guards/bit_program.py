@@ -1,0 +1,161 @@
+"""What a guard says without a table of monitor states, as arrays for the bit kernel.
+
+A guard that can do so hands over masks: Python integers with a bit for each name that it speaks of. Here they become
+words, for several guards and all columns of a lane at once (constraint-aware CEP, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.guard_view import GuardView, Remaining
+from nfa.automata.query import PatternState
+from nfa.guards.protocol import BitGoal, BitGuard, Question
+from nfa.kernels.bit_tables import N_SETS, NIL, WORD_BITS, BitProgram
+from nfa.kernels.shared_tables import EVERY_TERM
+
+Words: TypeAlias = NDArray[np.uint64]
+
+_LAST_BIT = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitColumn:
+    """What a column of liveness asks.
+
+    Attributes:
+        base: What it has in any case.
+        choices: Places of goals among those of all questions, in their order, and what the column has while the goal
+            is alive.
+    """
+
+    base: int = 0
+    choices: tuple[tuple[int, int], ...] = ()
+
+
+def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
+    """The columns of a pattern's automaton: ``GuardView.live_terms`` as goals, the first of which has place ``first``.
+
+    Of partitions only one of those that a state is in the middle of is asked about, which may leave more alive.
+    """
+    places = {state: place for place, state in enumerate(view.query.states, first)}
+    if view.remaining:
+        ways = [_ways(one) for one in view.remaining]
+        return [
+            BitColumn(base=0 if found else 1, choices=tuple((places[state], 1) for state in found)) for found in ways
+        ]
+    return [
+        BitColumn(
+            base=int(np.bitwise_or.reduce([0, *map(_term_bit, free)])),
+            choices=tuple((places[state], _term_bit(state.term)) for state in states),
+        )
+        for states, free in zip(view.pattern_states, view.free_terms, strict=True)
+    ]
+
+
+def bit_layout(
+    views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
+) -> tuple[list[Question], list[BitColumn]]:
+    """Questions and columns in the layout of ``GuardLayout``; patterns without a view have all in every column."""
+    questions: list[Question] = []
+    columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
+    count = 0
+    for number, view in enumerate(views):
+        if view is None:
+            continue
+        columns[state_range[number] : state_range[number + 1]] = bit_columns(view, count)
+        questions.append(view.query)
+        count += len(view.query.states)
+        for place, step in enumerate(view.negations, int(negation_range[number])):
+            ways = 1 if step.is_any_type else len(set(step.types))
+            columns[place] = BitColumn(choices=tuple((count + way, EVERY_TERM) for way in range(ways)))
+            questions.append(step)
+            count += ways
+    return questions, columns
+
+
+def _ways(remaining: Remaining) -> list[PatternState]:
+    """States one of which must be able to complete; none if nothing need be."""
+    if remaining.state is not None:
+        return [remaining.state]
+    if not remaining.choices:
+        return []
+    ways = [_ways(one) for one in remaining.choices[0]]
+    return [state for found in ways for state in found] if all(ways) else []
+
+
+def _term_bit(term: int) -> int:
+    return 1 << min(term, _LAST_BIT)  # as in GuardView.terms_of_state
+
+
+def bit_program(
+    guards: Sequence[BitGuard],
+    questions: Sequence[Question],
+    columns: Sequence[BitColumn],
+    *,
+    is_pruning: Sequence[bool] | None = None,
+) -> BitProgram:
+    """The arrays of some guards, each asked the same questions; one that does not prune has all in every column."""
+    prunes = is_pruning or [True] * len(guards)
+    rules = [guard.rules for guard in guards]
+    words = max([1, *(-(-len(one.requires) // WORD_BITS) for one in rules)])
+    goals: dict[tuple[int, BitGoal], int] = {}
+    choices: list[tuple[int, int]] = []
+    ends = []
+    for number, guard in enumerate(guards):
+        asked = [goal for question in questions if prunes[number] for goal in guard.goals(question)]
+        for column in columns:
+            listed = column.choices if prunes[number] else ()
+            choices += [(goals.setdefault((number, asked[place]), len(goals)), bits) for place, bits in listed]
+            ends.append(len(choices))
+    found = [goal for _, goal in goals]
+    clauses = [clause for one in rules for clause in one.clauses]
+    base = np.array([column.base for column in columns], np.uint32)
+    return BitProgram(
+        start=_packed([mask for one in rules for mask in one.start], words).reshape(len(rules), N_SETS, words),
+        name_from=_ranges(len(one.requires) for one in rules),
+        requires=_packed([mask for one in rules for mask in one.requires], words),
+        excludes=_packed([mask for one in rules for mask in one.excludes], words),
+        blocks=_packed([mask for one in rules for mask in one.blocks], words),
+        clause_from=_ranges(len(one.clauses) for one in rules),
+        body=_packed([body for body, _ in clauses], words),
+        head=np.array([NIL if head is None else head for _, head in clauses], np.int32),
+        broken_from=_ranges(len(one.broken) for one in rules),
+        broken=_packed([mask for one in rules for mask in one.broken], words),
+        base=np.array(
+            [base if prunes[number] else np.full_like(base, EVERY_TERM) for number in range(len(rules))], np.uint32
+        ).reshape(len(rules), len(columns)),
+        choice_from=np.array([0, *ends], np.int32),
+        choice_goal=np.array([goal for goal, _ in choices], np.int32),
+        choice_bits=np.array([bits for _, bits in choices], np.uint32),
+        needs=_packed([goal.needs for goal in found], words),
+        implies=_packed([goal.implies for goal in found], words),
+        conflict_from=_ranges(len(goal.conflicts) for goal in found),
+        conflicts=_packed([mask for goal in found for mask in goal.conflicts], words),
+    )
+
+
+def as_words(mask: int, words: int) -> Words:
+    """A mask as words, the lowest first."""
+    return np.frombuffer(mask.to_bytes(words * WORD_BITS // 8, "little"), np.uint64).copy()
+
+
+def as_mask(words: Words) -> int:
+    """Words as a mask."""
+    return int.from_bytes(words.tobytes(), "little")
+
+
+def _packed(masks: Sequence[int], words: int) -> Words:
+    size = words * WORD_BITS // 8
+    content = b"".join(mask.to_bytes(size, "little") for mask in masks)
+    return np.frombuffer(content, np.uint64).reshape(len(masks), words).copy()
+
+
+def _ranges(sizes: Iterable[int]) -> NDArray[np.int32]:
+    return np.array([0, *accumulate(sizes)], np.int32)

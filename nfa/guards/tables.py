@@ -1,0 +1,301 @@
+"""A guard's answers as tables for the kernels, asked for once and kept.
+
+The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
+interned to a number; rows are built when traffic first reaches them. The kernels know tables, no theory: the code that
+fills them decides what they mean.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown
+from nfa.automata.guard_view import GuardView
+from nfa.guards.bit_fallback import BitFallback
+from nfa.guards.protocol import OTHER, TRACE_END, EventClass, Guard, MonitorState, OnViolation, Prune
+from nfa.guards.rows import EVERY_TERM, KillLists, LiveRows, Row
+from nfa.kernels.bit_tables import Fallback
+from nfa.kernels.traces import (
+    ALL_LIVE,
+    BITS,
+    BY_QUERY,
+    DEVIANT,
+    EVICT,
+    FAILED,
+    IGNORED,
+    NIL,
+    NONE_LIVE,
+    NOTHING_ENDS,
+    RESERVED,
+    SHADOW,
+    UNGUARDED,
+    Guards,
+)
+
+Interned: TypeAlias = tuple[int, MonitorState]
+
+_WHEN_BROKEN = {
+    OnViolation.REPORT: DEVIANT,
+    OnViolation.FAIL_TRACE: FAILED,
+    OnViolation.IGNORE: IGNORED,
+}
+_POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Prune.OFF: EVICT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLayout:
+    """What the tables' columns stand for.
+
+    Attributes:
+        types: Event types by code; one more code, ``len(types)``, stands for every other type.
+        views: How each pattern's states look to a guard; None: no guard is asked about the pattern.
+        state_range: (patterns + 1,) the columns of ``Guards.live`` that belong to each pattern's states.
+        negation_range: (patterns + 1,) those behind all states that belong to the NOTs that each pattern ends with.
+        start: Monitor state of a new trace.
+        is_simultaneous: Whether events of one time are not ordered; then every event class has two columns.
+    """
+
+    types: Sequence[str]
+    views: Sequence[GuardView | None]
+    state_range: NDArray[np.int32]
+    negation_range: NDArray[np.int32]
+    start: int
+    is_simultaneous: bool = False
+
+
+class GuardTables:
+    """Interned monitor states and their rows.
+
+    Numbers below ``RESERVED`` are not states of a guard and never change.
+
+    Args:
+        guards: Guards by version. A trace that needs more monitor states than its guard's policy allows goes on under
+            ``bits``; if the guard has none, unguarded, counted in ``refused``.
+    """
+
+    def __init__(self, guards: Mapping[int, Guard]) -> None:
+        self.guards = dict(guards)
+        self.states: list[Interned | None] = [None] * RESERVED
+        self.bits = BitFallback()
+        self.refused = 0
+        self.builds = 0
+        self._sizes: Counter[int] = Counter()
+        self._numbers: dict[Interned, int] = {}
+        self._layout: GuardLayout | None = None
+        self._tables: Guards | None = None
+        self._classes: list[EventClass] = []
+        self._class_numbers: dict[EventClass, int] = {}
+        self._rows = LiveRows(0)
+        self._kills = KillLists()
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Event types that move some monitor."""
+        return frozenset().union(*(guard.types for guard in self.guards.values()))
+
+    @property
+    def tables(self) -> Guards:
+        """The rows built so far; arrays are replaced as they grow."""
+        if self._tables is None:
+            raise RuntimeError("guard tables are read before compile()")
+        return self._tables
+
+    @property
+    def fallback(self) -> Fallback:
+        """For the kernel: what traces under bit tables need."""
+        return Fallback(self.bits.program, self.bits.traces, self.bits.links, self.bits.notes)
+
+    @property
+    def live(self) -> NDArray[np.uint32]:
+        """The distinct rows of liveness, (rows, columns), free room included."""
+        return self._rows.array
+
+    def intern(self, version: int, state: MonitorState) -> int:
+        """Number of a monitor state; whether one more is within the cap is the caller's matter."""
+        known = (version, state)
+        if known not in self._numbers:
+            self._sizes[version] += 1
+            self._numbers[known] = len(self.states)
+            self.states.append(known)
+            if self._tables is not None:
+                self._reach(self._numbers[known])
+                self._fill(self._numbers[known])
+        return self._numbers[known]
+
+    def class_number(self, event_class: EventClass) -> int:
+        """Number of a class of events; the plain classes of ``GuardLayout.types`` are numbered as the types are."""
+        number = self._class_numbers.get(event_class)
+        if number is None:
+            number = self._class_numbers[event_class] = len(self._classes)
+            self._classes.append(event_class)
+            self._widen()
+            self.bits.add_class(number, event_class)
+        return number
+
+    def compile(self, layout: GuardLayout) -> None:
+        """Start rows afresh for other patterns or types; numbers of monitor states stay."""
+        self._layout = layout
+        while len(self.states) > RESERVED and self.states[-1] is None:  # monitors that stand for rows start afresh
+            self.states.pop()
+        self._classes = [EventClass(type=name) for name in [*layout.types, OTHER]]
+        self._class_numbers = {known: number for number, known in enumerate(self._classes)}
+        self._rows, self._kills = LiveRows(int(layout.negation_range[-1])), KillLists()
+        capacity, width = max(64, 2 * len(self.states)), self._width()
+        self._tables = Guards(
+            next=np.full((capacity, width), NIL, np.int32),
+            kill_of=np.full((capacity, width), NOTHING_ENDS, np.int32),
+            gate=np.full(capacity, ALL_LIVE, np.int32),
+            truth=np.full(capacity, ALL_LIVE, np.int32),
+            policy=np.zeros(capacity, np.uint8),
+            live=self._rows.array,
+            kill_from=self._kills.ranges,
+            kills=self._kills.columns,
+            start=np.array([layout.start], np.int32),
+        )
+        for number in (DEVIANT, UNGUARDED, FAILED):
+            self._tables.next[number] = number
+        self._tables.gate[FAILED] = self._tables.truth[FAILED] = NONE_LIVE
+        for number in range(RESERVED, len(self.states)):
+            self._fill(number)
+        self.bits.compile(
+            {version: guard.bits for version, guard in self.guards.items() if guard.bits is not None},
+            (layout.views, layout.state_range, layout.negation_range),
+            self._classes,
+            when_broken={version: _WHEN_BROKEN[guard.policy.on_violation] for version, guard in self.guards.items()},
+            is_pruning={version: guard.policy.prune is not Prune.OFF for version, guard in self.guards.items()},
+        )
+
+    def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Traces under bit tables and the monitor numbers that they have after ``compile``."""
+        return self.bits.restart(self)
+
+    def build(self, monitor: int, column: int) -> None:
+        """Ask the guard where a monitor state goes on a class of events, and what that ends."""
+        known = self.states[monitor]
+        if known is None:
+            raise RuntimeError(f"monitor state {monitor} has no guard to ask")
+        self.builds += 1
+        if self.event_class(column).type == TRACE_END:  # no guard is told: what is still owed is no deviation
+            self.tables.next[monitor, column] = monitor
+            return
+        version, state = known
+        following = self.guards[version].step(state, self.event_class(column))
+        kill, after = NOTHING_ENDS, self._after(monitor, version, following)
+        if after == IGNORED:
+            after, kill = monitor, IGNORED
+        elif after >= RESERVED:
+            kill = self.kills_between(monitor, after)
+        self.tables.next[monitor, column] = after
+        self.tables.kill_of[monitor, column] = kill
+
+    def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
+        """Number of the state that follows, ``BITS`` beyond the cap, or what happens to a trace that deviates."""
+        if following is None:
+            return _WHEN_BROKEN[self.guards[version].policy.on_violation]
+        is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
+        if not is_full or (version, following) in self._numbers:
+            return self.intern(version, following)
+        known = self.states[monitor]
+        if known is None or not self.bits.takes(version):
+            self.refused += 1
+            return UNGUARDED
+        self.bits.open_from(monitor, version, known[1])
+        return BITS
+
+    def kills_between(self, before: int, after: int) -> int:
+        """Number of the list of what ends when a trace goes from one monitor state to another."""
+        policy, rows, truth = self.tables.policy[after], self._rows.array, self.tables.truth
+        kill = self._kills.number(rows[truth[before]], rows[truth[after]], by_term=bool(policy == BY_QUERY))
+        self._tables = self.tables._replace(kill_from=self._kills.ranges, kills=self._kills.columns)
+        return kill
+
+    def row_number(self, row: Row) -> int:
+        """Number of a row of liveness, which is added if it is new."""
+        number = self._rows.number(row)
+        self._tables = self.tables._replace(live=self._rows.array)
+        return number
+
+    def add_row_monitor(self, version: int, row: int) -> int:
+        """A monitor number that stands for a guard and a row, in place of a state: for traces under bit tables."""
+        number = len(self.states)
+        self.states.append(None)
+        self._reach(number)
+        self.tables.next[number] = BITS
+        self._point(number, self.guards[version].policy.prune, row)
+        return number
+
+    def event_class(self, column: int) -> EventClass:
+        """What a column of ``Guards.next`` stands for."""
+        if self._layout is None or not self._layout.is_simultaneous:
+            return self._classes[column]
+        known = self._classes[column // 2]
+        return EventClass(type=known.type, symbols=known.symbols, is_later=column % 2 == 1)
+
+    def live_row(self, version: int, state: MonitorState) -> Row:
+        """Which columns of all patterns can complete in a monitor state, by alternatives."""
+        layout, guard = self._layout, self.guards[version]
+        if layout is None:
+            raise RuntimeError("guard tables are read before compile()")
+        row = np.full(int(layout.negation_range[-1]), EVERY_TERM, np.uint32)
+        for pattern, view in enumerate(layout.views):
+            if view is not None:
+                states = slice(layout.state_range[pattern], layout.state_range[pattern + 1])
+                row[states] = view.live_terms(guard.live(state, view.query))
+                first = int(layout.negation_range[pattern])
+                for place, atom in enumerate(view.negations):
+                    row[first + place] = EVERY_TERM if guard.can_occur(state, atom) else 0
+        return row
+
+    def _width(self) -> int:
+        """Columns of ``Guards.next``, free room included."""
+        room = 1 << max(0, len(self._classes) - 1).bit_length()
+        return room * (2 if self._layout is not None and self._layout.is_simultaneous else 1)
+
+    def _widen(self) -> None:
+        """Room for the current classes."""
+        width, tables = self._width(), self._tables
+        if tables is None or width <= tables.next.shape[1]:
+            return
+        wider = np.full((len(tables.next), width), NIL, np.int32)
+        wider[:, : tables.next.shape[1]] = tables.next
+        for number in (DEVIANT, UNGUARDED, FAILED):
+            wider[number] = number
+        for number, known in enumerate(self.states[RESERVED:], RESERVED):
+            if known is None:
+                wider[number] = BITS
+        kill_of = np.full((len(tables.next), width), NOTHING_ENDS, np.int32)
+        kill_of[:, : tables.next.shape[1]] = tables.kill_of
+        self._tables = tables._replace(next=wider, kill_of=kill_of)
+
+    def _reach(self, number: int) -> None:
+        """Room for a monitor state."""
+        tables = self.tables
+        if number >= len(tables.next):
+            size = 2 * len(tables.next)
+            self._tables = tables._replace(
+                next=grown(tables.next, size, NIL),
+                kill_of=grown(tables.kill_of, size, NOTHING_ENDS),
+                gate=grown(tables.gate, size),
+                truth=grown(tables.truth, size),
+                policy=grown(tables.policy, size),
+            )
+
+    def _fill(self, number: int) -> None:
+        known = self.states[number]
+        if known is None:
+            return
+        version, state = known
+        prune = self.guards[version].policy.prune
+        row = ALL_LIVE if prune is Prune.OFF else self.row_number(self.live_row(version, state))
+        self._point(number, prune, row)
+
+    def _point(self, number: int, prune: Prune, row: int) -> None:
+        self.tables.truth[number] = row
+        self.tables.gate[number] = row if prune is Prune.STATE else ALL_LIVE
+        self.tables.policy[number] = _POLICIES[prune]

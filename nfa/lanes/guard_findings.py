@@ -1,0 +1,70 @@
+"""What guards have to do with a batch: what they ended, and which traces broke what they know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.guards.protocol import EventClass
+from nfa.guards.tables import GuardTables, Interned
+from nfa.lanes.event_classes import monitors_named
+from nfa.traces.table import TraceTable, Visits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFindings:
+    """Findings of one batch.
+
+    Attributes:
+        ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
+            of the event; by row.
+        deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
+        monitors: (guard version, state) by monitor number, for the numbers in the rows.
+        classes: What guards were told of an event, by the class numbers in the rows.
+    """
+
+    ending_rows: NDArray[np.int64]
+    deviation_rows: NDArray[np.int64]
+    monitors: Mapping[int, Interned]
+    classes: Mapping[int, EventClass]
+
+
+NOTHING_FOUND = GuardFindings(
+    ending_rows=np.zeros((0, 6), np.int64), deviation_rows=np.zeros((0, 4), np.int64), monitors={}, classes={}
+)
+
+
+def guard_findings(
+    guards: GuardTables, table: TraceTable, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
+) -> GuardFindings:
+    """Findings of a batch whose traces are not released yet.
+
+    Args:
+        guards: The tables of the batch.
+        table: Where the traces are.
+        visits: What ``table.advance`` found.
+        endings: Rows of the engines, in any order: row, pattern, two that are not read, column of the pattern's state
+            in the tables.
+        state_range: First of these columns by pattern.
+    """
+    if not guards.guards:
+        return NOTHING_FOUND
+    endings = endings[np.argsort(endings[:, 0], kind="stable")]
+    endings[:, 4] -= state_range[endings[:, 1]]
+    ending_visits = visits.places_of(endings[:, 0])
+    broken = visits.deviations()
+    before, after, states = monitors_named(guards, visits, ending_visits, broken)
+    endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
+    columns = visits.columns_of(np.concatenate([ending_visits, broken]))
+    released = table.released[visits.traces[broken]]
+    deviations: list[NDArray[Any]] = [visits.rows[broken], before[len(endings) :], columns[len(endings) :], released]
+    return GuardFindings(
+        ending_rows=np.column_stack([endings, columns[: len(endings)]]).astype(np.int64),
+        deviation_rows=np.column_stack(deviations).astype(np.int64),
+        monitors=states,
+        classes={column: guards.event_class(column) for column in np.unique(columns).tolist()},
+    )

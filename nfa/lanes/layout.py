@@ -1,0 +1,198 @@
+"""Patterns of a lane, compiled together: which engine runs each, types and states numbered through, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.guard_view import GuardView
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton, is_plain_next, is_shareable
+from nfa.conditions.listening import Listening, StepsOfType, listen
+from nfa.conditions.predicates import PredicateTable
+from nfa.conditions.residuals import split_condition
+from nfa.guards.protocol import TRACE_END, Guard
+from nfa.runs.program import GuardColumns, atoms_to_test, every_event, listened_types
+from nfa.shared.engine import MOST_ALIASES, SharedPattern, SharedTransition
+from nfa.syntax import Atom, Pattern
+from nfa.traces.table import Want
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledPattern:
+    """A pattern with its automaton and what a guard sees of it; ``is_shared`` says which engine runs it."""
+
+    automaton: PatternAutomaton
+    view: GuardView
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Patterns compiled together.
+
+    Attributes:
+        patterns: The index is the pattern's number in all tables.
+        types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
+            every other type. ``TRACE_END`` is always among them.
+        codes: Code by event type.
+        listening: What of the patterns listens to events with some constants only.
+        predicates: The distinct unary conditions of steps and of what guards tell apart, without what their places in
+            the index of ``listening`` imply.
+        transitions: Of each pattern as the shared-node engine takes them; none where the run engine has it.
+        state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
+        negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
+        run_numbers: Numbers of the patterns that the run engine runs.
+    """
+
+    patterns: tuple[CompiledPattern, ...]
+    types: tuple[str, ...]
+    codes: Mapping[str, int]
+    listening: Listening
+    predicates: PredicateTable
+    transitions: tuple[tuple[SharedTransition, ...], ...]
+    state_range: NDArray[np.int32]
+    negation_range: NDArray[np.int32]
+    run_numbers: tuple[int, ...]
+
+    def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
+        """A pattern as the shared-node engine takes it; None where the run engine has it."""
+        compiled = self.patterns[number]
+        if not compiled.is_shared:
+            return None
+        automaton = compiled.automaton
+        return SharedPattern(
+            states=len(automaton.states),
+            terms=compiled.view.terms_of_state.tolist(),
+            depth=automaton.depths,
+            transitions=self.transitions[number],
+            within_us=automaton.pattern.within_us or 0,
+            is_next=is_plain_next(automaton.pattern),
+            limit=match_limit,
+            may_repeat=automaton.may_repeat,
+        )
+
+    def guard_columns(self, number: int) -> GuardColumns:
+        """Columns of a guard's tables that belong to a pattern."""
+        first = int(self.negation_range[number])
+        negations = {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
+        return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
+
+    def wants(self) -> list[Want]:
+        """Rows that the shared-node engine has to see."""
+        return [
+            Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
+            for transitions in self.transitions
+            for step in transitions
+        ]
+
+
+def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
+    """Choose the engine of a pattern: the shared-node engine wherever partial matches need no memory of their own."""
+    return CompiledPattern(automaton=automaton, view=view, is_shared=is_log_ordered and _has_shared_form(automaton))
+
+
+def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
+    """Whether ``compile_pattern`` chooses the shared-node engine for a pattern."""
+    return is_log_ordered and _has_shared_form(build_automaton(pattern))
+
+
+def _has_shared_form(automaton: PatternAutomaton) -> bool:
+    is_unary = automaton.pattern.where is None and all(split_condition(atom)[1] is None for atom in automaton.atoms)
+    return is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
+
+
+def lay_out(
+    patterns: Sequence[CompiledPattern],
+    guards: Iterable[Guard],
+    end_events: frozenset[str],
+) -> Layout:
+    """Number types and states through.
+
+    Args:
+        patterns: In the order of their numbers.
+        guards: Whose types and symbols matter too.
+        end_events: Types that end a trace.
+    """
+    known = list(guards)
+    extra_types = frozenset[str]().union(*(guard.types for guard in known))
+    atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
+    steps = [symbol.step for guard in known for symbol in guard.symbols]
+    named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
+    state_range = np.cumsum([0, *(len(pattern.automaton.states) for pattern in patterns)]).astype(np.int32)
+    negations = [len(pattern.view.negations) for pattern in patterns]
+    types = tuple(sorted(named | extra_types | end_events | {TRACE_END}))
+    codes = {name: code for code, name in enumerate(types)}
+    listening = listen(_groups(patterns, codes))
+    predicates = PredicateTable.of([*_tested(patterns, codes, listening), *steps])
+    return Layout(
+        patterns=tuple(patterns),
+        types=types,
+        codes=codes,
+        listening=listening,
+        predicates=predicates,
+        transitions=tuple(
+            tuple(_shared_transitions(number, pattern.automaton, codes, listening, predicates))
+            if pattern.is_shared
+            else ()
+            for number, pattern in enumerate(patterns)
+        ),
+        state_range=state_range,
+        negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),
+        run_numbers=tuple(number for number, pattern in enumerate(patterns) if not pattern.is_shared),
+    )
+
+
+def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
+    """The type codes of a step."""
+    return every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
+
+
+def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> Iterator[StepsOfType]:
+    """The steps of each pattern by type, where an event that none of them takes does nothing to the pattern."""
+    for number, pattern in enumerate(patterns):
+        if not pattern.is_shared and listened_types(pattern.automaton) is None:
+            continue
+        by_code: dict[int, list[Atom]] = {}
+        for atom in atoms_to_test(pattern.automaton):
+            for code in _codes_of(atom, codes):
+                by_code.setdefault(code, []).append(atom)
+        for code, atoms in by_code.items():
+            yield StepsOfType(pattern=number, code=code, atoms=tuple(atoms), is_apart=pattern.is_shared)
+
+
+def _tested(patterns: Sequence[CompiledPattern], codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
+    """The steps of all patterns as they are tested."""
+    for number, pattern in enumerate(patterns):
+        for atom in atoms_to_test(pattern.automaton):
+            if pattern.is_shared:
+                yield from (listening.reduced(number, code, atom) for code in _codes_of(atom, codes))
+            else:
+                yield listening.reduced_for_all(number, _codes_of(atom, codes), atom)
+
+
+def _shared_transitions(
+    number: int,
+    automaton: PatternAutomaton,
+    codes: Mapping[str, int],
+    listening: Listening,
+    predicates: PredicateTable,
+) -> Iterator[SharedTransition]:
+    aliases, goes_on = automaton.aliases, automaton.goes_on
+    for transition in automaton.transitions:
+        atom = automaton.atoms[transition.atom]
+        for code in _codes_of(atom, codes):
+            predicate = predicates.row_of(listening.reduced(number, code, atom))
+            for cell in listening.cells_of(number, code, atom):
+                yield SharedTransition(
+                    type_code=code,
+                    source=transition.source,
+                    target=transition.target,
+                    alias=aliases.index(atom.alias),
+                    predicate=predicate,
+                    accepts=automaton.accepting[transition.target],
+                    goes_on=goes_on[transition.target],
+                    cell=cell,
+                )

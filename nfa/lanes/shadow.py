@@ -1,0 +1,204 @@
+"""Shadow mode: nothing is released, and of each match it is known whether eviction would have lost it.
+
+On a conforming trace eviction loses nothing. Where a trace deviates, a match is lost if some beginning of it was given
+up before the deviation: it stood in a state that could no longer complete when its next event came, or when the trace
+deviated. So the monitor's moves of each trace are kept until it ends (constraint-aware CEP, section 4.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.errors import StateFormatError
+from nfa.guards.protocol import Guard, MonitorState, Prune
+from nfa.guards.tables import GuardTables, Interned
+from nfa.kernels.traces import NIL, RESERVED, SHADOW
+from nfa.registered import RegisteredPattern
+from nfa.traces.table import Visits, checked, is_deviant
+
+Bound: TypeAlias = Sequence[tuple[int, int]]
+"""Alias number and sequence number of each event of a match."""
+
+_DEVIATED = NIL  # stands for a state in ``ShadowLedger``
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """What the monitor of one trace did."""
+
+    version: int
+    sequences: NDArray[np.int64]  # of the events that moved it
+    states: Sequence[MonitorState]  # before the first of them, and after each; the last of them is a deviation
+
+
+class ShadowLedger:
+    """The monitor's moves in open traces whose guard only watches."""
+
+    def __init__(self) -> None:
+        self._traces = np.zeros(0, np.int32)
+        self._sequences = np.zeros(0, np.int64)
+        self._before = np.zeros(0, np.int32)
+        self._after = np.zeros(0, np.int32)
+        self._known: list[Interned] = []
+        self._numbers: dict[Interned, int] = {}
+        self._live: dict[tuple[int, MonitorState, RegisteredPattern], list[bool]] = {}
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
+        """Remember the moves of a batch; of a trace under bit tables those that would end something."""
+        if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
+            return
+        is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)
+        places = np.flatnonzero(is_move & (visits.before >= RESERVED)).tolist()
+        if not places:
+            return
+        noted = guards.bits.noted(visits.before)
+        moves = []
+        for place in places:
+            before, after = self._ends(visits, place, guards, noted.get(place))
+            if before is not None and (after is not None or is_deviant(visits.after[place : place + 1])[0]):
+                sequence = int(visits.rows[place]) + first_sequence
+                moves.append((int(visits.traces[place]), sequence, self._number(before), self._number(after)))
+        table = np.array(moves, np.int64).reshape(-1, 4)
+        self._traces = np.concatenate([self._traces, table[:, 0].astype(np.int32)])
+        self._sequences = np.concatenate([self._sequences, table[:, 1]])
+        self._before = np.concatenate([self._before, table[:, 2].astype(np.int32)])
+        self._after = np.concatenate([self._after, table[:, 3].astype(np.int32)])
+
+    def _ends(
+        self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
+    ) -> tuple[Interned | None, Interned | None]:
+        """The states before and after a move, where they are known."""
+        after = int(visits.after[place])
+        if noted is None:
+            return guards.states[int(visits.before[place])], guards.states[after]
+        if after < RESERVED:
+            return noted, None
+        version, state = noted
+        return noted, (
+            version,
+            guards.bits.after(version, state, guards.event_class(int(visits.columns_of(np.array([place]))[0]))),
+        )
+
+    def forget(self, traces: NDArray[np.int32]) -> None:
+        """Forget traces that ended."""
+        if len(self._traces) and len(traces):
+            self._keep(~np.isin(self._traces, traces))
+
+    def would_be_lost(self, pattern: RegisteredPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
+        """Whether eviction would have given up some beginning of a match in a trace.
+
+        Args:
+            pattern: The pattern, under the guard.
+            trace: Trace number.
+            bound: The events of the match.
+            guards: By version.
+        """
+        history = self._history(trace)
+        if history is None or not pattern.is_guarded:
+            return False
+        deviated = int(history.sequences[-1])
+        automaton, states, newest = pattern.automaton, {0}, NIL
+        for alias, sequence in sorted(bound, key=lambda event: event[1]):
+            if newest < deviated and not (newest == NIL and sequence >= deviated):
+                states = self._kept(states, pattern, guards, history, min(sequence, deviated))
+            named = automaton.aliases[alias]
+            states = {
+                step.target
+                for step in automaton.transitions
+                if step.source in states and automaton.atoms[step.atom].alias == named
+            }
+            newest = sequence
+        if newest < deviated:  # it was waiting for what must not follow
+            states = self._kept(states, pattern, guards, history, deviated)
+        return not states
+
+    def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
+        """Plain arrays, and the states that they number, in the order of moves; ``traces`` gives new trace numbers."""
+        used, first = np.unique(np.column_stack([self._before, self._after]), return_index=True)
+        is_state = used != _DEVIATED
+        used = used[is_state][np.argsort(first[is_state])]
+        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one is that of a deviation
+        numbers[used] = np.arange(len(used), dtype=np.int32)
+        arrays: dict[str, NDArray[Any]] = {
+            "shadow_trace": traces[self._traces],
+            "shadow_sequence": self._sequences,
+            "shadow_before": numbers[self._before],
+            "shadow_after": numbers[self._after],
+        }
+        return arrays, [self._known[number] for number in used.tolist()]
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
+        """Take what ``dump_arrays`` gave.
+
+        Raises:
+            StateFormatError: An array has another form, or a number leads nowhere.
+        """
+        self._known = list(known)
+        self._numbers = {state: number for number, state in enumerate(known)}
+        self._traces = checked(arrays, "shadow_trace", np.int32)
+        size = len(self._traces)
+        self._sequences = checked(arrays, "shadow_sequence", np.int64, size)
+        self._before = checked(arrays, "shadow_before", np.int32, size)
+        self._after = checked(arrays, "shadow_after", np.int32, size)
+        for numbers, least, most in (
+            (self._traces, 0, traces),
+            (self._before, 0, len(known)),
+            (self._after, _DEVIATED, len(known)),
+        ):
+            if size and (numbers.min() < least or numbers.max() >= most):
+                raise StateFormatError("saved state: a move of a monitor leads nowhere")
+
+    def versions(self) -> frozenset[int]:
+        """Guards that are needed to judge the moves."""
+        return frozenset(self._known[number][0] for number in np.unique(self._before).tolist())
+
+    def _number(self, state: Interned | None) -> int:
+        if state is None:
+            return _DEVIATED
+        if state not in self._numbers:
+            self._numbers[state] = len(self._known)
+            self._known.append(state)
+        return self._numbers[state]
+
+    def _keep(self, chosen: NDArray[np.bool_]) -> None:
+        self._traces, self._sequences = self._traces[chosen], self._sequences[chosen]
+        self._before, self._after = self._before[chosen], self._after[chosen]
+
+    def _history(self, trace: int) -> _History | None:
+        """The moves of a trace that deviated, up to there."""
+        places = np.flatnonzero(self._traces == trace)
+        if not len(places) or self._after[places[-1]] != _DEVIATED:
+            return None
+        version, _ = self._known[int(self._before[places[0]])]
+        states = [self._known[number][1] for number in self._before[places].tolist()]
+        return _History(version, self._sequences[places], states)
+
+    def _kept(
+        self,
+        states: set[int],
+        pattern: RegisteredPattern,
+        guards: Mapping[int, Guard],
+        history: _History,
+        sequence: int,
+    ) -> set[int]:
+        """Those of some states that could still complete just before an event."""
+        reached = int(np.searchsorted(history.sequences[:-1], sequence))
+        live = self._live_states(pattern, guards, history.version, history.states[reached])
+        return {state for state in states if live[state]}
+
+    def _live_states(
+        self, pattern: RegisteredPattern, guards: Mapping[int, Guard], version: int, state: MonitorState
+    ) -> list[bool]:
+        known = (version, state, pattern)
+        if known not in self._live:
+            of_query = guards[version].live(state, pattern.view.query)
+            self._live[known] = pattern.view.live(of_query).tolist()
+        return self._live[known]

@@ -1,0 +1,1 @@
+"""What was found in a batch, as columns; values on request."""

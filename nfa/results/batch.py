@@ -1,0 +1,545 @@
+"""What the matcher found in one batch: columns inside, values on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.arena import distinct
+from nfa.automata.query import PatternState
+from nfa.conditions.projection import project
+from nfa.guards.protocol import EventClass, Guard, MonitorState
+from nfa.guards.tables import Interned
+from nfa.kernels.traces import NIL
+from nfa.registered import RegisteredPattern
+from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
+from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
+from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
+from streams import EventBatch, column_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One combination of events that satisfies a pattern.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        bindings: Ids of the bound events by alias, aliases in the order of the text.
+        start_us: Time of the earliest bound event.
+        end_us: Time of the latest.
+        detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
+        decided_by: What decided that what must not follow does not: the window, the end of the trace, or a constraint
+            by which it can no longer come; None where nothing was waited for.
+        deviating: Whether the trace had broken a constraint when the match was told.
+        would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
+        returns: Values of the columns of RETURN.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    bindings: Mapping[str, tuple[str, ...]]
+    start_us: int
+    end_us: int
+    detected_us: int
+    decided_by: DecidedBy | None = None
+    deviating: bool = False
+    would_be_lost: bool = False
+    returns: Mapping[str, Any] = field(default_factory=dict)
+
+
+def match_order(match: Match) -> tuple[Any, ...]:
+    """Sort key of a result: end, start, bindings, then pattern and key."""
+    return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeout:
+    """A partial match that WITHIN ended while it could still go on.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        bindings: Ids of the bound events by alias.
+        missing: Aliases of which nothing is bound, in the order of the text.
+        start_us: Time of the earliest bound event.
+        due_us: When the window had passed.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    bindings: Mapping[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    start_us: int
+    due_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The first event after which a pattern can no longer match in a trace.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        event_id: The event that dooms it.
+        event_type: Its type.
+        time_us: Its time.
+        guard_version: The guard that knows why.
+        before: Monitor state before the event.
+        after: Monitor state after it.
+        event: What the guard was told of it.
+        state: The furthest partial match that it ended.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    event_id: str
+    event_type: str
+    time_us: int
+    guard_version: int
+    before: MonitorState
+    after: MonitorState
+    event: EventClass
+    state: PatternState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """The first event of a trace that its guard did not allow.
+
+    From here on the trace is not pruned, or nothing is looked for in it any more, as the guard's policy says.
+
+    Attributes:
+        key: Correlation key of the trace.
+        event_id: The event.
+        event_type: Its type.
+        time_us: Its time.
+        guard_version: The guard that did not allow it.
+        before: Monitor state before the event.
+        event: What the guard was told of it.
+        released: Events that patterns had bound in the trace, and that had been given up because of the guard: matches
+            that need one of them are lost.
+    """
+
+    key: str
+    event_id: str
+    event_type: str
+    time_us: int
+    guard_version: int
+    before: MonitorState
+    event: EventClass
+    released: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndingColumns:
+    """Ended (trace, pattern) pairs as columns, for who writes down many of them.
+
+    Attributes:
+        kinds: The first of each kind: others of it have the same pattern, event type, states and event in its guard's
+            eyes, and so the same reason.
+        kind: Number of each one's kind.
+        key: Strings: the correlation key of its trace.
+        event_id: Strings: the event after which the pattern can no longer match; empty where time did it.
+        time_us: int64 its time.
+    """
+
+    kinds: Sequence[Ending]
+    kind: NDArray[np.intp]
+    key: pa.Array
+    event_id: pa.Array
+    time_us: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """An event that a match told early must not have: the trace broke the constraint that had ruled it out.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        bindings: Of the match that was told.
+        event_id: The event that came nevertheless.
+        event_type: Its type.
+        time_us: Its time.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    bindings: Mapping[str, tuple[str, ...]]
+    event_id: str
+    event_type: str
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """What was beyond a limit at one event; it is counted here and reported nowhere.
+
+    Attributes:
+        pattern: Name.
+        version: Of the pattern.
+        key: Correlation key of the trace.
+        event_id: The event; empty where the passing of time completed the matches.
+        event_type: Its type.
+        time_us: Its time.
+        dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
+        runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
+        work: Above 0: the pattern is given up in this trace until the trace ends, as its events met so many partial
+            matches beyond what each of them may meet.
+        suspends: The pattern was given up in too many traces by that: from here on it meets no event.
+    """
+
+    pattern: str
+    version: int
+    key: str
+    event_id: str
+    event_type: str
+    time_us: int
+    dropped: int
+    runs: int = 0
+    work: int = 0
+    suspends: bool = False
+
+
+_OF_PATTERNS = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatcherStats:
+    """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
+
+    Attributes:
+        events: Events processed.
+        matches: Matches reported.
+        timeouts: Partial matches reported.
+        endings: (trace, pattern) pairs that a guard ended.
+        deviations: Traces that deviated from their guard.
+        ignored_violations: Events that broke a constraint whose guard says to ignore it.
+        corrections: Matches told early that a later event contradicts.
+        released: Bound events that were given up because of a guard.
+        shadow_lost: Matches that eviction would have lost, where a guard only watches.
+        overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
+        lost_runs: Partial matches beyond the limit of runs.
+        out_of_order: Events older than the newest before them.
+        open_traces: Traces held.
+        held: (pattern, instance) pairs bound in a kept partial match.
+        peak_held: Largest ``held`` after any event.
+        nodes: Nodes and runs in use.
+        state_bytes: Bytes in use.
+        guard_steps: Events that moved a monitor.
+        guard_builds: Rows that a guard was asked for.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces go on unguarded.
+        under_bits: Traces that went on under bit tables, beyond the cap.
+    """
+
+    events: int
+    matches: int
+    timeouts: int
+    endings: int
+    deviations: int
+    ignored_violations: int
+    corrections: int
+    released: int
+    shadow_lost: int
+    overflow: int
+    lost_runs: int
+    out_of_order: int
+    open_traces: int
+    held: int
+    peak_held: int
+    nodes: int
+    state_bytes: int
+    guard_steps: int
+    guard_builds: int
+    guard_refusals: int
+    under_bits: int
+
+    def with_other_keys(self, other: MatcherStats) -> MatcherStats:
+        """With what patterns of other keys count in the same events, which are counted once."""
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
+
+
+@dataclass(frozen=True)
+class LaneOutput:
+    """Findings of the patterns of one correlation key in one batch, or of time passing.
+
+    Attributes:
+        patterns: By pattern number.
+        batch: The batch; empty where time passed.
+        first_sequence: Sequence number of its first row.
+        stored: The bound events that came before the batch, some after the others.
+        matches: Complete matches.
+        is_deviating: Which of them are of traces that broke a constraint.
+        is_lost: Which of them eviction would have lost.
+        corrections: Matches told early that the event of their row contradicts.
+        timeouts: Partial matches that WITHIN ended.
+        ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
+            of the event.
+        deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
+        lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, 1 where
+            that suspends the pattern.
+        monitors: (guard version, state) by monitor number, for the numbers in the rows.
+        classes: What guards were told of an event, by the class numbers in the rows.
+        guards: Guards by version.
+    """
+
+    patterns: Sequence[RegisteredPattern]
+    batch: EventBatch
+    first_sequence: int
+    stored: Sequence[StoredEvents]
+    matches: MatchTable
+    is_deviating: NDArray[np.bool_]
+    is_lost: NDArray[np.bool_]
+    corrections: MatchTable
+    timeouts: MatchTable
+    ending_rows: NDArray[np.int64]
+    deviation_rows: NDArray[np.int64]
+    lost_rows: NDArray[np.int64]
+    monitors: Mapping[int, Interned]
+    classes: Mapping[int, EventClass]
+    guards: Mapping[int, Guard]
+
+    def values_of_matches(self) -> Iterator[Match]:
+        """The matches as values."""
+        table, bound = self.matches, BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
+        for number, (detected_us, how, deviating, lost) in enumerate(flags):
+            pattern = bound.patterns[number]
+            returns = pattern.query.pattern.returns
+            yield Match(
+                pattern=pattern.name,
+                version=pattern.version,
+                key=bound.keys[number],
+                bindings=bound.bindings(number),
+                start_us=bound.starts_us[number],
+                end_us=bound.ends_us[number],
+                detected_us=detected_us,
+                decided_by=DECIDED_BY[how],
+                deviating=bool(deviating),
+                would_be_lost=bool(lost),
+                returns=project(returns, bound.events(number)) if returns else {},
+            )
+
+    def columns_of_matches(self) -> MatchColumns:
+        """The matches as columns, without what RETURN makes of them."""
+        table, events = self.matches, self._events_of(self.matches)
+        bound = BoundColumns.of(table, events)
+        return MatchColumns(
+            patterns=self.patterns,
+            pattern=table.patterns,
+            key=bound.keys,
+            start_us=bound.starts_us,
+            end_us=bound.ends_us,
+            detected_us=table.detected_us,
+            how=table.how,
+            is_deviating=self.is_deviating,
+            is_lost=self.is_lost,
+            ends=table.ends,
+            aliases=bound.aliases,
+            events=bound.rows,
+            names=events.columns.column("id"),
+        )
+
+    def values_of_returns(self) -> Iterator[Mapping[str, Any]]:
+        """What RETURN makes of the matches, in their order; nothing at all where no pattern of theirs has one."""
+        if not any(self.patterns[number].query.pattern.returns for number in np.unique(self.matches.patterns).tolist()):
+            return
+        bound = BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        for number, pattern in enumerate(bound.patterns):
+            returns = pattern.query.pattern.returns
+            yield project(returns, bound.events(number)) if returns else {}
+
+    def values_of_corrections(self) -> Iterator[Correction]:
+        """The corrections as values."""
+        if not len(self.corrections):
+            return
+        bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
+        for number, event in enumerate(self._events_at(self.corrections.rows)):
+            pattern = bound.patterns[number]
+            yield Correction(
+                pattern=pattern.name,
+                version=pattern.version,
+                bindings=bound.bindings(number),
+                **{**event, "key": bound.keys[number]},
+            )
+
+    def values_of_timeouts(self) -> Iterator[Timeout]:
+        """The timed-out partial matches as values."""
+        if not len(self.timeouts):
+            return
+        bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
+        for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
+            pattern, bindings = bound.patterns[number], bound.bindings(number)
+            yield Timeout(
+                pattern=pattern.name,
+                version=pattern.version,
+                key=bound.keys[number],
+                bindings=bindings,
+                missing=tuple(alias for alias in pattern.automaton.aliases if alias not in bindings),
+                start_us=bound.starts_us[number],
+                due_us=due_us,
+            )
+
+    def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
+        """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last so many."""
+        return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
+
+    def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
+        """The ended (trace, pattern) pairs as columns; where ``newest`` is given, the last so many."""
+        rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
+        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one: where time passed
+        _, firsts, kind = np.unique(
+            np.column_stack([rows[:, 1:], types]), axis=0, return_index=True, return_inverse=True
+        )
+        known = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
+        columns = self.batch.columns.select(["key", "id"]).take(known)
+        return EndingColumns(
+            kinds=list(self._endings(rows[firsts])),
+            kind=kind.reshape(-1),
+            key=columns.column(0).fill_null(""),
+            event_id=columns.column(1).fill_null(""),
+            time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
+        )
+
+    def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
+        """Those before the ``newest``: how many there are of each kind, with the first one of it."""
+        rows = self.ending_rows[: self._older(newest)]
+        _, firsts, counts = np.unique(rows[:, 1:], axis=0, return_index=True, return_counts=True)
+        return zip(self._endings(rows[firsts]), counts.tolist(), strict=True)
+
+    def _older(self, newest: int) -> int:
+        return max(0, len(self.ending_rows) - newest)
+
+    def _endings(self, rows: NDArray[np.int64]) -> Iterator[Ending]:
+        """Some of ``ending_rows`` as values."""
+        ended: dict[tuple[int, ...], PatternState] = {}
+        events = self._events_at(rows[:, 0])
+        for (_, number, before, after, state, event), told in zip(rows.tolist(), events, strict=True):
+            pattern = self.patterns[number]
+            guard_version, known = self.monitors[before]
+            following = self.monitors[after][1]
+            place = number, state, before, after
+            if place not in ended:
+                ended[place] = self._ended_state(pattern, state, self.guards[guard_version], known, following)
+            yield Ending(
+                pattern=pattern.name,
+                version=pattern.version,
+                **told,
+                guard_version=guard_version,
+                before=known,
+                after=following,
+                event=self.classes[event],
+                state=ended[place],
+            )
+
+    def values_of_overflows(self) -> Iterator[Overflow]:
+        """Where something was lost; several of one event and pattern add up."""
+        events = self._events_at(self.lost_rows[:, 0])
+        for (_, number, dropped, runs, work, suspends), event in zip(self.lost_rows.tolist(), events, strict=True):
+            pattern = self.patterns[number]
+            lost = {"dropped": dropped, "runs": runs, "work": work, "suspends": bool(suspends)}
+            yield Overflow(pattern=pattern.name, version=pattern.version, **event, **lost)
+
+    def values_of_deviations(self) -> Iterator[Deviation]:
+        """The deviating traces as values."""
+        events = self._events_at(self.deviation_rows[:, 0])
+        for (_, before, event, released), told in zip(self.deviation_rows.tolist(), events, strict=True):
+            version, known = self.monitors[before]
+            yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
+
+    def _ended_state(
+        self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
+    ) -> PatternState:
+        """The first pattern state behind an automaton's state that died by the event."""
+        query = pattern.view.query
+        return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
+
+    def _events_of(self, table: MatchTable) -> StoredEvents:
+        needed = distinct(table.sequences)
+        border = int(np.searchsorted(needed, self.first_sequence))
+        old = taken(self.stored, needed[:border])
+        rows = (needed[border:] - self.first_sequence).astype(np.intp)
+        new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
+        return joined([old, new])
+
+    def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+        """What is told of the event of each row; nothing where the passing of time did it."""
+        if not len(rows):
+            return
+        known = rows[rows != NIL]
+        columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(known))
+        texts = (column.to_pylist() for column in columns.columns)
+        found = zip(*texts, self.batch.time_us[known].tolist(), strict=True)
+        for row in rows.tolist():
+            key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(found)
+            yield {"key": key, "event_id": event_id, "event_type": event_type, "time_us": time_us}
+
+
+@dataclass(frozen=True)
+class MatchOutput:
+    """Findings of one batch, or of time passing: of every correlation key that patterns use."""
+
+    lanes: tuple[LaneOutput, ...]
+
+    @property
+    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+        """The patterns that findings may name, by name and version; of some the matcher has let go since."""
+        return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
+
+    @property
+    def n_matches(self) -> int:
+        """Number of matches."""
+        return sum(len(lane.matches) for lane in self.lanes)
+
+    def matches(self) -> list[Match]:
+        """The matches as values."""
+        return [match for lane in self.lanes for match in lane.values_of_matches()]
+
+    def timeouts(self) -> list[Timeout]:
+        """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""
+        return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
+
+    def endings(self, newest: int | None = None) -> list[Ending]:
+        """The ended (trace, pattern) pairs as values; of each correlation key the ``newest`` ones, or all."""
+        return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
+
+    def ending_columns(self, newest: int | None = None) -> list[EndingColumns]:
+        """The ended (trace, pattern) pairs as columns, as ``endings`` has them; by correlation key."""
+        return [lane.columns_of_endings(newest) for lane in self.lanes if len(lane.ending_rows)]
+
+    def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
+        """What ``endings(newest)`` leaves out: the first one of each kind, and how many of it there are.
+
+        Those of one kind are of one pattern, and of the same state, monitor states and event in its guard's eyes; so
+        the same reason holds for them.
+        """
+        return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
+
+    def overflows(self) -> list[Overflow]:
+        """Where matches were dropped; several rows of one event and pattern add up."""
+        return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
+
+    def corrections(self) -> list[Correction]:
+        """Matches told early that a later event contradicts."""
+        return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
+
+    def deviations(self) -> list[Deviation]:
+        """The deviating traces as values."""
+        return [deviation for lane in self.lanes for deviation in lane.values_of_deviations()]

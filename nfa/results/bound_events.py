@@ -1,0 +1,228 @@
+"""What the matches of a table bind: ids, times and keys, looked up for all matches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.conditions.predicates import attributes_of
+from nfa.registered import RegisteredPattern
+from nfa.results.event_store import FIELDS, StoredEvents
+from nfa.results.found import MatchTable
+from streams import Event, column_of
+
+_SPARSE = 8  # a table that is so many times longer than what is looked up costs as much as searching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchColumns:
+    """Matches as columns, for who writes down many of them: the bound events of one stand between two ``ends``.
+
+    Attributes:
+        patterns: By pattern number.
+        pattern: int32 pattern number of each match.
+        key: Strings: the correlation key of the trace of each.
+        start_us: int64 time of the earliest event of each.
+        end_us: int64 time of the latest.
+        detected_us: int64 time at which its last condition was decided.
+        how: int8 what decided it: a key of ``found.DECIDED_BY``.
+        is_deviating: Whether the trace had broken a constraint.
+        is_lost: Whether eviction would have lost it.
+        ends: int64 place behind the last event of each.
+        aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
+        events: intp place of each bound event among ``names``, those of an alias in the order of the log.
+        names: Strings: ids of the events that the matches bind, each event once.
+    """
+
+    patterns: Sequence[RegisteredPattern]
+    pattern: NDArray[np.int32]
+    key: pa.Array
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    detected_us: NDArray[np.int64]
+    how: NDArray[np.int8]
+    is_deviating: NDArray[np.bool_]
+    is_lost: NDArray[np.bool_]
+    ends: NDArray[np.int64]
+    aliases: NDArray[np.int32]
+    events: NDArray[np.intp]
+    names: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.pattern)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Strings: id of each bound event."""
+        return self.names.take(column_of(self.events))
+
+    def parts(self, events: int) -> Iterator[MatchColumns]:
+        """Some matches after the others, each time about so many bound events."""
+        number = 0
+        while number < len(self):
+            first = int(self.ends[number - 1]) if number else 0
+            end = max(number + 1, int(np.searchsorted(self.ends, first + events, "right")))
+            yield (
+                self if end - number == len(self) else self._part(slice(number, end), slice(first, self.ends[end - 1]))
+            )
+            number = end
+
+    def _part(self, matches: slice, bound: slice) -> MatchColumns:
+        return MatchColumns(
+            patterns=self.patterns,
+            pattern=self.pattern[matches],
+            key=self.key[matches],
+            start_us=self.start_us[matches],
+            end_us=self.end_us[matches],
+            detected_us=self.detected_us[matches],
+            how=self.how[matches],
+            is_deviating=self.is_deviating[matches],
+            is_lost=self.is_lost[matches],
+            ends=self.ends[matches] - bound.start,
+            aliases=self.aliases[bound],
+            events=self.events[bound],
+            names=self.names,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundColumns:
+    """What the matches of a table bind, as columns.
+
+    Attributes:
+        rows: Row of each bound event among the events, by match, alias and place in the log.
+        aliases: Its alias.
+        keys: Of each match: the correlation key of its trace.
+        starts_us: Of each match: the time of its earliest event.
+        ends_us: The time of its latest.
+    """
+
+    rows: NDArray[np.intp]
+    aliases: NDArray[np.int32]
+    keys: pa.Array
+    starts_us: NDArray[np.int64]
+    ends_us: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: MatchTable, events: StoredEvents) -> BoundColumns:
+        """What the matches of a table bind.
+
+        Args:
+            table: The matches.
+            events: All that they bind, ascending by sequence number.
+        """
+        rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
+        order = _by_alias(table, rows)
+        rows = rows[order]
+        times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
+        return cls(
+            rows=rows,
+            aliases=table.aliases[order],
+            keys=events.columns.column("key").take(column_of(rows[firsts])),
+            starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
+            ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundEvents:
+    """Bound events by match.
+
+    Attributes:
+        patterns: Of each match.
+        keys: Of each match: the correlation key of its trace.
+        starts_us: Of each match: the time of its earliest event.
+        ends_us: The time of its latest.
+    """
+
+    patterns: list[RegisteredPattern]
+    keys: list[str]
+    starts_us: list[int]
+    ends_us: list[int]
+    _borders: list[int]
+    _aliases: list[int]  # of the events of each match in the order of the text, those of an alias in that of the log
+    _ids: list[str]
+    _rows: list[int]
+    _events: StoredEvents
+    _made: dict[int, Event] = field(default_factory=dict)  # by row: most are bound by several matches
+
+    @classmethod
+    def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RegisteredPattern]) -> BoundEvents:
+        """What the matches of a table bind.
+
+        Args:
+            table: The matches.
+            events: All that they bind, ascending by sequence number.
+            patterns: By pattern number.
+        """
+        bound = BoundColumns.of(table, events)
+        return cls(
+            patterns=[patterns[number] for number in table.patterns.tolist()],
+            keys=bound.keys.to_pylist(),
+            starts_us=bound.starts_us.tolist(),
+            ends_us=bound.ends_us.tolist(),
+            _borders=[0, *table.ends.tolist()],
+            _aliases=bound.aliases.tolist(),
+            _ids=events.columns.column("id").take(column_of(bound.rows)).to_pylist(),
+            _rows=bound.rows.tolist(),
+            _events=events,
+        )
+
+    def bindings(self, number: int) -> dict[str, tuple[str, ...]]:
+        """Ids of a match's events by alias, aliases in the order of the text."""
+        names, first, end = self.patterns[number].automaton.aliases, self._borders[number], self._borders[number + 1]
+        aliases = self._aliases[first:end]
+        if len(set(aliases)) == len(aliases):
+            return {names[alias]: (name,) for alias, name in zip(aliases, self._ids[first:end], strict=True)}
+        found: dict[str, list[str]] = {}
+        for alias, name in zip(aliases, self._ids[first:end], strict=True):
+            found.setdefault(names[alias], []).append(name)
+        return {alias: tuple(ids) for alias, ids in found.items()}
+
+    def events(self, number: int) -> Mapping[str, list[Event]]:
+        """A match's events by alias, with their attributes."""
+        names = self.patterns[number].automaton.aliases
+        found: dict[str, list[Event]] = {}
+        for place in range(self._borders[number], self._borders[number + 1]):
+            found.setdefault(names[self._aliases[place]], []).append(self._event(self._rows[place]))
+        return found
+
+    def _event(self, row: int) -> Event:
+        if row not in self._made:
+            event = {name: self._events.columns.column(name)[row].as_py() for name in FIELDS}
+            self._made[row] = Event(
+                id=event["id"],
+                type=event["type"],
+                time_us=int(self._events.times_us[row]),
+                key=event["key"],
+                data=attributes_of(event["data"]) if event["data"] else {},
+            )
+        return self._made[row]
+
+
+def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the wanted ones, all of them known, are among those that are known, which ascend."""
+    reach = int(known[-1] - known[0]) + 1 if len(known) else 0
+    if not 0 < reach <= _SPARSE * len(wanted):
+        return np.searchsorted(known, wanted)
+    rows = np.empty(reach, np.intp)
+    rows[known - known[0]] = np.arange(len(known))
+    found: NDArray[np.intp] = rows[wanted - known[0]]
+    return found
+
+
+def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The bound events by match, alias and row."""
+    sizes = table.ends - table.starts
+    matches = np.repeat(np.arange(len(table)), sizes)
+    is_same = matches[1:] == matches[:-1]
+    rises = (table.aliases[1:] > table.aliases[:-1]) | (
+        (table.aliases[1:] == table.aliases[:-1]) & (rows[1:] > rows[:-1])
+    )
+    if np.all(rises | ~is_same):
+        return np.arange(len(rows))
+    return np.lexsort((rows, table.aliases, matches))

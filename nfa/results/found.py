@@ -1,0 +1,159 @@
+"""Matches as columns: what leaves the engines, before anyone asks for values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels import run_tables
+from nfa.runs.engine import FoundRuns
+from nfa.shared.engine import Findings
+from streams import ascending_words, ragged_order, ragged_places
+
+DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
+
+DECIDED_BY: Mapping[int, DecidedBy | None] = {
+    run_tables.NOT_WAITED: None,
+    run_tables.BY_WINDOW: "window",
+    run_tables.BY_TRACE_END: "trace_end",
+    run_tables.BY_CONSTRAINT: "constraint",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchTable:
+    """Matches or partial matches, ragged: the events of one stand between two ``ends``.
+
+    Attributes:
+        patterns: int32 pattern number.
+        rows: int64 row of the batch at which it was told; -1: time told it.
+        detected_us: int64 time at which its last condition was decided.
+        ends: int64 place behind the last event of each.
+        how: int8 what decided it: a key of ``DECIDED_BY``.
+        traces: int32 trace number.
+        aliases: int32 alias of each bound event, as its number in the pattern.
+        sequences: int64 sequence number of each bound event, in binding order.
+    """
+
+    patterns: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    detected_us: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    how: NDArray[np.int8]
+    traces: NDArray[np.int32]
+    aliases: NDArray[np.int32]
+    sequences: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Place of the first event of each."""
+        return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])[: len(self)]
+
+    def chosen(self, keep: NDArray[np.bool_]) -> MatchTable:
+        """Some of them."""
+        sizes = self.ends - self.starts
+        bound = np.repeat(keep, sizes)
+        return MatchTable(
+            patterns=self.patterns[keep],
+            rows=self.rows[keep],
+            detected_us=self.detected_us[keep],
+            ends=np.cumsum(sizes[keep]),
+            how=self.how[keep],
+            traces=self.traces[keep],
+            aliases=self.aliases[bound],
+            sequences=self.sequences[bound],
+        )
+
+
+NO_MATCHES = MatchTable(
+    patterns=np.zeros(0, np.int32),
+    rows=np.zeros(0, np.int64),
+    detected_us=np.zeros(0, np.int64),
+    ends=np.zeros(0, np.int64),
+    how=np.zeros(0, np.int8),
+    traces=np.zeros(0, np.int32),
+    aliases=np.zeros(0, np.int32),
+    sequences=np.zeros(0, np.int64),
+)
+
+
+def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
+    """Matches of the shared-node engine: each is detected with the event that completes it."""
+    rows = found.match_row.astype(np.int64)
+    return MatchTable(
+        patterns=found.match_pattern,
+        rows=rows,
+        detected_us=times_us[rows],
+        ends=found.match_end,
+        how=np.zeros(len(rows), np.int8),
+        traces=found.match_trace,
+        aliases=found.bound_alias,
+        sequences=found.bound_sequence,
+    )
+
+
+def of_runs(found: FoundRuns, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
+    """Matches of the run engine.
+
+    Args:
+        found: Under the engine's own pattern numbers.
+        numbers: int32, pattern number in all tables, by the engine's own.
+        aliases: int32 (patterns, atoms), alias number of each atom of the engine's patterns.
+    """
+    sizes = np.diff(found.ends, prepend=0)
+    owners = np.repeat(found.patterns, sizes)
+    return MatchTable(
+        patterns=numbers[found.patterns] if len(numbers) else found.patterns,
+        rows=found.rows,
+        detected_us=found.detected_us,
+        ends=found.ends,
+        how=found.how,
+        traces=found.traces,
+        aliases=aliases[owners, found.atoms] if len(owners) else found.atoms,
+        sequences=found.sequences,
+    )
+
+
+def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
+    """The table with equal matches of one event kept once, in the patterns whose automata may repeat themselves."""
+    places = np.flatnonzero(np.isin(table.patterns, patterns)) if len(patterns) else np.zeros(0, np.intp)
+    if not len(places):
+        return table
+    starts = table.starts[places]
+    sizes = table.ends[places] - starts
+    bound, ends = ragged_places(starts, sizes), np.cumsum(sizes)
+    aliases, sequences = table.aliases[bound].astype(np.int64), table.sequences[bound]
+    words = (sequences - sequences.min()) * (aliases.max() + 1) + aliases
+    found = ragged_order([table.patterns[places]], ascending_words(words, ends), ends)
+    keep = np.ones(len(table), np.bool_)
+    keep[places[found.rows[found.repeats]]] = False
+    return table.chosen(keep)
+
+
+def joined(tables: Sequence[MatchTable]) -> MatchTable:
+    """Rows of several tables, one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    offsets = np.cumsum([0, *(len(table.sequences) for table in tables)])
+
+    def column(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, dtype), *(getattr(table, name) for table in tables)])
+
+    ends = [table.ends + offset for table, offset in zip(tables, offsets, strict=False)]
+    return MatchTable(
+        patterns=column("patterns", np.int32),
+        rows=column("rows", np.int64),
+        detected_us=column("detected_us", np.int64),
+        ends=np.concatenate([np.zeros(0, np.int64), *ends]),
+        how=column("how", np.int8),
+        traces=column("traces", np.int32),
+        aliases=column("aliases", np.int32),
+        sequences=column("sequences", np.int64),
+    )

@@ -1,0 +1,579 @@
+"""The shared-node engine: patterns whose partial matches need no memory of their own.
+
+It runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and plain
+sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` says how; ADR 3 why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown, power_above
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
+from nfa.errors import StateFormatError
+from nfa.kernels import shared as matching
+from nfa.kernels import shared_packing as packing
+from nfa.kernels import shared_tables as kernel
+from nfa.kernels import shared_upkeep as upkeep
+from nfa.kernels.shared_tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
+from nfa.kernels.traces import Columns, Guards
+from nfa.traces.table import Visits, checked
+
+MOST_ALIASES = kernel.ALIAS_MASK + 1
+MOST_EVENTS = 1 << (63 - kernel.EVENT_BITS)
+
+_LEAST_NODES = 1_024
+_MOST = 2**62  # no count is larger
+_ROOM = 1 << 18  # matches; what is not touched takes no memory
+_COPIED = 1 << 14  # fewer matches are copied out of their buffers
+_COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
+_SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, kernel.SWEEP_AT, kernel.SWEEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTransition:
+    """One way in which an event of a type takes a pattern from one state to another.
+
+    Attributes:
+        type_code: Event type.
+        source: State within the pattern; 0 binds nothing.
+        target: State within the pattern, never 0.
+        alias: Number of the alias that is bound, as it is to stand in the result.
+        predicate: Row of ``Columns.passed``.
+        accepts: A match is complete at the target.
+        goes_on: The target has ways on.
+        cell: Only events of this cell of the filter index, or of those that meet it, are met; ``NO_CELL``: all.
+    """
+
+    type_code: int
+    source: int
+    target: int
+    alias: int
+    predicate: int
+    accepts: bool
+    goes_on: bool
+    cell: int = NO_CELL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPattern:
+    """A pattern for this engine.
+
+    Attributes:
+        states: Number of states, state 0 included.
+        terms: By state, the alternatives that a partial match there can become, as bits.
+        depth: By state, how far it is: an ending names the farthest of the states that died.
+        transitions: In any order; one that can be taken by several types stands once per type.
+        within_us: Clause WITHIN, exclusive; 0: none.
+        is_next: A plain sequence with gaps NEXT.
+        limit: Most matches written per trace and event; the rest is counted.
+        may_repeat: Two ways may bind the same events to the same aliases: equal matches of one event are written once.
+    """
+
+    states: int
+    terms: Sequence[int]
+    depth: Sequence[int]
+    transitions: Sequence[SharedTransition]
+    within_us: int = 0
+    is_next: bool = False
+    limit: int = 10_000
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a batch brought, in the order of its rows.
+
+    Attributes:
+        match_row: int32 row of the event that completes the match.
+        match_trace: int32 trace number.
+        match_pattern: int32 pattern number.
+        match_end: int64 end of the match's part of the two arrays below (it starts where the one before ends).
+        bound_alias: int32 alias numbers, in the order of binding.
+        bound_sequence: int64 sequence numbers of the bound events.
+        endings: int64 (n, 5): row, pattern, monitor state before and after it, the farthest state that died (a column
+            of ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
+        dropped: int64 (n, 3): row, pattern, number of matches beyond the limit.
+    """
+
+    match_row: NDArray[np.int32]
+    match_trace: NDArray[np.int32]
+    match_pattern: NDArray[np.int32]
+    match_end: NDArray[np.int64]
+    bound_alias: NDArray[np.int32]
+    bound_sequence: NDArray[np.int64]
+    endings: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.match_row)
+
+    def matches(self) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
+        """(row, pattern, ((alias, sequence), ...)) of each match: for tests and small results."""
+        starts = [0, *self.match_end[:-1].tolist()][: len(self)]
+        bound = list(zip(self.bound_alias.tolist(), self.bound_sequence.tolist(), strict=True))
+        rows = zip(self.match_row.tolist(), self.match_pattern.tolist(), starts, self.match_end.tolist(), strict=True)
+        return [(row, pattern, tuple(bound[start:end])) for row, pattern, start, end in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStats:
+    """Counts so far.
+
+    Attributes:
+        held: (pair, event) with the event bound in the pair; expired ones included until they are given back.
+        peak_held: The most there were after an event.
+        pairs: (trace, pattern) with something bound.
+        nodes: In use.
+        matches: Written.
+        endings: Reported.
+        overflow: Matches beyond the limit.
+        state_bytes: Bytes in use, without free room.
+    """
+
+    held: int
+    peak_held: int
+    pairs: int
+    nodes: int
+    matches: int
+    endings: int
+    overflow: int
+    state_bytes: int
+
+
+class SharedEngine:
+    """Partial matches of one shard, under the trace numbers of a ``TraceTable``."""
+
+    def __init__(self) -> None:
+        self._patterns: tuple[SharedPattern | None, ...] = ()
+        self._may_repeat = np.zeros(0, np.bool_)
+        self._program = _program_of((), np.zeros(1, np.int32), 1, FilterIndex())
+        self._state = _new_state(timed=False)
+        self._output = _new_output(1)
+
+    def configure(
+        self,
+        patterns: Sequence[SharedPattern | None],
+        sources: Sequence[int],
+        *,
+        state_range: NDArray[np.int32],
+        types: int,
+        index: FilterIndex | None = None,
+    ) -> None:
+        """Run these patterns from here on.
+
+        Args:
+            patterns: By pattern number; None for one that another engine runs.
+            sources: For each pattern the number that it had before and has the same states under, or ``NIL``: it
+                starts empty.
+            state_range: (patterns + 1,) int32, the columns of ``Guards.live`` of each pattern's states.
+            types: Number of type codes.
+            index: Of the cells of transitions and columns; None: they have none.
+
+        Raises:
+            ValueError: A pattern has more than ``MOST_ALIASES`` aliases.
+        """
+        if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
+            raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")
+        numbers = np.full(max(len(self._patterns), 1), NIL, np.int32)
+        for number, source in enumerate(sources):
+            if source != NIL and patterns[number] is not None:
+                numbers[source] = number
+        timed = any(pattern is not None and pattern.within_us for pattern in patterns)
+        if self._state.counters[kernel.PAIRS]:
+            upkeep.keep_patterns(self._program, self._state, numbers)
+            upkeep.fill_index(self._state)
+        if timed != bool(len(self._state.times)):
+            self._state = self._state._replace(times=np.zeros(len(self._state.nodes) if timed else 0, np.int64))
+        self._patterns = tuple(patterns)
+        self._may_repeat = np.array([pattern is not None and pattern.may_repeat for pattern in patterns], np.bool_)
+        self._program = _program_of(self._patterns, state_range, types, index or FilterIndex())
+        largest = max((pattern.states for pattern in self._patterns if pattern), default=1)
+        classes = (kernel.HEADER + largest - 1) // kernel.UNIT + 2
+        if classes > len(self._state.block_free):
+            free = grown(self._state.block_free, classes, NIL)
+            self._state = self._state._replace(block_free=free)
+        self._output = _new_output(_largest_group(self._program))
+
+    def process(
+        self, visits: Visits, columns: Columns, guards: Guards, *, first_sequence: int, released: NDArray[np.int32]
+    ) -> Findings:
+        """Match the visited rows of a batch; traces that end are given back at their end.
+
+        Args:
+            visits: What ``TraceTable.advance`` found.
+            columns: The batch.
+            guards: The guard's tables, complete for the batch.
+            first_sequence: Sequence number of the batch's first row.
+            released: ``TraceTable.released``: gains what is given up because of a guard.
+        """
+        if len(released) > len(self._state.trace_first):
+            self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
+        visited = Visited(
+            rows=visits.rows,
+            traces=visits.traces,
+            before=visits.before,
+            after=visits.after,
+            kill=visits.kill,
+            ends=visits.ends,
+            types=columns.types,
+            times=columns.times,
+            passed=columns.passed,
+            cells=columns.cells,
+            released=released,
+        )
+        tables = Tables(*(getattr(guards, name) for name in Tables._fields))
+        self._output.filled[:4] = 0
+        visit: kernel.Int = 0
+        transition: kernel.Int = NIL
+        picked = np.empty(kernel.BLOCK, np.int32)
+        while True:
+            given = Matching(self._program, tables, self._state, visited, self._output)
+            status, visit, transition = matching.match_visits(given, picked, first_sequence, visit, transition)
+            if status == kernel.DONE:
+                break
+            self._supply(int(status), len(guards.kills))
+        return self._without_repeats(self._findings())
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of the bound events, in any order, some of them several times."""
+        used = self._state.links[:, kernel.REFERENCES] != 0
+        sequences: NDArray[np.int64] = self._state.nodes[used, kernel.EVENT] >> kernel.EVENT_BITS
+        return sequences
+
+    def held_traces(self, capacity: int) -> NDArray[np.bool_]:
+        """By trace number, whether something is bound for the trace."""
+        held = np.zeros(capacity, np.bool_)
+        known = self._state.trace_first[:capacity]
+        held[: len(known)] = known != NIL
+        return held
+
+    def held_pairs(self) -> NDArray[np.int32]:
+        """(n, 2) trace and pattern number of every pair that holds something, in the order of traces."""
+        pairs = np.zeros((int(self._state.counters[kernel.PAIRS]), 2), np.int32)
+        packing.list_pairs(self._state.trace_first, self._state.blocks, pairs)
+        return pairs
+
+    def take_released(self) -> int:
+        """Bound events that were given up because of a guard since the last call."""
+        released = int(self._state.counters[kernel.RELEASED])
+        self._state.counters[kernel.RELEASED] = 0
+        return released
+
+    def restart_peak(self) -> None:
+        """Count ``peak_held`` from here on."""
+        self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]
+
+    def expire(self, now_us: int) -> None:
+        """Give back what expires at or before a time; matching does so by itself in the long run."""
+        if len(self._state.times):
+            upkeep.sweep(self._program, self._state, now_us)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Matches, endings and overflow so far; they may be put to other values."""
+        matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
+        return matches, endings, overflow
+
+    @counts.setter
+    def counts(self, counts: tuple[int, int, int]) -> None:
+        self._state.counters[list(_COUNTED)] = counts
+
+    @property
+    def stats(self) -> SharedStats:
+        """Counts so far."""
+        counters = self._state.counters
+        per_node = 32 + (8 if len(self._state.times) else 0)
+        used = counters[kernel.NODES] * per_node + 4 * counters[kernel.USED_WORDS] + 16 * counters[kernel.INDEXED]
+        return SharedStats(
+            held=int(counters[kernel.HELD]),
+            peak_held=int(counters[kernel.PEAK_HELD]),
+            pairs=int(counters[kernel.PAIRS]),
+            nodes=int(counters[kernel.NODES]),
+            matches=int(counters[kernel.MATCHES]),
+            endings=int(counters[kernel.ENDINGS]),
+            overflow=int(counters[kernel.OVERFLOW]),
+            state_bytes=int(used),
+        )
+
+    def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        """State as plain arrays, densely renumbered.
+
+        Args:
+            traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
+        """
+        counters = self._state.counters
+        nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
+        timed = len(self._state.times) > 0
+        packed = Packed(
+            pair_trace=np.empty(pairs, np.int32),
+            pair_pattern=np.empty(pairs, np.int32),
+            pair_matched=np.empty(pairs, np.int32),
+            heads=np.empty(packing.count_heads(self._program, self._state), np.int32),
+            links=np.empty((nodes, 3), np.int32),
+            words=np.empty((nodes, 2), np.int64),
+            times=np.empty(nodes if timed else 0, np.int64),
+        )
+        numbers = np.empty(len(self._state.nodes), np.int32)
+        packing.pack(self._program, self._state, traces, numbers, packed)
+        arrays: dict[str, NDArray[Any]] = {
+            "shared_counters": counters[list(_SAVED)],
+            "shared_pair_trace": packed.pair_trace,
+            "shared_pair_pattern": packed.pair_pattern,
+            "shared_pair_matched": packed.pair_matched,
+            "shared_heads": packed.heads,
+            "shared_links": packed.links.reshape(-1),
+            "shared_words": packed.words.reshape(-1),
+            "shared_times": packed.times,
+        }
+        return arrays
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
+        """Take the state that ``dump_arrays`` gave; ``configure`` was called with the same patterns.
+
+        Args:
+            arrays: The arrays.
+            traces: Number of open traces.
+            sequences: Events counted so far; a bound event's sequence number is below it.
+
+        Raises:
+            StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+        """
+        packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
+        state = _new_state(
+            timed=len(self._state.times) > 0,
+            nodes=len(packed.words),
+            pairs=len(packed.pair_trace),
+            words=len(packed.pair_trace) * 2 * kernel.UNIT + 2 * len(packed.heads),
+            traces=traces,
+            classes=len(self._state.block_free),
+        )
+        state.counters[list(_SAVED)] = saved
+        fault = self._unpack(state, packed, traces, sequences)
+        if fault != kernel.SOUND:
+            raise StateFormatError(f"saved state: {_FAULTS[fault]}")
+        self._state = state
+
+    def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
+        """Fill empty state; returns the fault, if any."""
+        aliases = int(self._program.alias.max(initial=-1)) + 1
+        pairs = np.empty(len(packed.pair_trace), np.int32)
+        fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
+        if fault == kernel.SOUND:
+            fault = packing.unpack_nodes(state, packed, sequences, aliases, len(self._output.taken))
+        if fault == kernel.SOUND:
+            fault = packing.count_held(state, np.zeros(len(packed.words), np.bool_))
+        if fault == kernel.SOUND and not upkeep.link_pairs(state, pairs):
+            fault = kernel.BAD_PAIR
+        return int(fault)
+
+    def _supply(self, status: int, kills: int) -> None:
+        """Make twice the room where room was lacking."""
+        state, output = self._state, self._output
+        if status == kernel.NODES_FULL:
+            self._state = _with_more_nodes(state)
+        elif status == kernel.BLOCKS_FULL:
+            largest = kernel.UNIT * (len(state.block_free) + 1)
+            self._state = state._replace(blocks=grown(state.blocks, 2 * len(state.blocks) + largest))
+        elif status == kernel.PAIRS_FULL:
+            self._state = state._replace(slots=np.zeros(2 * len(state.slots), np.uint64))
+            upkeep.fill_index(self._state)
+        elif status == kernel.MATCHES_FULL:
+            names = ("match_row", "match_trace", "match_pattern", "match_end")
+            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in names})
+        elif status == kernel.BOUND_FULL:
+            events = ("bound_alias", "bound_sequence")
+            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in events})
+        elif status == kernel.PATH_FULL:
+            self._output = output._replace(path=_doubled(output.path), words=_doubled(output.words))
+        elif status == kernel.ENDINGS_FULL:
+            endings = grown(output.endings, 2 * len(output.endings) + kills)
+            self._output = output._replace(endings=endings, dropped=_doubled(output.dropped))
+        else:
+            self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
+
+    def _findings(self) -> Findings:
+        """What is in the buffers; the buffers themselves go along when much of them is used, as copying costs more."""
+        output = self._output
+        matches, bound, endings, dropped = output.filled[:4].tolist()
+        names = ("match_row", "match_trace", "match_pattern", "match_end", "bound_alias", "bound_sequence")
+        found = {name: getattr(output, name)[: matches if name.startswith("match") else bound] for name in names}
+        if matches < _COPIED:
+            found = {name: array.copy() for name, array in found.items()}
+        else:
+            self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in names})
+        return Findings(**found, endings=output.endings[:endings].copy(), dropped=output.dropped[:dropped].copy())
+
+    def _without_repeats(self, found: Findings) -> Findings:
+        """Matches of one event that bind the same events to the same aliases are one match."""
+        places = np.flatnonzero(self._may_repeat[found.match_pattern])
+        if not len(places):
+            return found
+        starts = np.concatenate([np.zeros(1, np.int64), found.match_end[:-1]])[: len(found)]
+        keep = np.ones(len(found), np.bool_)
+        seen: set[tuple[int, int, bytes]] = set()
+        for place in places.tolist():
+            start, end = starts[place], found.match_end[place]
+            words = (found.bound_sequence[start:end] << kernel.EVENT_BITS) | found.bound_alias[start:end]
+            name = (int(found.match_row[place]), int(found.match_pattern[place]), np.sort(words).tobytes())
+            keep[place] = name not in seen
+            seen.add(name)
+        self._state.counters[kernel.MATCHES] -= int((~keep).sum())
+        sizes = found.match_end - starts
+        kept = np.repeat(keep, sizes)
+        return Findings(
+            match_row=found.match_row[keep],
+            match_trace=found.match_trace[keep],
+            match_pattern=found.match_pattern[keep],
+            match_end=np.cumsum(sizes[keep]),
+            bound_alias=found.bound_alias[kept],
+            bound_sequence=found.bound_sequence[kept],
+            endings=found.endings,
+            dropped=found.dropped,
+        )
+
+
+_FAULTS = {
+    kernel.BAD_PAIR: "a pair names a trace or pattern that is none, or stands twice, or holds nothing",
+    kernel.BAD_HEAD: "the tops of stacks lead outside the nodes, or are not as many as the pairs' states",
+    kernel.BAD_LINK: "a node's links lead nowhere or forward",
+    kernel.BAD_SIBLING: "the nodes of an event are not linked in circles",
+    kernel.BAD_EVENT: "a node binds an event that was not counted yet, or an alias or a clause that the pattern lacks",
+    kernel.BAD_MEASURE: "nodes do not stand for what their links say",
+    kernel.UNREACHED: "a node is reached by nothing",
+}
+
+
+def _program_of(
+    patterns: Sequence[SharedPattern | None], state_range: NDArray[np.int32], types: int, index: FilterIndex
+) -> Program:
+    rows = sorted(
+        (
+            *(step.cell, step.type_code, number, step.source, step.target),
+            *(step.alias, step.predicate, step.accepts, step.goes_on),
+        )
+        for number, pattern in enumerate(patterns)
+        if pattern is not None
+        for step in pattern.transitions
+    )
+    table = np.array(rows, np.int32).reshape(len(rows), 9)
+    cells, table = np.ascontiguousarray(table[:, 0]), table[:, 1:]
+    n_general = int(np.searchsorted(cells, NO_CELL, side="right"))
+    groups = cells.astype(np.int64) * types + table[:, 0]
+    groups = groups * (len(patterns) + 1) + table[:, 1]
+    cell_begin, cell_end = index.ranges(cells)
+    depth, terms = np.zeros(int(state_range[-1]), np.int32), np.zeros(int(state_range[-1]), np.uint32)
+    for number, pattern in enumerate(patterns):
+        if pattern is not None:
+            depth[state_range[number] : state_range[number + 1]] = pattern.depth
+            terms[state_range[number] : state_range[number + 1]] = pattern.terms
+    columns = [np.ascontiguousarray(table[:, place]) for place in range(8)]
+    return Program(
+        listen=np.searchsorted(columns[0][:n_general], np.arange(types + 1)).astype(np.int32),
+        cell_begin=cell_begin,
+        cell_end=cell_end,
+        group_end=np.searchsorted(groups, groups, side="right").astype(np.int32),
+        pattern=columns[1],
+        source=columns[2],
+        target=columns[3],
+        alias=columns[4],
+        predicate=columns[5],
+        accepts=columns[6] != 0,
+        goes_on=columns[7] != 0,
+        state_range=np.ascontiguousarray(state_range, np.int32),
+        state_pattern=np.repeat(np.arange(len(patterns), dtype=np.int32), np.diff(state_range)),
+        state_terms=terms,
+        depth=depth,
+        is_shared=np.array([pattern is not None for pattern in patterns], np.bool_),
+        within=np.array([pattern.within_us if pattern else 0 for pattern in patterns], np.int64),
+        is_next=np.array([pattern.is_next if pattern else False for pattern in patterns], np.bool_),
+        limit=np.array([pattern.limit if pattern else 0 for pattern in patterns], np.int64),
+    )
+
+
+def _largest_group(program: Program) -> int:
+    """Most transitions of one type, cell and pattern."""
+    places = np.arange(len(program.group_end))
+    return int((program.group_end - places).max(initial=1))
+
+
+def _new_state(
+    *, timed: bool, nodes: int = 0, pairs: int = 0, words: int = 0, traces: int = 0, classes: int = 2
+) -> SharedState:
+    """Empty state with room for at least so much."""
+    room = power_above(nodes, _LEAST_NODES)
+    words_room = max(words, 4 * _LEAST_NODES)
+    memory = np.zeros((room, 4), np.int64)
+    counters = np.zeros(kernel.N_COUNTERS, np.int64)
+    counters[kernel.SWEEP_AT] = _LEAST_NODES
+    return SharedState(
+        trace_first=np.full(traces, NIL, np.int32),
+        blocks=np.zeros(words_room, np.int32),
+        block_free=np.full(classes, NIL, np.int32),
+        slots=np.zeros(power_above(4 * pairs, 256), np.uint64),
+        nodes=memory,
+        links=memory.view(np.int32),
+        free=np.arange(room, dtype=np.int32),
+        times=np.zeros(room if timed else 0, np.int64),
+        counters=counters,
+    )
+
+
+def _with_more_nodes(state: SharedState) -> SharedState:
+    """Twice the room for nodes."""
+    old = len(state.nodes)
+    memory = grown(state.nodes, 2 * old)
+    free = np.concatenate([state.free, np.arange(old, 2 * old, dtype=np.int32)])
+    times = grown(state.times, 2 * old) if len(state.times) else state.times
+    return state._replace(nodes=memory, links=memory.view(np.int32), free=free, times=times)
+
+
+def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Packed, NDArray[Any]]:
+    """The arrays of ``dump_arrays`` in the kernel's form.
+
+    Raises:
+        StateFormatError: One has another form.
+    """
+    saved = checked(arrays, "shared_counters", np.int64, len(_SAVED))
+    if np.any(saved < 0) or np.any(saved > _MOST):
+        raise StateFormatError("saved state: a counter of the shared engine is no count")
+    traces = checked(arrays, "shared_pair_trace", np.int32)
+    words = checked(arrays, "shared_words", np.int64)
+    nodes = len(words) // 2
+    packed = Packed(
+        pair_trace=traces,
+        pair_pattern=checked(arrays, "shared_pair_pattern", np.int32, len(traces)),
+        pair_matched=checked(arrays, "shared_pair_matched", np.int32, len(traces)),
+        heads=checked(arrays, "shared_heads", np.int32),
+        links=checked(arrays, "shared_links", np.int32, 3 * nodes).reshape(nodes, 3),
+        words=checked(arrays, "shared_words", np.int64, 2 * nodes).reshape(nodes, 2),
+        times=checked(arrays, "shared_times", np.int64, nodes if timed else 0),
+    )
+    return packed, saved
+
+
+def _new_output(transitions: int, matches: int = _ROOM) -> Output:
+    return Output(
+        match_row=np.empty(matches, np.int32),
+        match_trace=np.empty(matches, np.int32),
+        match_pattern=np.empty(matches, np.int32),
+        match_end=np.empty(matches, np.int64),
+        bound_alias=np.empty(4 * matches, np.int32),
+        bound_sequence=np.empty(4 * matches, np.int64),
+        endings=np.empty((1_024, kernel.ENDING_WIDTH), np.int64),
+        dropped=np.empty((256, 3), np.int64),
+        filled=np.zeros(5, np.int64),
+        path=np.empty((256, 3), np.int64),
+        words=np.empty(256, np.int64),
+        taken=np.empty((max(transitions, 1), 2), np.int32),
+        memo=np.zeros((0, 3), np.int64),
+    )
+
+
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+    return grown(array, 2 * len(array))

@@ -1,0 +1,170 @@
+"""Traces that end because nothing has come for too long, by event time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown, power_above
+from nfa.errors import StateFormatError
+from nfa.kernels import idle as kernel
+from nfa.kernels.idle import EMPTY, HEAPED, N_COUNTERS, USED, IdleEnds, IdleState
+from nfa.traces.table import checked
+
+_LEAST_SLOTS = 256
+_LATEST_US = 2**60  # far behind the year 9999
+_LEAST_ENDS = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTraces:
+    """Traces that end without an event, in the order in which they do.
+
+    Attributes:
+        rows: int64 row of a batch before which each ends; ascending.
+        keys: uint64 hashed keys.
+        times_us: int64 times at which they ended.
+    """
+
+    rows: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    times_us: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class IdleTraces:
+    """When each open trace had its newest event.
+
+    A trace ends ``timeout_us`` after it, before the first row at which time has come so far, whatever trace the row is
+    of. So how rows are cut into batches makes no difference.
+
+    Args:
+        timeout_us: Microseconds of event time.
+    """
+
+    def __init__(self, timeout_us: int) -> None:
+        self.timeout_us = timeout_us
+        self._state = _empty(_LEAST_SLOTS, _LEAST_SLOTS)
+        self._ends = _room(_LEAST_ENDS)
+
+    def __len__(self) -> int:
+        return int(self._state.counters[USED])
+
+    def advance(
+        self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
+    ) -> EndedTraces:
+        """Let the rows of a batch come.
+
+        Args:
+            keys: Hashed keys.
+            times_us: Times.
+            is_last: Which of them end their trace themselves.
+            newest_us: How far time had come before.
+        """
+        self._make_room(len(keys))
+        self._ends.filled[0] = 0
+        row: kernel.Int = 0
+        newest: kernel.Int = newest_us
+        given = (
+            np.array(keys, np.uint64),
+            np.array(times_us, np.int64),
+            is_last,
+        )  # a kernel takes writable arrays only
+        while row < len(keys):
+            row, newest = kernel.advance(self._state, self._ends, *given, self.timeout_us, newest, row)
+            if row < len(keys):
+                self._widen()
+        return self._found()
+
+    def pass_time(self, now_us: int) -> EndedTraces:
+        """Let time come so far without an event."""
+        self._ends.filled[0] = 0
+        while not kernel.expire(self._state, self._ends, self.timeout_us, now_us, 0):
+            self._widen()
+        return self._found()
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the traces, in any order."""
+        keys: NDArray[np.uint64] = self._state.keys[self._state.last != EMPTY]
+        return keys
+
+    def forget(self, keys: NDArray[np.uint64]) -> None:
+        """Some traces have ended otherwise."""
+        kernel.forget(self._state, keys)
+
+    def dump_arrays(self) -> dict[str, NDArray[Any]]:
+        """The traces in any order, ``idle_key`` and ``idle_last``: sorting many would cost more than saving them."""
+        used = np.flatnonzero(self._state.last != EMPTY)
+        return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take what ``dump_arrays`` gave.
+
+        Raises:
+            StateFormatError: An array has another form, a time is none, or a key stands twice.
+        """
+        keys = checked(arrays, "idle_key", np.uint64)
+        last = checked(arrays, "idle_last", np.int64, len(keys))
+        if np.any(np.abs(last) > _LATEST_US):
+            raise StateFormatError("saved state: idle_last holds a time that no event has")
+        order = np.lexsort((keys, last))
+        keys, last = keys[order], last[order]
+        dues = last + self.timeout_us
+        state = _empty(power_above(2 * len(keys), _LEAST_SLOTS), max(_LEAST_SLOTS, 2 * len(keys)))
+        if not kernel.fill(state, keys, last, dues):
+            raise StateFormatError("saved state: idle_key holds a key twice")
+        state.heap_due[: len(keys)], state.heap_key[: len(keys)] = dues, keys  # what is sorted is a heap
+        state.counters[HEAPED] = len(keys)
+        self._state = state
+
+    def _make_room(self, rows: int) -> None:
+        """Room for so many new traces, at most three slots in four in use."""
+        state = self._state
+        wanted = len(self) + rows
+        if 4 * wanted > 3 * len(state.keys):
+            used = np.flatnonzero(state.last != EMPTY)
+            larger = _empty(power_above(2 * wanted, _LEAST_SLOTS), 0)
+            kernel.fill(larger, state.keys[used], state.last[used], state.queued[used])
+            self._state = state = state._replace(keys=larger.keys, last=larger.last, queued=larger.queued)
+        entries = int(state.counters[HEAPED]) + rows
+        if entries > len(state.heap_due):
+            self._state = state._replace(
+                heap_due=grown(state.heap_due, 2 * entries), heap_key=grown(state.heap_key, 2 * entries)
+            )
+
+    def _widen(self) -> None:
+        ends, size = self._ends, 2 * len(self._ends.rows)
+        self._ends = IdleEnds(grown(ends.rows, size), grown(ends.keys, size), grown(ends.times, size), ends.filled)
+
+    def _found(self) -> EndedTraces:
+        filled = int(self._ends.filled[0])
+        ends = self._ends
+        return EndedTraces(
+            rows=ends.rows[:filled].copy(), keys=ends.keys[:filled].copy(), times_us=ends.times[:filled].copy()
+        )
+
+
+def _empty(slots: int, entries: int) -> IdleState:
+    return IdleState(
+        keys=np.zeros(slots, np.uint64),
+        last=np.full(slots, EMPTY, np.int64),
+        queued=np.zeros(slots, np.int64),
+        heap_due=np.zeros(entries, np.int64),
+        heap_key=np.zeros(entries, np.uint64),
+        counters=np.zeros(N_COUNTERS, np.int64),
+    )
+
+
+def _room(size: int) -> IdleEnds:
+    return IdleEnds(
+        rows=np.zeros(size, np.int64),
+        keys=np.zeros(size, np.uint64),
+        times=np.zeros(size, np.int64),
+        filled=np.zeros(1, np.int64),
+    )

@@ -1,0 +1,453 @@
+"""Traces of one shard: which are open, under which number, in which monitor state. No engine looks up keys itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import grown, power_above
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
+from nfa.errors import StateFormatError
+from nfa.guards.tables import GuardTables
+from nfa.kernels import traces as kernel
+from nfa.kernels.mixed_traces import advance_mixed
+from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns, TraceState, VisitColumns, Wants
+
+_LEAST_SLOTS = 256
+_LEAST_SWEEP = 4_096
+_MANY_ROWS = 1_024  # from here on a table of places is faster than searching
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+Item = TypeVar("Item", bound=np.generic)
+EARLIEST = int(np.iinfo(np.int64).min)
+SAVED_COUNTERS = (
+    kernel.DEVIATIONS,
+    kernel.GUARD_STEPS,
+    kernel.OUT_OF_ORDER,
+    kernel.VIOLATIONS_IGNORED,
+    kernel.NEWEST,
+    kernel.SWEEP_AT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """That some step of some pattern listens.
+
+    Attributes:
+        type_code: The event type.
+        predicate: Row of ``Columns.passed`` that an event must pass.
+        opens: Whether it matters where nothing of the trace is known yet: the step may be a match's first event, or an
+            engine keeps something about it (a NOT, a counter). If no step that an event can take has it set, an event
+            of an unknown trace is skipped.
+        cell: Where in the filter index it listens; ``NO_CELL``: to all events of the type.
+    """
+
+    type_code: int
+    predicate: int
+    opens: bool
+    cell: int = NO_CELL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """The rows of a batch that somebody wants, ascending; views that are valid until the next ``advance``.
+
+    Attributes:
+        rows: int32 row numbers.
+        traces: int32 trace numbers, the same from batch to batch while the trace is open.
+        before: int32 monitor state before the event; ``UNGUARDED`` where there is no guard.
+        after: int32 monitor state after it.
+        kill: int32 number of the list of kills: what can no longer complete after it.
+        column: int32 column of the event in the guard's tables; empty where it is the class of the row.
+        classes: int32 class by row.
+        ends: Whether the trace ends with the event (which still belongs to it).
+    """
+
+    rows: NDArray[np.int32]
+    traces: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    kill: NDArray[np.int32]
+    column: NDArray[np.int32]
+    classes: NDArray[np.int32]
+    ends: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def places_of(self, rows: NDArray[Any]) -> NDArray[np.intp]:
+        """Places of visited rows among the visits."""
+        if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
+            return rows.astype(np.intp)
+        if len(rows) < _MANY_ROWS:
+            return np.searchsorted(self.rows, rows)
+        place_of = np.empty(int(self.rows[-1]) + 1, np.intp)
+        place_of[self.rows] = np.arange(len(self.rows))
+        found: NDArray[np.intp] = place_of[rows]
+        return found
+
+    def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Columns of the guard's tables for the events of some visits."""
+        return self.column[places] if len(self.column) else self.classes[self.rows[places]]
+
+    def deviations(self) -> NDArray[np.intp]:
+        """Places of the visits by which a trace deviates from its guard."""
+        return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
+
+
+def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether a trace in each of some monitor states broke a constraint."""
+    found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
+    return found
+
+
+class TraceTable:
+    """Open traces by key. Numbers are below ``capacity`` and are given out again after ``release_closed``.
+
+    Args:
+        is_simultaneous: Whether events of one time are not ordered; then the newest time of each trace is kept.
+    """
+
+    def __init__(self, *, is_simultaneous: bool = False) -> None:
+        counters = np.zeros(kernel.N_COUNTERS, np.int64)
+        counters[kernel.NEWEST] = EARLIEST
+        counters[kernel.SWEEP_AT] = _LEAST_SWEEP
+        self._is_simultaneous = is_simultaneous
+        self._state = self._empty(_LEAST_SLOTS, counters)
+        self._wants = _wants_of([], 1, frozenset(), tracks_all=False, index=FilterIndex())
+        self._tracks_all = False
+        self._visits = _visit_columns(0, is_simultaneous=is_simultaneous)
+        self._closed = np.zeros(0, np.int32)
+        self._picked = np.empty(kernel.BLOCK, np.int32)
+
+    def configure(
+        self,
+        *,
+        types: int,
+        wants: Iterable[Want],
+        end_types: Iterable[int],
+        tracks_all: bool,
+        end_mark: int | None = None,
+        index: FilterIndex | None = None,
+    ) -> None:
+        """Say which rows need their trace.
+
+        Args:
+            types: Number of type codes, the one for every other type included.
+            wants: Steps of all patterns of all engines.
+            end_types: Codes of types that end a trace.
+            tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
+                monitor), and where a guard may come later: a trace that showed something before is not guarded.
+            end_mark: Code of rows that are no events, but end their trace if it is open.
+            index: Of the cells of wants and columns; None: they have none.
+        """
+        self._tracks_all = tracks_all
+        found = index or FilterIndex()
+        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all, index=found)
+        if end_mark is not None:
+            self._wants.of_type[end_mark] = kernel.ENDS
+
+    @property
+    def capacity(self) -> int:
+        """All trace numbers are below it; grows in ``advance``."""
+        return len(self._state.free)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations), ``out_of_order`` (events older than the
+        shard's newest).
+        """
+        counters = self._state.counters
+        return {
+            "open": int(counters[kernel.TRACES]),
+            "deviations": int(counters[kernel.DEVIATIONS]),
+            "guard_steps": int(counters[kernel.GUARD_STEPS]),
+            "ignored": int(counters[kernel.VIOLATIONS_IGNORED]),
+            "out_of_order": int(counters[kernel.OUT_OF_ORDER]),
+        }
+
+    def forget_counts(self) -> None:
+        """Count ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0 on."""
+        self._state.counters[
+            [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
+        ] = 0
+
+    @property
+    def newest_us(self) -> int:
+        """Time of the newest event so far; the earliest int64 before the first."""
+        return int(self._state.counters[kernel.NEWEST])
+
+    def pass_time(self, now_us: int) -> None:
+        """Time has come so far, whatever events say; from then on older events are out of order."""
+        counters = self._state.counters
+        counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
+
+    @property
+    def released(self) -> NDArray[np.int32]:
+        """By trace number, the bound events that engines gave up because of a guard; they count here themselves."""
+        return self._state.released
+
+    @property
+    def no_visits(self) -> Visits:
+        """What ``advance`` finds in a batch without rows."""
+        return self._found(0, np.zeros(0, np.int32))
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the index and what is kept by trace number, free room included."""
+        state = self._state
+        return state.slots.nbytes + state.free.nbytes + state.released.nbytes + state.newest.nbytes
+
+    def advance(self, columns: Columns, guards: GuardTables) -> Visits:
+        """Find the traces of a batch; monitors move on, ends close their traces.
+
+        Closed traces keep their numbers until ``release_closed``, so that engines can still use them.
+        """
+        if len(self._closed):
+            raise RuntimeError("release_closed() was not called after the last batch")
+        rows = len(columns.types)
+        if len(self._visits.rows) < rows:
+            self._visits = _visit_columns(rows, is_simultaneous=self._is_simultaneous)
+        self._visits.filled[0] = 0
+        guards.bits.begin(rows, self.capacity)
+        row: kernel.Int = 0
+        is_mixed = False
+        while True:
+            given = Advance(self._wants, guards.tables, self._state, columns, self._visits, self._picked)
+            if is_mixed:
+                status, row = advance_mixed(given, guards.fallback, row)
+            else:
+                status, row = kernel.advance_batch(given, row)
+            if status == kernel.DONE:
+                break
+            if status == kernel.UNDER_BITS:
+                is_mixed = True
+                continue
+            if status == kernel.MISSING_GUARD:
+                counters = self._state.counters
+                guards.build(int(counters[kernel.STOP_MONITOR]), int(counters[kernel.STOP_CLASS]))
+            elif status == kernel.TRACES_FULL:
+                self._grow()
+                guards.bits.arena.reach(self.capacity)
+            else:
+                guards.bits.resolve(int(status), guards)
+        filled = int(self._visits.filled[0])
+        visits = self._found(filled, columns.classes)
+        self._closed = visits.traces[visits.ends]
+        return visits
+
+    def release_closed(self, guards: GuardTables) -> None:
+        """Give the numbers of traces that ended in the last batch back, and what the guards keep of them."""
+        guards.bits.arena.release(self._closed)
+        self._release(self._closed)
+        self._closed = np.zeros(0, np.int32)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the open traces, in any order."""
+        return self._open()[0]
+
+    def numbers(self) -> NDArray[np.int32]:
+        """Numbers of the open traces, ascending."""
+        return np.sort(self._open()[1])
+
+    def monitors(self) -> NDArray[np.int32]:
+        """Monitor states of the open traces, in the order of ``numbers``."""
+        _, numbers, monitors = self._open()
+        return monitors[np.argsort(numbers)]
+
+    def renumber_monitors(self, numbers: NDArray[np.int32]) -> None:
+        """Replace every open trace's monitor state m by ``numbers[m]``."""
+        index = self._state.slots
+        used = np.flatnonzero(index[:, 1])
+        monitors = numbers[(index[used, 1] >> _HIGH).astype(np.int64)].astype(np.uint64)
+        index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
+
+    def set_monitors(self, traces: NDArray[np.int32], monitors: NDArray[np.int32]) -> None:
+        """Put open traces into monitor states."""
+        index = self._state.slots
+        used = np.flatnonzero(index[:, 1])
+        place_of = np.full(self.capacity, NIL, np.int64)
+        place_of[(index[used, 1] & _LOW).astype(np.int64) - 1] = used
+        places = place_of[traces]
+        index[places, 1] = (index[places, 1] & _LOW) | (monitors.astype(np.uint64) << _HIGH)
+
+    @property
+    def is_worth_sweeping(self) -> bool:
+        """Whether so many traces were opened since the last ``forget_idle`` that another one pays."""
+        counters = self._state.counters
+        return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
+
+    def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
+        """Forget open traces of which nobody holds anything and whose monitor is where a new trace begins.
+
+        Args:
+            is_held: By trace number, ``capacity`` long.
+            start: Monitor state of a new trace.
+        """
+        keys, numbers, monitors = self._open()
+        idle = ~is_held[numbers] & (monitors == start)
+        kernel.remove_keys(self._state.slots, keys[idle])
+        counters = self._state.counters
+        counters[kernel.TRACES] -= int(idle.sum())
+        counters[kernel.SWEEP_AT] = max(_LEAST_SWEEP, 2 * counters[kernel.TRACES])
+        self._release(numbers[idle])
+
+    def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+        """The open traces as plain arrays, renumbered densely.
+
+        Returns:
+            (arrays, numbers): ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller
+            makes them stable), ``trace_released`` int32, ``trace_newest`` int64, ``trace_counters`` int64; and the new
+            number by old number, ``NIL`` for none.
+        """
+        keys, numbers, monitors = self._open()
+        order = np.argsort(numbers)
+        dense = np.full(self.capacity, NIL, np.int32)
+        dense[numbers[order]] = np.arange(len(order), dtype=np.int32)
+        arrays: dict[str, NDArray[Any]] = {
+            "trace_key": keys[order],
+            "trace_monitor": monitors[order],
+            "trace_released": self._state.released[numbers[order]],
+            "trace_newest": self._state.newest[numbers[order]] if self._is_simultaneous else self._state.newest,
+            "trace_counters": self._state.counters[list(SAVED_COUNTERS)],
+        }
+        return arrays, dense
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
+        """Take the state that ``dump_arrays`` gave.
+
+        Args:
+            arrays: The arrays.
+            monitors: Number of known monitor states.
+
+        Raises:
+            StateFormatError: An array has another form, a key stands twice, a number is none.
+        """
+        keys = checked(arrays, "trace_key", np.uint64)
+        found = checked(arrays, "trace_monitor", np.int32, len(keys))
+        released = checked(arrays, "trace_released", np.int32, len(keys))
+        newest = checked(arrays, "trace_newest", np.int64, len(keys) if self._is_simultaneous else 0)
+        saved = checked(arrays, "trace_counters", np.int64, len(SAVED_COUNTERS))
+        if len(found) and (found.min() < 0 or found.max() >= monitors):
+            raise StateFormatError(f"saved state: trace_monitor leads outside 0 to {monitors - 1}")
+        if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
+            raise StateFormatError("saved state: a counter of the traces is no count")
+        size = power_above(2 * len(keys), _LEAST_SLOTS)
+        counters = np.zeros(kernel.N_COUNTERS, np.int64)
+        counters[list(SAVED_COUNTERS)] = saved
+        counters[kernel.TRACES] = counters[kernel.FRESH] = len(keys)
+        index = np.zeros((size, 2), np.uint64)
+        values = (found.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
+        if not kernel.fill_index(index, keys, values):
+            raise StateFormatError("saved state: trace_key holds a key twice")
+        self._state = self._empty(size, counters)._replace(slots=index)
+        self._state.released[: len(keys)] = released
+        self._state.newest[: len(newest)] = newest
+        self._closed = np.zeros(0, np.int32)
+
+    def _empty(self, size: int, counters: NDArray[np.int64]) -> TraceState:
+        """State without traces, with room for ``size`` numbers."""
+        return TraceState(
+            slots=np.zeros((size, 2), np.uint64),
+            free=np.zeros(size, np.int32),
+            released=np.zeros(size, np.int32),
+            newest=np.zeros(size if self._is_simultaneous else 0, np.int64),
+            counters=counters,
+        )
+
+    def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+        """Keys, numbers and monitors of the open traces, in the order of the index."""
+        entries = self._state.slots[self._state.slots[:, 1] != 0]
+        numbers = (entries[:, 1] & _LOW).astype(np.int64) - 1
+        return entries[:, 0].copy(), numbers.astype(np.int32), (entries[:, 1] >> _HIGH).astype(np.int32)
+
+    def _release(self, numbers: NDArray[np.int32]) -> None:
+        counters = self._state.counters
+        first = int(counters[kernel.FREE])
+        self._state.free[first : first + len(numbers)] = numbers
+        counters[kernel.FREE] += len(numbers)
+
+    def _found(self, filled: int, classes: NDArray[np.int32]) -> Visits:
+        """The visits written so far."""
+        names = (name for name in VisitColumns._fields if name != "filled")
+        return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
+
+    def _grow(self) -> None:
+        """Twice the room in whatever is full: the index, or the numbers (closed traces still hold theirs)."""
+        state = self._state
+        slots = len(state.slots)
+        if state.counters[kernel.TRACES] >= slots - slots // 4:
+            entries = state.slots[state.slots[:, 1] != 0]
+            larger = np.zeros((2 * slots, 2), np.uint64)
+            kernel.fill_index(larger, entries[:, 0].copy(), entries[:, 1].copy())
+            self._state = state._replace(slots=larger)
+        else:
+            size = 2 * len(state.free)
+            self._state = state._replace(
+                free=grown(state.free, size),
+                released=grown(state.released, size),
+                newest=grown(state.newest, size) if self._is_simultaneous else state.newest,
+            )
+
+
+def checked(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
+) -> NDArray[Item]:
+    """One array of saved state, one-dimensional and of the right type and length.
+
+    Raises:
+        StateFormatError: It is missing or has another form.
+    """
+    array = arrays.get(name)
+    if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
+        found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
+        wanted = np.dtype(dtype).name if length is None else f"{np.dtype(dtype).name} of length {length}"
+        raise StateFormatError(f"saved state: {name} is {found}; {wanted} is wanted")
+    return np.ascontiguousarray(array, dtype)
+
+
+def _wants_of(
+    wants: Sequence[Want], types: int, end_types: frozenset[int], *, tracks_all: bool, index: FilterIndex
+) -> Wants:
+    of_type = np.full(types, kernel.ALWAYS if tracks_all else 0, np.uint8)
+    of_type[sorted(end_types)] |= kernel.ENDS
+    asked: dict[tuple[int, int, int], bool] = {}
+    for want in wants:
+        place = want.cell, want.type_code, want.predicate
+        asked[place] = asked.get(place, False) or want.opens
+    rows = sorted(asked)
+    for cell, code, predicate in rows:
+        is_plain = predicate == kernel.TRUE and asked[cell, code, predicate]
+        of_type[code] |= kernel.FINDS if cell != NO_CELL else kernel.ALWAYS if is_plain else kernel.ASKS
+    cells = np.array([cell for cell, _, _ in rows], np.int32)
+    codes = np.array([code for cell, code, _ in rows if cell == NO_CELL], np.int32)
+    cell_begin, cell_end = index.ranges(cells)
+    return Wants(
+        of_type=of_type,
+        ask_from=np.searchsorted(codes, np.arange(types + 1)).astype(np.int32),
+        predicates=np.array([predicate for _, _, predicate in rows], np.int32),
+        opens=np.array([asked[row] for row in rows], np.bool_),
+        cell_begin=cell_begin,
+        cell_end=cell_end,
+    )
+
+
+def _visit_columns(rows: int, *, is_simultaneous: bool) -> VisitColumns:
+    return VisitColumns(
+        rows=np.empty(rows, np.int32),
+        traces=np.empty(rows, np.int32),
+        before=np.empty(rows, np.int32),
+        after=np.empty(rows, np.int32),
+        kill=np.empty(rows, np.int32),
+        column=np.empty(rows if is_simultaneous else 0, np.int32),
+        ends=np.empty(rows, np.bool_),
+        filled=np.zeros(1, np.int64),
+    )
+
+
+__all__ = ["DEVIANT", "FAILED", "UNGUARDED", "Columns", "TraceTable", "Visits", "Want"]

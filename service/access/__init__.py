@@ -1,0 +1,1 @@
+"""Who may do what: API keys, and whose a token is."""

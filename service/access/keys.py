@@ -1,0 +1,185 @@
+"""API keys as use cases without HTTP: make one, give it another secret, revoke it, and the first one of a service."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from service.access.keyring import KeyRing, digest_of, token_of
+from service.errors import KeyRefused, KeyUnusable
+from service.settings import PREFIX, Settings
+from service.stores import ANY, ApiKey, Condition, KeyStore, Scope
+from streams import Clock, StreamDeclaration, format_time
+
+MOST_GRACE_S = 7 * 86_400
+SCOPES: tuple[Scope, ...] = ("admin", "patterns", "ingest", "read")
+
+_ID_BYTES = 8
+_SECRET_BYTES = 32
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDraft:
+    """A key that somebody wants.
+
+    Attributes:
+        name: For people.
+        scopes: What it may do.
+        streams: The only streams that it may touch; None means all.
+        expires_us: From then on it is refused, microseconds UTC; None means never.
+    """
+
+    name: str
+    scopes: Sequence[Scope]
+    streams: Sequence[str] | None = None
+    expires_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyReport:
+    """A key, and what is told beside it.
+
+    Attributes:
+        last_used_us: When it was used, to the minute; None where nobody noted it.
+    """
+
+    key: ApiKey
+    last_used_us: int | None = None
+
+
+class KeyLibrary:
+    """The use cases.
+
+    Args:
+        keys: Where they are kept.
+        ring: Is told what changes.
+        settings: Whether there is a key of the environment.
+        clock: Tells when.
+    """
+
+    def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
+        self._keys = keys
+        self._ring = ring
+        self._settings = settings
+        self._clock = clock
+
+    def create(self, draft: KeyDraft) -> tuple[ApiKey, str]:
+        """Make a key; returns it and its token, which nobody can tell again.
+
+        Raises:
+            KeyRefused: It has no name or scope, has expired already, holds ``admin`` and is restricted to streams, or
+                is the first one and could make no others.
+            DeclarationError: A stream cannot have that name.
+            TooManyKeys: As many as are kept are there, and all of them are usable.
+        """
+        now_us = self._clock.now_us()
+        self._check(draft, now_us)
+        secret = secrets.token_hex(_SECRET_BYTES)
+        key = ApiKey(
+            id=secrets.token_hex(_ID_BYTES),
+            name=draft.name,
+            scopes=tuple(scope for scope in SCOPES if scope in draft.scopes),
+            streams=None if draft.streams is None else tuple(dict.fromkeys(draft.streams)),
+            created_us=now_us,
+            digest=digest_of(secret),
+            expires_us=draft.expires_us,
+        )
+        self._keys.add(key)
+        self._ring.forget(key.id)
+        return key, token_of(key.id, secret)
+
+    def all(self) -> list[KeyReport]:
+        """All keys, the oldest first, revoked and expired ones too."""
+        used_us = self._keys.last_used_us()
+        return [KeyReport(key=key, last_used_us=used_us.get(key.id)) for key in self._keys.all()]
+
+    def get(self, key_id: str) -> KeyReport:
+        """One key.
+
+        Raises:
+            UnknownKey: There is none of that id.
+        """
+        return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
+
+    def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
+        """Give a key another secret; returns it and its token. What it may do stays as it is.
+
+        Args:
+            key_id: Of the key.
+            grace_s: So many seconds the secret it had is taken as well, at most ``MOST_GRACE_S``.
+            condition: On the key as it is.
+
+        Raises:
+            UnknownKey: There is none of that id.
+            KeyUnusable: It is revoked or has expired.
+            PreconditionFailed: It is not what the condition says.
+        """
+        assert 0 <= grace_s <= MOST_GRACE_S
+        now_us = self._clock.now_us()
+        secret = secrets.token_hex(_SECRET_BYTES)
+
+        def rotated(key: ApiKey) -> ApiKey:
+            condition.check_record(key)
+            if not key.is_usable(now_us):
+                raise KeyUnusable(
+                    f"the API key {key.id} is revoked or has expired; make another one (POST /v1/keys)", key=key.id
+                )
+            until_us = now_us + grace_s * 1_000_000
+            return replace(key, digest=digest_of(secret), former_digest=key.digest, former_until_us=until_us)
+
+        key = self._keys.change(key_id, rotated)
+        self._ring.forget(key_id)
+        return key, token_of(key_id, secret)
+
+    def revoke(self, key_id: str, condition: Condition = ANY) -> None:
+        """Refuse a key from now on; it stays in the list. Nothing happens to one that is revoked already.
+
+        Raises:
+            UnknownKey: There is none of that id.
+            PreconditionFailed: It is not what the condition says.
+        """
+        now_us = self._clock.now_us()
+
+        def revoked(key: ApiKey) -> ApiKey:
+            condition.check_record(key)
+            return key if key.revoked_us is not None else replace(key, revoked_us=now_us)
+
+        self._keys.change(key_id, revoked)
+        self._ring.forget(key_id)
+
+    def create_first(self) -> str | None:
+        """The token of a new key with all rights, where keys are demanded and nobody could make one; None elsewhere."""
+        if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
+            return None
+        return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
+
+    def _has_admin(self, now_us: int) -> bool:
+        """Whether somebody could make a key, keys being demanded."""
+        if self._settings.api_key is not None:
+            return True
+        return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())
+
+    def _check(self, draft: KeyDraft, now_us: int) -> None:
+        if not 1 <= len(draft.name.strip()) <= len(draft.name) <= _LONGEST_NAME or not draft.name.isprintable():
+            raise KeyRefused(f"the name of an API key has 1 to {_LONGEST_NAME} printable characters")
+        if not draft.scopes:
+            raise KeyRefused(f"an API key has at least one scope of {', '.join(SCOPES)}")
+        if draft.expires_us is not None and draft.expires_us <= now_us:
+            raise KeyRefused(f"an API key cannot expire before it is made: {format_time(draft.expires_us)} is over")
+        if draft.streams is not None:
+            self._check_streams(draft.scopes, draft.streams)
+        if self._settings.auth != "off" and "admin" not in draft.scopes and not self._has_admin(now_us):
+            raise KeyRefused(
+                "once there is a key, keys are demanded, so the first one has the scope admin; or set "
+                f"{PREFIX}API_KEY, which has all rights"
+            )
+
+    def _check_streams(self, scopes: Sequence[Scope], streams: Sequence[str]) -> None:
+        if "admin" in scopes:
+            raise KeyRefused("an API key with the scope admin may touch every stream; leave streams or admin out")
+        if not streams:
+            raise KeyRefused("an API key that may touch no stream is good for nothing; leave streams out to allow all")
+        for name in streams:
+            StreamDeclaration(name=name)  # refuses what no stream can be called

@@ -1,0 +1,177 @@
+"""One attempt to deliver, as Standard Webhooks has it: signed, without redirects, to a permitted address.
+
+Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation that is sent, the
+same over all attempts; receivers that must act once keep the ids that they have seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import httpcore
+import orjson
+from standardwebhooks import Webhook
+
+from service.delivery.outbound import Outbound
+from service.delivery.templates import fill
+from service.errors import WebhookRefused
+from service.stores import RegisteredWebhook
+from service.targets import parse_target
+
+SECRET_PREFIX = "whsec_"
+
+_SECRET_BYTES = (24, 64)
+_LONGEST_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What one attempt sends.
+
+    Attributes:
+        id: Of the alert, correction or deviation.
+        url: Where to.
+        secrets: What it is signed with: the current secret, and those that are being replaced.
+        body: What is sent, as JSON.
+        sent_us: When, microseconds UTC.
+        headers: Of the webhook's own.
+        traceparent: Of the span of the attempt, if it is traced; wins over a header of the webhook's own.
+    """
+
+    id: str
+    url: str
+    secrets: Sequence[str]
+    body: bytes
+    sent_us: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The result of one attempt.
+
+    Attributes:
+        status: HTTP status, if there was an answer.
+        error: Why the attempt failed; None when the receiver took the alert.
+        duration_ms: How long it took.
+    """
+
+    status: int | None
+    error: str | None
+    duration_ms: int = 0
+
+
+async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
+    """Send a message once; success is a 2xx answer within ``timeout_s``, whatever its body says."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    status: int | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            status = await _post(outbound, message, timeout_s)
+        error = _fault(status)
+    except TimeoutError:
+        error = f"no answer within {timeout_s:g} s"
+    except WebhookRefused as refused:
+        error = refused.message
+    except _FAILURES as failure:
+        error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+    return Reply(status, error, round((loop.time() - began_s) * 1000))
+
+
+def signed_headers(message: Message) -> dict[str, str]:
+    """The headers of a message, its signatures included: one for each secret, separated by blanks."""
+    moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
+    body = message.body.decode()
+    traced = {} if message.traceparent is None else {"traceparent": message.traceparent}
+    return {
+        **{name: value for name, value in message.headers.items() if name.lower() not in traced},
+        **traced,
+        "content-type": "application/json",
+        "webhook-id": message.id,
+        "webhook-timestamp": str(message.sent_us // 1_000_000),
+        "webhook-signature": " ".join(Webhook(secret).sign(message.id, moment, body) for secret in message.secrets),
+    }
+
+
+def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) -> Message:
+    """What is sent to a webhook now.
+
+    Args:
+        webhook: Where to, signed with what, and in which form.
+        item: Id of what is sent.
+        body: As it is; put into the webhook's template, if it has one.
+        now_us: Microseconds UTC.
+
+    Raises:
+        BodyTooLong: The template makes it so.
+    """
+    return Message(
+        id=item,
+        url=webhook.url,
+        secrets=webhook.secrets_at(now_us),
+        body=body if webhook.template is None else fill(webhook.template, orjson.loads(body)),
+        sent_us=now_us,
+        headers=webhook.headers,
+    )
+
+
+def check_secret(secret: str) -> None:
+    """Refuse a signing secret that receivers could not use.
+
+    Raises:
+        WebhookRefused: Not ``whsec_`` and base64 of 24 to 64 bytes.
+    """
+    try:
+        size = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
+    except (binascii.Error, ValueError):
+        size = 0
+    fewest, most = _SECRET_BYTES
+    if not (secret.startswith(SECRET_PREFIX) and fewest <= size <= most):
+        raise WebhookRefused(
+            f"a webhook's secret is {SECRET_PREFIX!r} and base64 of {fewest} to {most} random bytes; "
+            "leave it out to have one made",
+            field="secret",
+        )
+
+
+_FAILURES = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+    httpcore.ConnectionNotAvailable,
+)
+
+
+async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
+    """The status of the answer, whose body is not read."""
+    target = parse_target(message.url)
+    headers = {
+        "user-agent": "forestall",
+        **signed_headers(message),
+        "host": target.netloc.decode(),
+        "content-length": str(len(message.body)),
+    }
+    url = httpcore.URL(scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path or b"/")
+    limits = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)
+    request = outbound.pool.stream(
+        "POST", url, headers=list(headers.items()), content=message.body, extensions={"timeout": limits}
+    )
+    async with request as response:
+        status: int = response.status
+    return status
+
+
+def _fault(status: int) -> str | None:
+    if 200 <= status < 300:
+        return None
+    if 300 <= status < 400:
+        return f"the receiver answered {status}, a redirect; they are not followed, so change the webhook's url"
+    return f"the receiver answered {status}"

@@ -1,0 +1,258 @@
+"""The deliverer: takes due deliveries from the queue, webhook by webhook in turn, and sends them until told to stop.
+
+``python -m service.delivery.deliverer`` runs it as a process of its own. On SIGTERM or SIGINT it finishes what is on its way and
+leaves the rest queued; whatever is lost by a crash comes due again when its lease runs out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import structlog
+
+from service.delivery.attempts import Reply, message_of, send
+from service.delivery.outbound import Outbound
+from service.delivery.templates import BodyTooLong
+from service.errors import NotFound, RecordFormatError, RegistryContended, StoreUnavailable
+from service.observing.tracing import spans_of
+from service.process import run_process
+from service.runtime import Stores, open_stores
+from service.settings import Settings, WebhookSettings
+from service.stores import Delivery, Outcome, RegisteredWebhook
+from service.targets import Resolver, resolve
+from streams import Clock, SystemClock, format_time
+
+if TYPE_CHECKING:
+    from service.observing.spans import OpenSpan, Spans
+
+_GONE = 410
+_OUTAGE_PAUSE_S = 1.0
+_SECOND_US = 1_000_000
+
+
+class Deliverer:
+    """Delivers alerts, corrections and deviations.
+
+    Args:
+        stores: The queue, the alerts and the webhooks.
+        settings: Attempts, pauses, timeouts.
+        clock: Tells what is due.
+        jitter: Chooses the pauses.
+        resolver: Finds the addresses of hosts.
+        spans: For attempts to deliver what is traced; None: nothing is.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        settings: WebhookSettings,
+        clock: Clock,
+        jitter: random.Random,
+        resolver: Resolver = resolve,
+        spans: Spans | None = None,
+    ) -> None:
+        self._stores = stores
+        self._resolver = resolver
+        self._settings = settings
+        self._clock = clock
+        self._jitter = jitter
+        self._spans = spans
+        self._log = structlog.get_logger(__name__)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until ``stop`` is set, then finish what is on its way."""
+        on_way: set[asyncio.Task[None]] = set()
+        async with self._outbound() as outbound:
+            while not stop.is_set():
+                started = await self._start_due(outbound, self._settings.concurrency - len(on_way))
+                on_way |= started
+                on_way -= await self._pause(stop, on_way, is_idle=not started)
+            if on_way:
+                await asyncio.wait(on_way)
+
+    async def deliver_due(self) -> int:
+        """One round: deliver what is due now, at most ``concurrency`` of them, and wait for the outcomes.
+
+        Returns:
+            How many attempts were made.
+        """
+        async with self._outbound() as outbound:
+            started = await self._start_due(outbound, self._settings.concurrency)
+            await asyncio.gather(*started)
+        return len(started)
+
+    def _outbound(self) -> Outbound:
+        return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
+
+    async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
+        """Claim what is due and set it on its way; nothing while Redis is away."""
+        if limit < 1:
+            return set()
+        lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
+        try:
+            claimed = await asyncio.to_thread(self._stores.deliveries.claim, self._clock.now_us(), lease_us, limit)
+        except StoreUnavailable as error:
+            self._log.warning("queue-unavailable", error=error.message)
+            await asyncio.sleep(_OUTAGE_PAUSE_S)
+            return set()
+        return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
+
+    async def _pause(
+        self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
+    ) -> set[asyncio.Task[None]]:
+        """Wait until there may be something to do; returns the attempts that have ended, after looking at them."""
+        if is_idle or len(on_way) >= self._settings.concurrency:
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait(
+                {stopping, *on_way},
+                timeout=self._settings.poll_interval_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            stopping.cancel()
+        ended = {task for task in on_way if task.done()}
+        for task in ended:
+            task.result()
+        return ended
+
+    async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
+        """One attempt and its outcome. If Redis goes away meanwhile the lease brings the delivery back."""
+        log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
+        try:
+            outcome = await self._attempt(outbound, delivery)
+            await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
+        except (StoreUnavailable, RecordFormatError) as error:
+            log.warning("delivery-unsettled", code=error.code, error=error.message)
+            return
+        log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
+
+    async def _attempt(self, outbound: Outbound, delivery: Delivery) -> Outcome:
+        try:
+            webhook, body = await asyncio.to_thread(self._look_up, delivery)
+        except NotFound:
+            return Outcome(verdict="dropped", at_us=self._clock.now_us())
+        reply = await self._send_traced(outbound, webhook, delivery, body)
+        if reply.error is not None:
+            await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
+        return self._outcome(delivery, reply)
+
+    def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
+        """Where a delivery goes, and what is delivered: it is in the delivery itself, or in the alert log."""
+        webhook = self._stores.webhooks.get(delivery.webhook)
+        return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
+
+    async def _send_traced(
+        self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
+    ) -> Reply:
+        """Send, in a span of its own where what is sent is traced."""
+        if self._spans is None or delivery.traceparent is None:
+            return await self._send(outbound, webhook, delivery, body, None)
+        span = _begun(self._spans, delivery, delivery.traceparent, webhook)
+        try:
+            reply = await self._send(outbound, webhook, delivery, body, span.traceparent)
+            if reply.status is not None:
+                span.note({"http.response.status_code": reply.status})
+            if reply.error is not None:
+                span.fail(reply.error)
+        finally:
+            span.end()
+        return reply
+
+    async def _send(
+        self,
+        outbound: Outbound,
+        webhook: RegisteredWebhook,
+        delivery: Delivery,
+        body: bytes,
+        traceparent: str | None,
+    ) -> Reply:
+        try:
+            message = message_of(webhook, delivery.alert, body, self._clock.now_us())
+        except BodyTooLong as error:
+            return Reply(None, str(error))
+        if traceparent is not None:
+            message = replace(message, traceparent=traceparent)
+        return await send(outbound, message, timeout_s=self._settings.timeout_s)
+
+    def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
+        """Send nothing more where the receiver is gone, or nothing but failures came for long; what is queued waits."""
+        reason = self._hopeless(webhook_id, reply)
+        if reason is None:
+            return
+        with suppress(NotFound, RegistryContended):  # another attempt will disable it
+            self._stores.webhooks.change(
+                webhook_id, lambda found: replace(found, is_enabled=False, disabled_because=reason)
+            )
+            self._log.warning("webhook-disabled", webhook=webhook_id, reason=reason)
+
+    def _hopeless(self, webhook_id: str, reply: Reply) -> str | None:
+        if reply.status == _GONE:
+            return "the receiver answered 410 Gone"
+        since_us = self._stores.deliveries.circuit(webhook_id).since_us
+        if since_us is None or self._clock.now_us() - since_us < self._settings.disable_after_s * _SECOND_US:
+            return None
+        return f"nothing but failures since {format_time(since_us)}"
+
+    def _outcome(self, delivery: Delivery, reply: Reply) -> Outcome:
+        now_us = self._clock.now_us()
+        ended = Outcome(
+            verdict="delivered",
+            at_us=now_us,
+            status=reply.status,
+            error=reply.error,
+            duration_ms=reply.duration_ms,
+        )
+        if reply.error is None:
+            return ended
+        attempts = delivery.attempts + 1
+        if attempts >= self._settings.attempts and reply.status != _GONE:  # who is gone may be enabled again
+            return replace(ended, verdict="dead")
+        next_us = now_us + round(pause_s(self._settings, attempts, self._jitter) * _SECOND_US)
+        return replace(ended, verdict="retry", next_us=next_us)
+
+
+def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
+    """The span of an attempt. Of the address it tells the host only, as the rest is a secret with some receivers."""
+    attributes: dict[str, str | int | bool] = {
+        "forestall.webhook.id": webhook.id,
+        "forestall.alert.id": delivery.alert,
+        "forestall.attempt": delivery.attempts + 1,
+        "http.request.method": "POST",
+        "server.address": urlsplit(webhook.url).hostname or "",
+    }
+    return spans.begin(f"webhook {webhook.id}", parent, attributes, kind="client")
+
+
+def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
+    """The pause after so many failed attempts: exponential, with full jitter."""
+    longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
+    return jitter.uniform(0.0, longest_s)
+
+
+def main() -> int:
+    """Run the deliverer; the exit status is that of ``run_process``."""
+    return run_process("deliverer", _run)
+
+
+def _run(settings: Settings) -> None:
+    with spans_of(settings.tracing, "deliverer") as spans, open_stores(settings) as stores:
+        asyncio.run(_serve(stores, settings.webhooks, spans))
+
+
+async def _serve(stores: Stores, settings: WebhookSettings, spans: Spans | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    structlog.get_logger(__name__).info("deliverer-started")
+    await Deliverer(stores, settings, SystemClock(), random.Random(), spans=spans).run(stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,284 @@
+"""Webhooks as use cases without HTTP: register, change, rotate the secret, test, send again."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from service.delivery.attempts import SECRET_PREFIX, Reply, check_secret, message_of, send
+from service.delivery.headers import check_headers
+from service.delivery.outbound import Outbound
+from service.delivery.templates import BodyTooLong, check_template
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import (
+    ANY,
+    USUAL_KINDS,
+    Circuit,
+    Condition,
+    DeliveredKind,
+    DeliveryStats,
+    RegisteredWebhook,
+    RetiringSecret,
+    Severity,
+)
+from service.targets import Resolver, check_target, resolve
+from streams import Clock, format_time
+
+BODY_MEMBERS: Mapping[DeliveredKind, frozenset[str]] = {
+    "alert": frozenset(
+        "type id stream pattern severity version key route start end detected_at bindings returns why decided_by "
+        "deviating would_be_lost".split()
+    ),
+    "correction": frozenset(
+        "type id stream pattern severity version key alert bindings event event_type time reason".split()
+    ),
+    "deviation": frozenset(
+        "type id stream key event event_type time version kind constraints symbols allowed released reason".split()
+    ),
+    "pattern.suspended": frozenset(
+        "type id stream pattern severity version key route event event_type time shard budget reason".split()
+    ),
+}
+"""What bodies may have at their top."""
+
+BY_REQUEST = "by request"
+
+_SECRET_BYTES = 32
+_RETIRING_KEPT = 4
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookDraft:
+    """A webhook that is to be.
+
+    Attributes:
+        url: ``http`` or ``https``.
+        secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
+        stream: Only what is of this stream.
+        pattern: Only what is of this pattern.
+        min_severity: Only results of patterns of at least this severity.
+        kinds: What is sent.
+        description: For people.
+        headers: Sent along.
+        template: The form of the bodies.
+    """
+
+    url: str
+    secret: str | None = None
+    stream: str | None = None
+    pattern: str | None = None
+    min_severity: Severity | None = None
+    kinds: tuple[DeliveredKind, ...] = USUAL_KINDS
+    description: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    template: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookHealth:
+    """The state of a webhook.
+
+    Attributes:
+        stats: Since it was registered.
+        circuit: Since the last success.
+        waiting: Deliveries in its queue.
+        given_up: Deliveries that were given up and can be sent again.
+    """
+
+    stats: DeliveryStats
+    circuit: Circuit
+    waiting: int
+    given_up: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redelivery:
+    """How far sending again what was given up has come.
+
+    Attributes:
+        queued: Deliveries that were queued by this call.
+        remaining: Those that are left for another one.
+    """
+
+    queued: int
+    remaining: int
+
+
+class WebhookLibrary:
+    """The use cases.
+
+    Args:
+        stores: Where webhooks are registered.
+        settings: Which targets are allowed, and how long a test may take.
+        clock: Tells when.
+        resolver: Finds the addresses of hosts.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock, resolver: Resolver = resolve) -> None:
+        self._stores = stores
+        self._settings = settings.webhooks
+        self._clock = clock
+        self._resolver = resolver
+
+    def register(self, draft: WebhookDraft) -> RegisteredWebhook:
+        """Send what is found from now on to an address.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownPatternName: There is no such pattern.
+            WebhookRefused: The address, the secret, the headers or the template cannot be used.
+        """
+        if draft.secret is not None:
+            check_secret(draft.secret)
+        webhook = RegisteredWebhook(
+            id=f"wh_{uuid.uuid4().hex}",
+            url=draft.url,
+            secret=draft.secret or _fresh_secret(),
+            stream=draft.stream,
+            pattern=draft.pattern,
+            min_severity=draft.min_severity,
+            is_enabled=True,
+            registered_us=self._clock.now_us(),
+            kinds=draft.kinds,
+            description=draft.description,
+            headers=draft.headers,
+            template=draft.template,
+        )
+        self._check(webhook, None)
+        self._stores.webhooks.put(webhook)
+        return webhook
+
+    def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
+        """Change a webhook; enabled again, it goes on with what waits, and its earlier failures are forgotten.
+
+        Args:
+            webhook_id: Which.
+            changes: Values by attribute of ``RegisteredWebhook``.
+            condition: On the webhook as it is.
+
+        Raises:
+            UnknownWebhook: There is none of that id.
+            UnknownStream: The stream is not declared.
+            UnknownPatternName: There is no such pattern.
+            WebhookRefused: The address, the headers or the template cannot be used.
+            PreconditionFailed: It is not what the condition says.
+        """
+
+        def changed(found: RegisteredWebhook) -> RegisteredWebhook:
+            condition.check_record(found)
+            webhook = replace(found, **changes)
+            if webhook.is_enabled:
+                webhook = replace(webhook, disabled_because=None)
+            elif found.is_enabled:
+                webhook = replace(webhook, disabled_because=BY_REQUEST)
+            self._check(webhook, found)
+            return webhook
+
+        webhook = self._stores.webhooks.change(webhook_id, changed)
+        if webhook.is_enabled and changes.keys() & {"is_enabled", "url"}:
+            self._stores.deliveries.wake(webhook_id, self._clock.now_us())
+        return webhook
+
+    def rotate_secret(
+        self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
+    ) -> RegisteredWebhook:
+        """Give a webhook another secret; for ``grace_s`` seconds, messages are signed with the one before too.
+
+        Raises:
+            UnknownWebhook: There is none of that id.
+            WebhookRefused: The secret cannot be used.
+            PreconditionFailed: The webhook is not what the condition says.
+        """
+        if secret is not None:
+            check_secret(secret)
+        fresh, now_us = secret or _fresh_secret(), self._clock.now_us()
+
+        def changed(found: RegisteredWebhook) -> RegisteredWebhook:
+            condition.check_record(found)
+            if found.secret == fresh:
+                return found
+            before = RetiringSecret(secret=found.secret, until_us=now_us + grace_s * _SECOND_US)
+            valid = [old for old in (before, *found.retiring) if now_us < old.until_us and old.secret != fresh]
+            return replace(found, secret=fresh, retiring=tuple(valid[:_RETIRING_KEPT]))
+
+        return self._stores.webhooks.change(webhook_id, changed)
+
+    def health(self, webhook_id: str) -> WebhookHealth:
+        """The state of a webhook."""
+        return WebhookHealth(
+            stats=self._stores.webhooks.stats(webhook_id),
+            circuit=self._stores.deliveries.circuit(webhook_id),
+            waiting=self._stores.deliveries.waiting(webhook_id),
+            given_up=self._stores.delivery_log.count_given_up(webhook_id),
+        )
+
+    async def ping(self, webhook: RegisteredWebhook) -> Reply:
+        """Send a signed ``ping`` at once, in the webhook's own form, also where it is disabled; it is not repeated.
+
+        Returns:
+            Its result.
+        """
+        now_us = self._clock.now_us()
+        ping = {
+            "type": "ping",
+            "id": f"ping_{uuid.uuid4().hex}",
+            "webhook": webhook.id,
+            "sent_at": format_time(now_us),
+        }
+        try:
+            message = message_of(webhook, ping["id"], orjson.dumps(ping), now_us)
+        except BodyTooLong as error:
+            return Reply(None, str(error))
+        async with Outbound(self._settings.targets, connections=1, resolver=self._resolver) as outbound:
+            return await send(outbound, message, timeout_s=self._settings.timeout_s)
+
+    def send_again(self, webhook_id: str, delivery_id: str) -> int:
+        """Queue a delivery anew, whatever became of it; it keeps its id.
+
+        Returns:
+            How many were queued: 0 where it is being sent at this moment, else 1.
+
+        Raises:
+            UnknownWebhook: There is none of that id.
+            UnknownDelivery: The webhook's queue and log hold none of that id.
+        """
+        self._stores.webhooks.get(webhook_id)
+        delivery = self._stores.delivery_log.delivery(webhook_id, delivery_id)
+        return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
+
+    def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
+        """Queue anew what was given up since a time, the oldest first, at most ``limit`` of them.
+
+        Raises:
+            UnknownWebhook: There is none of that id.
+        """
+        self._stores.webhooks.get(webhook_id)
+        found = self._stores.delivery_log.given_up(webhook_id, since_us, limit)
+        queued = self._stores.deliveries.send_again(webhook_id, found, self._clock.now_us()) if found else 0
+        return Redelivery(queued=queued, remaining=self._stores.delivery_log.count_given_up(webhook_id, since_us))
+
+    def _check(self, webhook: RegisteredWebhook, before: RegisteredWebhook | None) -> None:
+        """Check what is new about a webhook; what it had before is taken as it is."""
+        checks: dict[str, Callable[[], object]] = {
+            "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
+            "pattern": lambda: webhook.pattern is None or self._stores.registry.pattern(webhook.pattern),
+            "url": lambda: check_target(webhook.url, self._settings.targets, self._resolver),
+            "headers": lambda: check_headers(webhook.headers),
+        }
+        for name, check in checks.items():
+            if before is None or getattr(webhook, name) != getattr(before, name):
+                check()
+        if webhook.template is not None:
+            check_template(webhook.template, frozenset().union(*(BODY_MEMBERS[kind] for kind in webhook.kinds)))
+
+
+def _fresh_secret() -> str:
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()

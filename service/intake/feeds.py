@@ -1,0 +1,264 @@
+"""Feeds: other inputs on their way into the event log, each row once.
+
+A feed has a name, a folder of its own below the data folder (``feeds/<name>``), and a mark in Redis that says which row
+is wanted next. Each append moves the mark in the same script, so that a micro-batch that is done again after a crash
+goes on behind the last row that was taken. The mark belongs to the checkpoint that counts the micro-batches; where the
+two do not agree the feed refuses to go on, as it would lose or double events.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event as Signal
+from typing import Protocol, TypeVar
+from uuid import uuid4
+
+import orjson
+
+from pipeline.feeds import FeedRow
+from service.errors import DataFolderUnusable, FeedInUse, FeedMisplaced
+from service.intake.posting import FeedPart, IntakeReport, Unreadable
+from service.settings import Limits
+from service.stores import FeedMark, FeedStep, FeedStore
+from service.stores.records import decode, encode
+from streams import ForestallError
+
+T = TypeVar("T")
+
+_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 15.0
+_ADVICE = "to read everything from the beginning, run the feed under another --name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A feed that this process may run.
+
+    Attributes:
+        name: Of the feed, and of its folder.
+        stream: Where its events go.
+        folder: Its own folder.
+        checkpoint: Id of its checkpoint, made with the folder.
+    """
+
+    name: str
+    stream: str
+    folder: Path
+    checkpoint: str
+
+
+@dataclass(slots=True)
+class FeedProgress:
+    """What a feed has done since its process began; read by the reporting thread.
+
+    Attributes:
+        accepted: Events that the log has taken.
+        rejected: Dead letters.
+        repeated: Rows of a repeated micro-batch that had been taken before.
+        waiting: Why it waits, or nothing.
+    """
+
+    accepted: int = 0
+    rejected: int = 0
+    repeated: int = 0
+    waiting: str = ""
+
+
+@contextmanager
+def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
+    """The feed of a name, for this process alone, as long as the block runs.
+
+    Args:
+        data_folder: That of the service.
+        name: Of the feed.
+        stream: Where its events go.
+        source: What it reads, in words; a name is for one source and one stream.
+
+    Raises:
+        FeedInUse: Another process runs it, or the name belongs to another source or stream.
+        DataFolderUnusable: The folder cannot be written.
+    """
+    folder = (data_folder / "feeds" / name).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise DataFolderUnusable(f"{folder} cannot be written: {error.strerror or error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FeedInUse(
+                f"feed {name!r} is run by another process; end that one, or choose another --name", feed=name
+            ) from error
+        yield Feed(name=name, stream=stream, folder=folder, checkpoint=_identity(folder, name, stream, source))
+
+
+def _identity(folder: Path, name: str, stream: str, source: str) -> str:
+    """The checkpoint's id, made when the feed is new."""
+    path = folder / "feed.json"
+    if not path.exists():
+        draft = path.with_suffix(".tmp")
+        draft.write_bytes(encode(checkpoint=uuid4().hex, stream=stream, source=source))
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.rename(path)
+    record = decode(path.read_bytes(), f"feed {name!r}")
+    if (record["stream"], record["source"]) != (stream, source):
+        raise FeedInUse(
+            f"feed {name!r} brings {record['source']} to stream {record['stream']!r}, not {source} to {stream!r}; "
+            "choose another --name for this one",
+            feed=name,
+        )
+    return str(record["checkpoint"])
+
+
+class Taker(Protocol):
+    """The part of ``Intake`` that feeds use."""
+
+    def ingest(self, stream: str, objects: Sequence[object], *, part: FeedPart | None) -> IntakeReport:
+        """Take the next part of a feed."""
+        ...
+
+
+class FeedSink:
+    """Takes the rows of micro-batches; what the service refuses for now is sent again until it is taken.
+
+    Args:
+        intake: The way into the log.
+        marks: How far feeds are.
+        feed: Which one this is.
+        limits: Rows go into the log in portions of at most a request's events and bytes.
+        stop: Set when the process is to end: waiting ends then.
+
+    Attributes:
+        progress: What it has done.
+    """
+
+    def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:
+        self._intake = intake
+        self._marks = marks
+        self._feed = feed
+        self._limits = limits
+        self._stop = stop
+        self.progress = FeedProgress()
+
+    def check(self) -> None:
+        """Compare the log's mark with the checkpoint.
+
+        Raises:
+            FeedMisplaced: The log knows the feed from another checkpoint.
+        """
+        mark = self._patiently(lambda: self._marks.mark(self._feed.name))
+        if mark is not None and mark.checkpoint != self._feed.checkpoint:
+            raise FeedMisplaced(
+                f"the log has taken rows of feed {self._feed.name!r} under another checkpoint than that in "
+                f"{self._feed.folder}; put that folder back, or, {_ADVICE}",
+                feed=self._feed.name,
+            )
+
+    def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
+        """Take the rows of a micro-batch, those that were taken before left out.
+
+        Raises:
+            FeedMisplaced: The log's mark is before this micro-batch, or moves while this process feeds.
+            ForestallError: The service cannot take them, and will not later either.
+        """
+        mark = self._where(batch)
+        if mark.batch > batch:
+            self.progress.repeated += len(rows)
+            return
+        fresh = [row for row in rows if row.place >= mark.row]
+        self.progress.repeated += len(rows) - len(fresh)
+        portions = list(_portions(fresh, self._limits)) or [[]]
+        for portion in portions[:-1]:
+            mark = self._take(portion, mark, FeedMark(checkpoint=mark.checkpoint, batch=batch, row=_behind(portion)))
+        self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
+
+    def _where(self, batch: int) -> FeedMark:
+        """The mark, which is at this micro-batch or behind it."""
+        self.check()
+        name = self._feed.name
+        mark = self._patiently(lambda: self._marks.mark(name))
+        if mark is None and batch == 0:
+            mark = FeedMark(checkpoint=self._feed.checkpoint)
+            begun = mark
+            self._patiently(lambda: self._marks.begin(name, begun))
+        if mark is None or mark.batch < batch:
+            known = "knows nothing of it" if mark is None else f"has taken its micro-batches before {mark.batch} only"
+            raise FeedMisplaced(
+                f"the checkpoint of feed {name!r} is at micro-batch {batch}, and the log {known}: the log was emptied, "
+                f"or put back to an earlier state; {_ADVICE}",
+                feed=name,
+            )
+        return mark
+
+    def _take(self, rows: Sequence[FeedRow], before: FeedMark, after: FeedMark) -> FeedMark:
+        part = FeedPart(
+            step=FeedStep(feed=self._feed.name, before=before, after=after), origins=[row.origin for row in rows]
+        )
+        objects = [_object(row) for row in rows]
+        report = self._patiently(lambda: self._intake.ingest(self._feed.stream, objects, part=part))
+        self.progress.accepted += report.accepted
+        self.progress.rejected += len(report.rejected)
+        return after
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Call again, with pauses, as long as the error says that it may succeed later."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                answer = call()
+            except ForestallError as error:
+                if not error.is_retryable:
+                    raise
+                self.progress.waiting = error.message
+                asked = error.details.get("retry_after_s")
+                if self._stop.wait(min(float(asked) if isinstance(asked, int | float) else pause_s, _LONGEST_PAUSE_S)):
+                    raise
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                self.progress.waiting = ""
+                return answer
+
+
+def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]]:
+    """Rows in portions of at most a request's events and bytes, and at least one row."""
+    portion: list[FeedRow] = []
+    size = 0
+    for row in rows:
+        is_full = len(portion) == limits.max_batch_events or size + len(row.body) > limits.max_body_bytes
+        if portion and is_full:
+            yield portion
+            portion, size = [], 0
+        portion.append(row)
+        size += len(row.body)
+    if portion:
+        yield portion
+
+
+def _behind(portion: Sequence[FeedRow]) -> int:
+    return portion[-1].place + 1
+
+
+def _object(row: FeedRow) -> object:
+    """The decoded event of a row, or why there is none."""
+    shown = row.body.decode(errors="replace")
+    if row.fault is not None:
+        return Unreadable(detail=row.fault, text=shown)
+    try:
+        value = orjson.loads(row.body)
+        return value if _LONG_INTEGER.search(row.body) is None else json.loads(row.body)  # orjson makes them floats
+    except orjson.JSONDecodeError as error:
+        detail = f"not JSON: {error.msg} at column {error.colno}; an event is one JSON object"
+        return Unreadable(detail=detail, text=shown)
+    except (ValueError, RecursionError):  # of json: more digits, or deeper, than Python reads
+        return Unreadable(detail="the event holds an integer beyond 64 bits; write it as a text", text=shown)

@@ -1,0 +1,381 @@
+"""The way of posted events into the log: good ones are appended, the others become dead letters with a reason."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+
+import orjson
+
+from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
+from service.intake.event_schemas import EventSchema, StepBudget
+from service.intake.identities import without_repetitions
+from service.settings import Limits
+from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, SchemaUse, Submission
+from streams import (
+    Clock,
+    Event,
+    EventBatch,
+    EventRejected,
+    StreamDeclaration,
+    check_extent,
+    parse_cloudevent,
+    parse_columns,
+    parse_each,
+    parse_plain,
+)
+
+EventShape = Literal["cloudevents", "any"]
+
+_KEPT_CHARS = 32_000
+_LONGEST_KEY = 200
+_DEEPEST = 100
+_MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedEvent:
+    """An event that was not taken.
+
+    Attributes:
+        index: Its place in the request, from 0.
+        code: Stable reason.
+        detail: The reason as a sentence.
+    """
+
+    index: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What stands for an event that a feed could not even read.
+
+    Attributes:
+        detail: Why.
+        text: What there was, for the dead letter.
+    """
+
+    detail: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedPart:
+    """What a feed says of a batch.
+
+    Attributes:
+        step: Where the feed is before and after it; taken once.
+        origins: Of each event, where it comes from: plain JSON for its dead letter.
+    """
+
+    step: FeedStep
+    origins: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeReport:
+    """The result of a request.
+
+    Attributes:
+        accepted: How many events the log has taken.
+        rejected: The others, by index.
+        is_duplicate: Whether the batch had been taken before; the other fields are those of that time.
+        duplicates: How many events were dropped, as the stream had taken them before.
+    """
+
+    accepted: int
+    rejected: tuple[RejectedEvent, ...]
+    is_duplicate: bool
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Letters:
+    """What the dead letters of a batch share."""
+
+    stream: str
+    token: str
+    shape: EventShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas of a stream, each with its version.
+
+    Attributes:
+        version: Of all of them; they may be newer, as they were read later.
+        types: By type.
+        most_steps: What the checks of a request may take.
+    """
+
+    version: int
+    types: Mapping[str, tuple[EventSchema, int]]
+    most_steps: int
+
+
+class Intake:
+    """Takes events.
+
+    Args:
+        log: Where good events go.
+        registry: Knows the streams.
+        limits: How much one request may hold.
+        clock: Tells when.
+        context: Gives the ``traceparent`` of the request that is being answered; None: it is not traced.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        registry: Registry,
+        limits: Limits,
+        clock: Clock,
+        context: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._limits = limits
+        self._clock = clock
+        self._context = context
+        self._schemas: dict[str, _Schemas] = {}
+
+    def ingest(
+        self,
+        stream: str,
+        objects: Sequence[object],
+        *,
+        shape: EventShape = "any",
+        idempotency_key: str | None = None,
+        part: FeedPart | None = None,
+    ) -> IntakeReport:
+        """Take a batch of events; what the report says is safe in the log.
+
+        Args:
+            stream: A declared stream.
+            objects: Decoded JSON, one per event, in their order.
+            shape: ``cloudevents``, or ``any``: those with ``specversion`` are, others are read by the stream's mapping.
+            idempotency_key: The client's name for this batch; the same batch is taken once.
+            part: The batch is the next one of a feed, whose objects may be ``Unreadable``.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            BatchTooLarge: More events than one request may hold.
+            InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
+            IdempotencyKeyReused: The key came before, with another batch.
+            FeedMisplaced: The feed is not where its part begins.
+            LogFull: Too much waits to be matched; nothing was taken.
+        """
+        self._check(objects, idempotency_key)
+        declaration, use = self._registry.stream_with_schemas(stream)
+        found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
+        batch, ids = _once_each(found, rejected, objects, declaration, part)
+        repeated = len(found) - len(batch)
+        what = _Letters(stream, uuid.uuid4().hex, shape)
+        submission = Submission(
+            stream=stream,
+            batch=batch,
+            dead_letters=self._dead_letters(what, rejected, objects, part),
+            answer=_answer(len(batch), rejected, repeated),
+            fingerprint="" if idempotency_key is None else _fingerprint(objects, shape),
+            token=what.token,
+            idempotency_key=idempotency_key,
+            keys={name: declaration.attribute_of(name) for name in declaration.keys},
+            step=None if part is None else part.step,
+            context=self._context(),
+            ids=ids,
+            dropped=repeated,
+        )
+        return _outcome(submission, self._log.append_events(submission), len(found), rejected)
+
+    def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
+        """What of a batch would not be taken; nothing is.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+        """
+        declaration, use = self._registry.stream_with_schemas(stream)
+        return _sorted_out(objects, declaration, shape, self._checks(stream, use))[1]
+
+    def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
+        """The schemas that events of a stream have to keep; compiled once per version."""
+        if not use.is_checked:
+            return None
+        known = self._schemas.get(stream)
+        if known is None or known.version < use.version:
+            found = self._registry.event_types.all(stream)
+            types = {name: (EventSchema(one.schema, is_stored=True), one.version) for name, one in found.items()}
+            known = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
+        return known
+
+    def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
+        check_idempotency_key(idempotency_key)
+        limit = self._limits.max_batch_events
+        if len(objects) > limit:
+            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are accepted", limit=limit)
+
+    def _dead_letters(
+        self,
+        what: _Letters,
+        rejected: Sequence[RejectedEvent],
+        objects: Sequence[object],
+        part: FeedPart | None,
+    ) -> list[DeadLetter]:
+        return [
+            DeadLetter.of(
+                id=f"{what.token}-{one.index}",
+                stream=what.stream,
+                code=one.code,
+                reason=one.detail,
+                index=one.index,
+                received_us=self._clock.now_us(),
+                **_kept(objects[one.index]),
+                shape=what.shape,
+                **({} if part is None else {"origin": dict(part.origins[one.index])}),
+            )
+            for one in rejected
+        ]
+
+
+def _sorted_out(
+    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape, schemas: _Schemas | None
+) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
+    """The events of a batch, and what is none."""
+    if schemas is None and (shape == "any" or _are_cloudevents(objects)):
+        batch = parse_columns(objects, declaration)
+        if batch is not None:
+            return batch, ()
+
+    budget = StepBudget.of(0 if schemas is None else schemas.most_steps)
+
+    def read(value: object) -> Event:
+        event = _event(value, declaration, shape)
+        found = None if schemas is None else schemas.types.get(event.type)
+        if found is not None:
+            found[0].require(event, found[1], budget)
+        return event
+
+    parsed = parse_each(objects, read)
+    return EventBatch.from_events([event for _, event in parsed.events]), tuple(
+        RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
+    )
+
+
+def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
+    """The result of a request, of which ``found`` events could be taken."""
+    key = submission.idempotency_key
+    if receipt.fingerprint != submission.fingerprint:
+        raise _reused(key)
+    if receipt.earlier is not None:
+        return _report(receipt.earlier, is_duplicate=key is not None or submission.step is not None)
+    return IntakeReport(
+        accepted=found - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
+    )
+
+
+def _once_each(
+    batch: EventBatch,
+    rejected: Sequence[RejectedEvent],
+    objects: Sequence[object],
+    declaration: StreamDeclaration,
+    part: FeedPart | None,
+) -> tuple[EventBatch, Sequence[bytes | None]]:
+    """The events of a batch without repetitions within it, and what they are known by."""
+    gone = {one.index for one in rejected}
+    rows = [row for row in range(len(objects)) if row not in gone]
+    origins = None if part is None else [part.origins[row] for row in rows]
+    return without_repetitions(batch, [objects[row] for row in rows], declaration, origins)
+
+
+def _are_cloudevents(objects: Sequence[object]) -> bool:
+    return all(isinstance(value, Mapping) and "specversion" in value for value in objects)
+
+
+def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
+    return IdempotencyKeyReused(
+        f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
+    )
+
+
+def _event(value: object, declaration: StreamDeclaration, shape: EventShape) -> Event:
+    if isinstance(value, Unreadable):
+        raise EventRejected(value.detail)
+    check_extent(value)
+    is_cloudevent = shape == "cloudevents" or (isinstance(value, Mapping) and "specversion" in value)
+    return parse_cloudevent(value, declaration) if is_cloudevent else parse_plain(value, declaration)
+
+
+def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
+    digest = blake2b(shape.encode(), digest_size=16)
+    for value in objects:
+        digest.update(_encoded(value) + b"\n")
+    return digest.hexdigest()
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # nested deeper than orjson writes, or not its values; such an event is rejected
+        return json.dumps(_writable(value, _DEEPEST), sort_keys=True, default=repr).encode()
+
+
+def _writable(value: object, levels: int) -> object:
+    """A value that ``json`` writes: cut below some levels, endless integers in hexadecimal."""
+    if isinstance(value, dict | list) and levels == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {str(name): _writable(item, levels - 1) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_writable(item, levels - 1) for item in value]
+    if isinstance(value, int) and value.bit_length() > _MOST_WRITTEN_BITS:
+        return hex(value)
+    return value
+
+
+def _kept(value: object) -> dict[str, Any]:
+    """An event as a dead letter keeps it: its text, and whether that is all of it, as JSON."""
+    text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
+    is_short = len(text) <= _KEPT_CHARS
+    is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)
+    return {"event": text if is_short else text[:_KEPT_CHARS] + "…", "whole": is_whole}
+
+
+def _is_written_whole(value: object) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _answer(accepted: int, rejected: Sequence[RejectedEvent], duplicates: int) -> dict[str, Any]:
+    return {
+        "accepted": accepted,
+        "duplicates": duplicates,
+        "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
+    }
+
+
+def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
+    rejected = tuple(RejectedEvent(**one) for one in answer["rejected"])
+    return IntakeReport(
+        accepted=answer["accepted"],
+        rejected=rejected,
+        is_duplicate=is_duplicate,
+        duplicates=answer.get("duplicates", 0),  # older releases dropped none
+    )
+
+
+def check_idempotency_key(key: str | None) -> None:
+    """Check that an idempotency key can be one.
+
+    Raises:
+        InvalidIdempotencyKey: It is empty, too long or not printable ASCII.
+    """
+    if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
+        raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

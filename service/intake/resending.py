@@ -1,0 +1,118 @@
+"""Dead letters once more: looked up, and sent again after what was wrong is put right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from service.errors import NotReplayable
+from service.intake.posting import Intake
+from service.runtime import Stores
+from service.stores import ReplayOutcome
+from streams import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The results of sending some dead letters again.
+
+    Attributes:
+        outcomes: By id of the letter, in the order in which they were sent.
+        left: How many more there are that were not sent again, or not taken yet.
+    """
+
+    outcomes: Mapping[str, ReplayOutcome]
+    left: int
+
+
+class DeadLetters:
+    """The use cases.
+
+    Args:
+        stores: Where the letters are.
+        intake: Takes their events.
+        clock: Tells when.
+    """
+
+    def __init__(self, stores: Stores, intake: Intake, clock: Clock) -> None:
+        self._stores = stores
+        self._intake = intake
+        self._clock = clock
+
+    def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
+        """A letter as it is stored, and the result of sending it again.
+
+        Raises:
+            UnknownDeadLetter: None of that id is kept.
+        """
+        letter = self._stores.dead_letters.get(letter_id)
+        (outcome,) = self._stores.dead_letters.outcomes([letter_id])
+        return letter, outcome
+
+    def replay(self, letter_id: str) -> ReplayOutcome:
+        """Send the event of a letter again, through the intake; one that was taken is not taken again.
+
+        An event that is refused again makes no further letter: the outcome is noted with this one, and it may be sent
+        again later.
+
+        Raises:
+            UnknownDeadLetter: None of that id is kept.
+            UnknownStream: Its stream is not declared.
+            NotReplayable: It holds no event of the intake, or not the whole of it.
+            LogFull: Too much waits to be matched; nothing was taken.
+        """
+        letter, outcome = self.get(letter_id)
+        if outcome is not None and outcome.is_accepted:
+            return outcome
+        return self._send(letter)
+
+    def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
+        """Send the oldest letters of a stream and code again that were not taken yet.
+
+        Args:
+            stream: Only those of this stream.
+            code: Only those for this reason.
+            limit: At most so many.
+
+        Raises:
+            LogFull: Too much waits to be matched; those that were sent before are noted.
+        """
+        store = self._stores.dead_letters
+        chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
+        letters = [letter for letter in store.all() if chosen.items() <= letter.items() and _is_replayable(letter)]
+        outcomes = store.outcomes([letter["id"] for letter in letters])
+        due = [
+            letter
+            for letter, outcome in zip(letters, outcomes, strict=True)
+            if outcome is None or not outcome.is_accepted
+        ][::-1]
+        found = {letter["id"]: self._send(letter) for letter in due[:limit]}
+        return Replayed(outcomes=found, left=len(due) - sum(outcome.is_accepted for outcome in found.values()))
+
+    def _send(self, letter: Mapping[str, Any]) -> ReplayOutcome:
+        if not _is_replayable(letter):
+            raise NotReplayable(
+                f"the dead letter {letter['id']!r} cannot be sent again: only events that the intake refused and that "
+                "are kept whole can",
+                letter=letter["id"],
+            )
+        objects, shape, now_us = [orjson.loads(letter["event"])], letter["shape"], self._clock.now_us()
+        rejected = self._intake.judge(letter["stream"], objects, shape)
+        if not rejected:
+            key = f"dead-letter:{letter['id']}"
+            rejected = self._intake.ingest(letter["stream"], objects, shape=shape, idempotency_key=key).rejected
+        outcome = ReplayOutcome(
+            at_us=now_us,
+            is_accepted=not rejected,
+            code=rejected[0].code if rejected else None,
+            detail=rejected[0].detail if rejected else None,
+        )
+        self._stores.dead_letters.note_outcome(letter["id"], outcome)
+        return outcome
+
+
+def _is_replayable(letter: Mapping[str, Any]) -> bool:
+    return letter.get("whole") is True and "shape" in letter

@@ -1,0 +1,153 @@
+"""Metrics for Prometheus, read from the stores when they are asked for; nothing is counted in this process.
+
+So every process that serves them gives the same figures, and a restart loses none. What nobody knows yet is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from service.observing.overview import PipelineOverview, pipeline_overview
+from service.runtime import Stores
+from service.settings import Limits
+from streams import Clock
+
+METRICS_FORM = CONTENT_TYPE_LATEST
+
+_SECOND_US = 1_000_000
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+def render_metrics(stores: Stores, limits: Limits, clock: Clock) -> bytes:
+    """All metrics in the text form of Prometheus.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Found([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores)]))
+    return generate_latest(registry)
+
+
+class _Found(Collector):
+    """Metrics that were read beforehand: an error of a store reaches who asked."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+
+def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterator[Metric]:
+    appended, matched, waiting = seen.backlog.appended, seen.backlog.matched, seen.backlog.waiting
+    yield _counter(
+        "events_appended", "Events that the log has taken, once for each route.", (), [((), appended.events)]
+    )
+    yield _counter("events_matched", "Events of the log that are matched.", (), [((), matched.events)])
+    yield _gauge("backlog_events", "Events of the log that are not matched yet.", (), [((), waiting.events)])
+    yield _gauge("backlog_entries", "Log entries with such events.", (), [((), waiting.entries)])
+    yield _gauge("backlog_bytes", "Bytes of such entries.", (), [((), waiting.bytes)])
+    yield _gauge("backlog_limit_events", "Backlog at which events are refused.", (), [((), limits.max_backlog_events)])
+    yield _gauge("backlog_limit_bytes", "Bytes at which events are refused.", (), [((), limits.max_log_bytes)])
+    yield _batches(seen)
+    alive = [] if seen.alive_us is None else [((), (clock.now_us() - seen.alive_us) / _SECOND_US)]
+    yield _gauge("pipeline_silent_seconds", "Since the pipeline last reported.", (), alive)
+    started = [] if seen.running_since_us is None else [((), seen.running_since_us / _SECOND_US)]
+    yield _gauge("pipeline_start_time_seconds", "When the pipeline started last, since 1970.", (), started)
+    state = [] if seen.state_bytes is None else [((), float(seen.state_bytes))]
+    yield _gauge("state_bytes", "Bytes of the saved states of all shards.", (), state)
+    yield from _of_streams(seen)
+
+
+def _of_streams(seen: PipelineOverview) -> Iterator[Metric]:
+    gauges = {
+        "watermark_lag_seconds": ("How far event time is behind the wall clock.", "lag_s"),
+        "open_traces": ("Traces that have not ended.", "open_traces"),
+        "held_partial_matches": ("Partial matches in memory.", "held"),
+        "waiting_events": ("Events that wait to be put in the order of their times.", "waiting"),
+    }
+    for name, (meaning, attribute) in gauges.items():
+        known = [(stream.name, getattr(stream, attribute)) for stream in seen.streams]
+        yield _gauge(name, meaning, ("stream",), [((stream,), value) for stream, value in known if value is not None])
+    late = [((stream.name, policy), count) for stream in seen.streams for policy, count in stream.late.items()]
+    yield _counter("late_events", "Events that came later than the stream allows.", ("stream", "policy"), late)
+
+
+def _batches(seen: PipelineOverview) -> Metric:
+    found = SummaryMetricFamily("forestall_batch_seconds", "Where the time of micro-batches went.", labels=["part"])
+    for part, seconds in seen.seconds.items():
+        found.add_metric([part], count_value=seen.batches, sum_value=seconds)
+    return found
+
+
+def _of_stores(stores: Stores) -> Iterator[Metric]:
+    alerts = stores.alerts.counts().items()
+    yield _counter("alerts", "Alerts.", ("stream", "pattern"), alerts)
+    repeated = [((stream,), count) for stream, count in stores.duplicates.counts().items()]
+    yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
+    trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
+    yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
+    yield _counted(stores.endings.counts(), "early_endings", "Early terminations.", ("stream", "pattern", "form"))
+    yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
+    yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
+    yield _counted(stores.deviations.counts(), "deviations", "Deviating traces.", ("stream", "kind"))
+    yield _counted(stores.dead_letters.counts(), "dead_letters", "Events and entries not taken.", ("stream", "code"))
+    yield _counted(
+        stores.dead_letters.counts_by_pattern(),
+        "pattern_limits_reached",
+        "Dead letters of patterns that reached a limit of matches, partial matches or work.",
+        ("stream", "pattern", "code"),
+    )
+    yield _gauge(
+        "pattern_suspended",
+        "1 where a pattern is suspended, as it cost too much work.",
+        ("stream", "pattern"),
+        [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
+    )
+    webhooks = {webhook.id: stores.webhooks.stats(webhook.id) for webhook in stores.webhooks.all()}
+    outcomes = [
+        ((webhook, outcome), getattr(fared, outcome))
+        for webhook, fared in webhooks.items()
+        for outcome in ("delivered", "failed_attempts", "dead")
+    ]
+    yield _counter("webhook_deliveries", "How attempts to deliver ended.", ("webhook", "outcome"), outcomes)
+    yield _gauge(
+        "webhook_circuit_open",
+        "1 where deliveries wait after failures in a row.",
+        ("webhook",),
+        [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
+    )
+    yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.delivery_queued())])
+
+
+def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
+    """Counters of a store, added up over the fields that are no labels."""
+    sums: Counter[tuple[str, ...]] = Counter()
+    for count in counts:
+        sums[tuple(count[label] for label in labels)] += count["count"]
+    return _counter(name, meaning, labels, sorted(sums.items()))
+
+
+def _counter(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    found = CounterMetricFamily(f"forestall_{name}", meaning, labels=labels)
+    for values, value in samples:
+        found.add_metric(values, value)
+    return found
+
+
+def _gauge(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    found = GaugeMetricFamily(f"forestall_{name}", meaning, labels=labels)
+    for values, value in samples:
+        found.add_metric(values, value)
+    return found

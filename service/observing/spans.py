@@ -1,0 +1,130 @@
+"""Spans of OpenTelemetry: the only module that knows its SDK; ``tracing`` imports it where spans are wanted.
+
+Spans wait in a bounded queue, from which a thread sends them. Where the collector does not take them they are dropped;
+nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+Attribute: TypeAlias = str | int | bool
+SpanKind: TypeAlias = Literal["internal", "client"]
+
+TRACEPARENT = "traceparent"
+
+_KINDS: Mapping[SpanKind, trace.SpanKind] = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT}
+_W3C = TraceContextTextMapPropagator()
+_SEND_TIMEOUT_S = 5.0  # of a batch, with all its attempts
+_CLOSE_S = 5.0
+
+
+class OpenSpan:
+    """A span that has begun; it is sent once it has ended, and never if it does not end.
+
+    Attributes:
+        traceparent: What its children, wherever they are, say of it (W3C Trace Context).
+    """
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+        self.traceparent = _written(span.get_span_context())
+
+    def note(self, attributes: Mapping[str, Attribute]) -> None:
+        """Add attributes."""
+        self._span.set_attributes(attributes)
+
+    def fail(self, reason: str) -> None:
+        """Say that what it stands for has failed."""
+        self._span.set_status(trace.Status(trace.StatusCode.ERROR, reason))
+
+    def end(self) -> None:
+        """It ends now."""
+        self._span.end()
+
+
+class Spans:
+    """What a process tells of its work.
+
+    Args:
+        endpoint: Where spans go, by OTLP over HTTP.
+        sample_ratio: So large a part of what begins here is traced; what goes on from elsewhere is if it is there.
+        process: What the process is called.
+
+    Attributes:
+        provider: For libraries that make spans of their own.
+    """
+
+    def __init__(self, endpoint: str, sample_ratio: float, process: str) -> None:
+        named = {"service.namespace": "forestall", "service.name": f"forestall-{process}"}
+        self.provider = TracerProvider(
+            sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
+            resource=Resource.create(named),
+            shutdown_on_exit=False,  # it waits for long where no collector answers
+        )
+        self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=_SEND_TIMEOUT_S)))
+        self._tracer = self.provider.get_tracer("forestall")
+
+    def current(self) -> str | None:
+        """The ``traceparent`` of the span around the caller; None where there is none, or it is not sampled."""
+        found = trace.get_current_span().get_span_context()
+        return _written(found) if found.is_valid and found.trace_flags.sampled else None
+
+    def begin(
+        self,
+        name: str,
+        parent: str,
+        attributes: Mapping[str, Attribute],
+        *,
+        kind: SpanKind = "internal",
+        start_us: int | None = None,
+        links: Sequence[str] = (),
+    ) -> OpenSpan:
+        """Begin a span.
+
+        Args:
+            name: Of few words, and few different ones.
+            parent: A ``traceparent``.
+            attributes: What is known by now.
+            kind: ``client`` for what calls another service.
+            start_us: When it began, microseconds UTC; now unless given.
+            links: Each a ``traceparent`` of what has a part in it.
+        """
+        start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
+        span = self._tracer.start_span(
+            name,
+            context=_read(parent),
+            kind=_KINDS[kind],
+            attributes=attributes,
+            links=[trace.Link(trace.get_current_span(_read(link)).get_span_context()) for link in links],
+            start_time=start_ns,
+        )
+        return OpenSpan(span)
+
+    def close(self) -> None:
+        """Send what waits, for some seconds at most; the rest is dropped."""
+        closing = threading.Thread(target=self.provider.shutdown, name="spans-closing", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S)
+
+
+def _read(traceparent: str) -> Context:
+    return _W3C.extract({TRACEPARENT: traceparent})
+
+
+def _written(span: trace.SpanContext) -> str:
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier, trace.set_span_in_context(trace.NonRecordingSpan(span), Context()))
+    return carrier[TRACEPARENT]

@@ -1,0 +1,64 @@
+"""Whether there are spans; where there are none, nothing of OpenTelemetry's SDK is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from service.errors import TracerMissing
+from service.settings import PREFIX, TracingSettings
+
+if TYPE_CHECKING:
+    from service.observing.spans import Spans
+
+
+def open_spans(settings: TracingSettings, process: str) -> Spans | None:
+    """The spans of a process, to be closed by the caller; None where the settings want none.
+
+    Args:
+        settings: Where they go, and how many.
+        process: What the process is called: a part of the name of the service that they are from.
+
+    Raises:
+        TracerMissing: They are wanted, and OpenTelemetry is not installed.
+    """
+    if settings.endpoint is None:
+        return None
+    return _tracer()(settings.endpoint, settings.sample_ratio, process)
+
+
+@contextmanager
+def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
+    """As ``open_spans``, for as long as the block runs; then what waits is sent, for some seconds at most.
+
+    Raises:
+        TracerMissing: They are wanted, and OpenTelemetry is not installed.
+    """
+    spans = open_spans(settings, process)
+    try:
+        yield spans
+    finally:
+        if spans is not None:
+            spans.close()
+
+
+def require_tracer(settings: TracingSettings) -> None:
+    """Check that there can be spans, where they are wanted.
+
+    Raises:
+        TracerMissing: OpenTelemetry is not installed.
+    """
+    if settings.endpoint is not None:
+        _tracer()
+
+
+def _tracer() -> type[Spans]:
+    try:
+        from service.observing.spans import Spans  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        raise TracerMissing(
+            f"{PREFIX}TRACING__ENDPOINT is set, and {error.name} is not installed: install forestall with its extra "
+            "otel, or leave the setting out"
+        ) from error
+    return Spans

@@ -1,0 +1,1 @@
+"""The processes of the service, and what starts, watches and ends them."""

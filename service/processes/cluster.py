@@ -1,0 +1,125 @@
+"""Where Spark runs and what it leaves where, from the settings."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local
+from service.errors import SettingsInvalid
+from service.settings import PREFIX, Settings
+from service.stores import Layout
+from service.stores.log.backlog import MATCHED_KEY
+
+_IN_REDIS = "redis"
+_LOCAL_SNAPSHOT_BYTES = 4_000_000
+_CLUSTER_SNAPSHOT_BYTES = 500_000
+_TASK_ATTEMPTS = 4  # as many as Spark makes on a cluster
+
+
+def session_options(settings: Settings) -> SessionOptions:
+    """How Spark is started.
+
+    Raises:
+        SettingsInvalid: The machines of a cluster would not reach what they need.
+    """
+    master, spark = settings.spark_master, settings.spark
+    if not is_local(master):
+        _check_cluster(settings)
+    return SessionOptions(
+        data_folder=settings.data_dir,
+        master=master,
+        task_attempts=_TASK_ATTEMPTS,
+        cluster=ClusterOptions(
+            python=spark.python,
+            driver_host=spark.driver_host,
+            bind_address=spark.bind_address,
+            worker_folder=spark.worker_folder,
+            patience_s=spark.patience_s,
+            settings=spark.conf,
+        ),
+    )
+
+
+def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
+    """What the pipeline reads and where it leaves what, under a layout of the log.
+
+    Args:
+        settings: Of the service.
+        layout: Of the log.
+        url: The Redis server that has it.
+        tasks: As many tasks read at once.
+    """
+    return JobOptions(
+        log=EventLogOptions(
+            redis_url=url,
+            shards=layout.shards,
+            max_entries=settings.batch.max_entries,
+            max_bytes=settings.batch.max_bytes,
+            retain_entries=settings.log_retention_entries,
+            tasks=tasks,
+            snapshots=snapshot_place(settings),
+            snapshot_bytes=snapshot_bytes(settings),
+            generation=layout.generation,
+            results=MATCHED_KEY,
+        ),
+        checkpoint=settings.data_dir.resolve() / _of_generation("checkpoint", layout.generation),
+        handover=handover_folder(settings, _of_generation(layout.identity, layout.generation)),
+        trigger_interval_s=settings.trigger_interval_s,
+    )
+
+
+def forget_former(settings: Settings, layout: Layout, url: str) -> None:
+    """Remove what belonged to former layouts of the log: checkpoints, states. What cannot be removed stays."""
+    for generation, shards in zip(layout.former_generations, layout.former, strict=True):
+        before = Layout(shards=shards, identity=layout.identity, generation=generation)
+        options = job_options(settings, before, url, tasks=1)
+        forget_states(options.log)
+        for folder in (options.checkpoint, options.handover):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def snapshot_place(settings: Settings) -> str:
+    """Where snapshots are kept: ``redis``, or a folder."""
+    if settings.snapshots == _IN_REDIS or (settings.snapshots is None and not is_local(settings.spark_master)):
+        return _IN_REDIS
+    return str(Path(settings.snapshots or settings.data_dir / "snapshots").resolve())
+
+
+def snapshot_bytes(settings: Settings) -> int:
+    """After how many bytes of entries a shard is saved.
+
+    On a cluster a shard meets another machine in nearly every micro-batch, which has to go on from a snapshot: so they
+    are written more often.
+    """
+    return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
+
+
+def handover_folder(settings: Settings, log_identity: str) -> Path:
+    """Where processes of one machine leave states for one another."""
+    if is_local(settings.spark_master):
+        return settings.data_dir.resolve() / "handover" / log_identity
+    return session_options(settings).cluster.handover(log_identity)
+
+
+def _of_generation(name: str, generation: int) -> str:
+    return f"{name}-{generation}" if generation else name
+
+
+def _check_cluster(settings: Settings) -> None:
+    faults: list[str] = []
+    if settings.redis_url is None:
+        faults.append(
+            f"{PREFIX}REDIS_URL: the machines of {settings.spark_master} cannot reach the private Redis of the data "
+            "folder; run one of your own and name it here"
+        )
+    if settings.snapshots not in (None, _IN_REDIS) and not Path(str(settings.snapshots)).is_absolute():
+        faults.append(
+            f"{PREFIX}SNAPSHOTS: {settings.snapshots!r} is neither redis nor the absolute path of a folder that every "
+            f"machine of {settings.spark_master} reaches"
+        )
+    if not settings.spark.worker_folder.is_absolute():
+        faults.append(f"{PREFIX}SPARK__WORKER_FOLDER: {settings.spark.worker_folder} is not an absolute path")
+    if faults:
+        raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))

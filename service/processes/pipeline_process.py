@@ -1,0 +1,128 @@
+"""The pipeline as a process: ``python -m service.processes.pipeline_process``.
+
+It ends with status 1 when the streaming query fails, and is meant to be started again then: the checkpoint knows where
+to go on.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pipeline import (
+    PIPELINE_EXERCISES,
+    BatchProgress,
+    await_machines,
+    build_session,
+    compiling_beside,
+    end_session,
+    is_local,
+    start_query,
+    warm_up,
+)
+from service.delivery.sink import AlertSink
+from service.doctor import at_risk
+from service.errors import StoreUnavailable
+from service.observing.tracing import spans_of
+from service.process import run_process, signals_held
+from service.processes.cluster import forget_former, job_options, session_options
+from service.processes.start_report import StartReport
+from service.processes.timekeeper import Timekeeper
+from service.runtime import Stores, open_stores
+from service.settings import Settings
+from service.stores import server_facts
+from streams import SystemClock
+
+if TYPE_CHECKING:
+    from service.observing.spans import Spans
+
+
+def main() -> int:
+    """Run the pipeline; the exit status is that of ``run_process``."""
+    return run_process("pipeline", _run)
+
+
+def _run(settings: Settings) -> None:
+    with spans_of(settings.tracing, "pipeline") as spans, open_stores(settings) as stores:
+        _match(settings, stores, spans)
+
+
+def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> None:
+    clock = SystemClock()
+    stores.heartbeat.clear()
+    warn_of_risks(stores)
+    stores.log.layout.require_settled()
+    with ExitStack() as ends:
+        ends.callback(_say_nothing_more, stores)
+        where = session_options(settings)
+        report = StartReport(stores.heartbeat)
+        needed = PIPELINE_EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
+        with report.repeating():
+            with compiling_beside(needed, report.compiling):
+                report.begin("starting Spark")
+                with signals_held():  # Spark's Java process would stay behind
+                    session = build_session(where)
+                    ends.callback(end_session, session)
+                tasks = await_machines(session, where.cluster)
+            report.begin("loading kernels" if needed else "compiling kernels on the machines of the cluster")
+            warm_up(session)
+        layout = stores.log.layout.read()
+        stores.log.layout.require_settled()
+        forget_former(settings, layout, stores.url)
+        options = job_options(settings, layout, stores.url, tasks)
+        stores.pipeline_status.begin(clock.now_us())
+        query = start_query(
+            session,
+            options,
+            AlertSink(stores, clock, spans),
+            lambda: stores.heartbeat.beat(clock.now_us()),
+            lambda progress: _keep(stores, progress),
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
+            signal.signal(number, lambda *_: query.request_stop())
+        ends.enter_context(_keeping_time(stores))
+        structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
+        query.wait()
+
+
+def warn_of_risks(stores: Stores) -> None:
+    """Say in the log, in words, what the Redis server may lose though it was acknowledged."""
+    for finding in at_risk(server_facts(stores.client)):
+        structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
+
+
+def _say_nothing_more(stores: Stores) -> None:
+    """Take the sign of life back; what cannot be taken back becomes too old by itself."""
+    with suppress(StoreUnavailable):
+        stores.heartbeat.clear()
+
+
+@contextmanager
+def _keeping_time(stores: Stores) -> Iterator[None]:
+    """Let a timekeeper work while the block runs."""
+    stop = threading.Event()
+    thread = threading.Thread(target=Timekeeper(stores).run, args=(stop,), name="timekeeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _keep(stores: Stores, progress: BatchProgress) -> None:
+    """Keep how a micro-batch went; one that is not kept is missing in the totals of times, and nowhere else."""
+    try:
+        stores.pipeline_status.keep(progress.to_json())
+    except StoreUnavailable as error:
+        structlog.get_logger(__name__).warning("progress-not-kept", batch=progress.batch, error=error.message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

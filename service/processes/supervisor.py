@@ -1,0 +1,190 @@
+"""The whole service under one command: Redis if need be, the API, the pipeline, the deliverer.
+
+A process that dies is started again, with growing pauses while it keeps dying. None is told what the others do: they
+meet in Redis only, so that each may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import IO
+
+import structlog
+
+from service.embedded import EmbeddedServer
+from service.processes.data_folder import take_folder
+from service.settings import PREFIX, Settings
+
+CHILDREN: Mapping[str, str] = {
+    "api": "api",
+    "pipeline": "service.processes.pipeline_process",
+    "deliverer": "service.delivery.deliverer",
+    "backtests": "service.backtests",
+}
+
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 10.0
+_STEADY_S = 30.0
+_SERVER_CHECK_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+def describe_death(name: str, status: int, pause_s: float, log_file: Path) -> str:
+    """A sentence for people: what ended, when it starts again, and the last line of its log."""
+    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
+    last = lines[-1][:300] if lines else "nothing was logged"
+    return f"{name} ended (status {status}), it starts again in {pause_s:g} s; {log_file} ends with: {last}"
+
+
+def _log_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
+    log.warning("process-ended", name=name, status=status, again_in_s=pause_s, log=str(log_file))
+
+
+@dataclass(slots=True)
+class _Child:
+    module: str
+    log_file: Path
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    due_at: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Starts the processes, watches them, stops them.
+
+    Attributes:
+        settings: Of the service; the processes read the same environment.
+        overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
+        children: Modules to run, by name.
+        now: Seconds on a clock that only goes forward.
+        on_death: Told the name, the status, the pause before the next start in seconds and the log file.
+    """
+
+    settings: Settings
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
+    now: Callable[[], float] = time.monotonic
+    on_death: Callable[[str, int, float, Path], None] = _log_death
+    _running: dict[str, _Child] = field(default_factory=dict)
+    _server: EmbeddedServer | None = None
+    _server_due_at: float = 0.0
+    _redis_url: str = ""
+    _lock: IO[str] | None = None
+
+    @property
+    def log_folder(self) -> Path:
+        """Where each process writes its log."""
+        return self.settings.data_dir / "logs"
+
+    @property
+    def redis_url(self) -> str:
+        """The Redis server in use, once started."""
+        return self._redis_url
+
+    def pid(self, name: str) -> int | None:
+        """Process id of a child that runs."""
+        process = self._running[name].process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def starts(self, name: str) -> int:
+        """How often a child was started."""
+        return self._running[name].starts
+
+    def start(self) -> None:
+        """Start everything; returns at once.
+
+        Raises:
+            DataFolderUnusable: It cannot be written, or another supervisor uses it.
+            NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
+        """
+        self._lock = take_folder(self.settings.data_dir)
+        self.log_folder.mkdir(exist_ok=True)
+        if self.settings.redis_url is None:
+            self._server = EmbeddedServer(self.settings.data_dir)
+            self._redis_url = self._server.start()
+        else:
+            self._redis_url = self.settings.redis_url.get_secret_value()
+        self._running = {
+            name: _Child(module, self.log_folder / f"{name}.log") for name, module in self.children.items()
+        }
+        self.tend()
+
+    def tend(self) -> None:
+        """Start what is not running and due; call it often."""
+        now = self.now()
+        if self._server is not None and now >= self._server_due_at:
+            self._redis_url = self._server.start()
+            self._server_due_at = now + _SERVER_CHECK_S
+        for name, child in self._running.items():
+            if child.process is not None and (status := child.process.poll()) is not None:
+                self._note_death(name, child, status, now)
+            if child.process is None and now >= child.due_at:
+                self._launch(child, now)
+
+    def run(self, stop: Event, *, each_round: Callable[[], None] = lambda: None, interval_s: float = 0.2) -> None:
+        """Tend until ``stop`` is set, then stop everything."""
+        try:
+            while not stop.wait(interval_s):
+                self.tend()
+                each_round()
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Ask every process to end, wait, end by force what does not; Redis last.
+
+        All are asked at once and each finishes what it has begun: the API the requests that it is answering, the
+        pipeline its micro-batch, the deliverer its attempts. Together they have ``stop_timeout_s`` for it.
+        """
+        processes = {name: child.process for name, child in self._running.items() if child.process is not None}
+        for process in processes.values():
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + self.settings.stop_timeout_s
+        for name, process in processes.items():
+            try:
+                process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("process-killed", name=name, after_s=self.settings.stop_timeout_s)
+                process.kill()
+                process.wait()
+        self._running = {}
+        if self._server is not None:
+            self._server.stop(even_found=True)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _launch(self, child: _Child, now: float) -> None:
+        # house: allow environment: the children inherit this process's environment
+        environment = {**os.environ, **self.overrides}
+        environment[f"{PREFIX}REDIS_URL"] = self._redis_url
+        environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
+        with child.log_file.open("ab") as log_file:
+            child.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", child.module],
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=log_file,
+                env=environment,
+            )
+        child.started_at = now
+        child.starts += 1
+
+    def _note_death(self, name: str, child: _Child, status: int, now: float) -> None:
+        was_steady = now - child.started_at > _STEADY_S
+        child.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * child.pause_s, _LONGEST_PAUSE_S)
+        child.due_at = now + child.pause_s
+        child.process = None
+        self.on_death(name, status, child.pause_s, child.log_file)

@@ -1,0 +1,122 @@
+"""The whole service for a while, in a folder of its own: for the demo and for tests of the whole."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_urlsafe
+from threading import Event, Thread
+
+from service.client import ForestallClient, await_ready
+from service.errors import ServiceNotReady
+from service.processes.supervisor import Supervisor, describe_death
+from service.settings import PREFIX, Settings
+
+_READY_S = 300.0  # without progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryService:
+    """A service that runs until the block ends.
+
+    Attributes:
+        url: Where the API listens.
+        api_key: What it asks for.
+        client: Has the key, and patience over restarts.
+        supervisor: Tends the processes.
+    """
+
+    url: str
+    api_key: str
+    client: ForestallClient
+    supervisor: Supervisor
+
+
+@contextmanager
+def running(
+    folder: Path,
+    say: Callable[[str], None] = lambda _: None,
+    more: Mapping[str, str] | None = None,
+    *,
+    wait: Callable[[str], None] = lambda _: None,
+) -> Iterator[TemporaryService]:
+    """The whole service in ``folder`` on a free port, ready; stopped at the end.
+
+    Webhooks may go to loopback, and nothing waits longer than it has to.
+
+    Args:
+        folder: For all its files.
+        say: Told what happens.
+        wait: Told a few times a second what is missing until everything is ready.
+        more: Further settings, as environment variables without their prefix.
+
+    Raises:
+        ServiceNotReady: It does not get ready in time; the message shows the last lines of the logs.
+    """
+    port, key = free_port(), token_urlsafe(24)
+    variables = {
+        "DATA_DIR": str(folder),
+        "API_PORT": str(port),
+        "API_KEY": key,
+        "WEBHOOKS__ALLOW_PRIVATE_TARGETS": "true",
+        "WEBHOOKS__POLL_INTERVAL_S": "0.1",
+        "WEBHOOKS__FIRST_DELAY_S": "1",
+        "TRIGGER_INTERVAL_S": "0.2",
+        **(more or {}),
+    }
+    settings = Settings(data_dir=folder, redis_url=None)
+    supervisor = Supervisor(
+        settings,
+        {PREFIX + name: value for name, value in variables.items()},
+        on_death=lambda *death: say(describe_death(*death)),
+    )
+    say("starting Redis, the API, Spark and the deliverer")
+    supervisor.start()
+    url = f"http://127.0.0.1:{port}"
+    with _tending(supervisor), ForestallClient(url, key) as client:
+        require_ready(client, supervisor, wait)
+        say(f"ready: {url}/v1")
+        yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor)
+
+
+@contextmanager
+def _tending(supervisor: Supervisor) -> Iterator[None]:
+    """Let a supervisor work while the block runs; then everything is stopped."""
+    stop = Event()
+    thread = Thread(target=supervisor.run, args=(stop,), name="supervisor")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def require_ready(
+    client: ForestallClient, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None
+) -> None:
+    """Wait until every part is ready.
+
+    Raises:
+        ServiceNotReady: It takes too long.
+    """
+    if await_ready(client, wait, _READY_S) is not None:
+        raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
+
+
+def _tails(supervisor: Supervisor) -> str:
+    tails: list[str] = []
+    for log_file in sorted(supervisor.log_folder.glob("*.log")):
+        lines = log_file.read_text(errors="replace").splitlines()[-5:]
+        tails += [f"  {log_file.name}: {line}" for line in lines]
+    return "\n".join(tails)

@@ -1,0 +1,256 @@
+"""The constraint sets of streams, as use cases without HTTP: written by hand, from a workflow, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from constraints import (
+    ConstraintSet,
+    Part,
+    check_set,
+    parse_constraints,
+    to_document,
+    within_cap,
+)
+from nfa import Query, build_query, parse_pattern
+from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
+from service.registering.joining import Derived, effective_set, workflow_mismatches
+from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
+from service.registering.routing import has_whole_traces
+from service.runtime import Stores
+from service.settings import PREFIX, Settings
+from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
+from streams import Clock, StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What a stream's constraint set is to be made of.
+
+    Attributes:
+        own: What is written by hand.
+        notices: Where that means more than is kept.
+        derived: The workflow that it follows, and how.
+    """
+
+    own: ConstraintSet
+    notices: tuple[str, ...]
+    derived: Derived | None
+    mode: FollowMode = "auto"
+
+
+class ConstraintSets:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        settings: Limits.
+        clock: Tells when.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
+        self._stores = stores
+        self._settings = settings
+        self._clock = clock
+
+    def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
+        """Give a stream the constraints that are written by hand; a workflow that it follows it goes on following.
+
+        Args:
+            stream: A declared stream; its end events join those of the document, and its event types where the
+                document says that unknown ones deviate. None takes the one that the document names.
+            document: JSON or YAML text, or the value that such a text decodes to.
+            condition: On the set that the stream has.
+
+        Raises:
+            InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
+            PreconditionFailed: The set that the stream has is not what the condition says.
+            WorkflowInDocument: It brings a workflow of its own.
+            StreamMissing: Nobody names the stream, or the document names another one.
+            UnknownStream: The stream is not declared.
+            ConstraintsTooLarge: It names too many event types.
+            ContradictoryConstraints: No trace at all keeps the set.
+        """
+        parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
+        if parsed.constraint_set.process is not None:
+            raise WorkflowInDocument(
+                "the member 'workflow' of a constraint document is written by the service only; upload the model "
+                "(PUT /v1/workflows/NAME) and let the stream follow it (PUT /v1/streams/NAME/workflow)"
+            )
+        declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
+
+        def wish(known: RegisteredConstraints | None) -> _Wish:
+            following = None if known is None else known.following
+            wish = _Wish(own=parsed.constraint_set, notices=parsed.notices, derived=None)
+            return wish if following is None else replace(wish, derived=self.derived(following), mode=following.mode)
+
+        return self._changed(declaration, wish, condition)
+
+    def follow(
+        self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
+    ) -> ConstraintReport:
+        """Let a stream follow a workflow, beside what is written by hand.
+
+        Args:
+            stream: A declared stream.
+            derived: The workflow.
+            mode: None keeps the mode of a stream that follows it already.
+            condition: On the set that the stream has.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton.
+            ContradictoryConstraints: What is written by hand cannot be kept in the workflow.
+            PreconditionFailed: The set that the stream has is not what the condition says.
+        """
+        declaration = self._stores.registry.stream(stream)
+        return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
+
+    def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
+        """Raise what ``follow`` would raise, and change nothing."""
+        declaration = self._stores.registry.stream(stream)
+        self._draft(declaration, _following(self._known(stream), derived, mode))
+
+    def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
+        """Let a stream follow no workflow any more; what is written by hand stays.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            NotFollowing: It follows none.
+            PreconditionFailed: The set that the stream has is not what the condition says.
+        """
+
+        def wish(known: RegisteredConstraints | None) -> _Wish:
+            if known is None or known.following is None:
+                raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
+            return replace(_kept(known), derived=None)
+
+        return self._changed(self._stores.registry.stream(stream), wish, condition)
+
+    def current(self, stream: str) -> ConstraintReport:
+        """The current constraint set of a stream.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownConstraints: It has no constraint set.
+        """
+        self._stores.registry.stream(stream)
+        record = self._stores.registry.constraints(stream)
+        return self._report(record, parse_constraints(record.document).constraint_set, is_new=False)
+
+    def derived(self, following: Following) -> Derived:
+        """What a stream follows, also where that is deleted or has newer versions.
+
+        Raises:
+            UnknownWorkflow: It was never there.
+        """
+        record = self._stores.workflows.get(following.workflow, following.version, is_deleted_too=True)
+        return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
+
+    def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
+        """What the stream's constraints may end."""
+        parsed = [
+            parse_pattern(pattern.text)
+            for pattern in self._stores.registry.patterns(declaration.name)
+            if pattern.is_guarded and pattern.is_running
+        ]
+        return [build_query(pattern) for pattern in parsed if has_whole_traces(pattern, declaration)]
+
+    def _known(self, stream: str) -> RegisteredConstraints | None:
+        try:
+            return self._stores.registry.constraints(stream)
+        except UnknownConstraints:
+            return None
+
+    def _changed(
+        self,
+        declaration: StreamDeclaration,
+        wish: Callable[[RegisteredConstraints | None], _Wish],
+        condition: Condition = ANY,
+    ) -> ConstraintReport:
+        record, is_new = self._stores.registry.change_constraints(
+            declaration.name, lambda known: self._draft(declaration, wish(known)), self._clock.now_us(), condition
+        )
+        return self._report(record, parse_constraints(record.document).constraint_set, is_new=is_new)
+
+    def _draft(self, declaration: StreamDeclaration, wish: _Wish) -> ConstraintsDraft:
+        """What is to be registered, checked.
+
+        Raises:
+            ContradictoryConstraints: No trace at all keeps the set.
+            AutomatonTooLarge: It is to be followed exactly, and there is no automaton.
+            ConstraintsTooLarge: It names too many event types.
+        """
+        constraint_set = effective_set(wish.own, declaration, wish.derived, wish.mode)
+        self._check_types(constraint_set)
+        check_set(constraint_set)
+        constraint_set, left_out = within_cap(constraint_set, self.guarded_queries(declaration))
+        derived = wish.derived
+        more = [
+            *mismatches(wish.own, declaration),
+            *([] if derived is None else workflow_mismatches(derived, declaration, wish.own.settings)),
+        ]
+        return ConstraintsDraft(
+            document=to_document(constraint_set),
+            notices=(*wish.notices, *more, *_left_out(left_out)),
+            own=to_document(wish.own),
+            following=None if derived is None else derived.followed_as(wish.mode),
+        )
+
+    def _check_types(self, constraint_set: ConstraintSet) -> None:
+        """Refuse a set that names too many types; symbols, types with a condition, count as well.
+
+        Raises:
+            ConstraintsTooLarge: It does; the message names limit and setting.
+        """
+        count, most = len(constraint_set.names), self._settings.limits.max_event_types
+        if count > most:
+            setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"
+            raise ConstraintsTooLarge(
+                f"the constraints of the stream, those of its workflow included, name {count} event types; "
+                f"at most {most} are taken: name fewer, or set {setting}",
+                setting=setting,
+                most=most,
+            )
+
+    def _report(
+        self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool
+    ) -> ConstraintReport:
+        warnings = constraint_warnings(
+            constraint_set,
+            [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"],
+            self._stores.registry.stream(record.stream),
+        )
+        return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)
+
+
+def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Wish:
+    """The wish of a stream that is to follow a workflow."""
+    kept = _Wish(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
+    return replace(kept, derived=derived, mode=kept.mode if mode is None else mode)
+
+
+def _kept(known: RegisteredConstraints) -> _Wish:
+    """What is written by hand, as it was, with the mode in which a workflow is followed."""
+    mode: FollowMode = "auto" if known.following is None else known.following.mode
+    own = parse_constraints(known.written)
+    return _Wish(own=own.constraint_set, notices=own.notices, derived=None, mode=mode)
+
+
+def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
+    """Which constraints are not used, in words."""
+    if not parts:
+        return ()
+    listed = ", ".join(map(str, parts))
+    return (f"left out, as all together would need more monitor states than max_monitor_states: {listed}",)
+
+
+def _one_stream(asked: str | None, named: str | None) -> str:
+    """The stream that a document is for, by the call or by itself."""
+    if asked is not None and named not in (None, asked):
+        raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
+    stream = named if asked is None else asked
+    if stream is None:
+        raise StreamMissing("name the stream that the document is for: 'stream: NAME' in it, or ?stream=NAME")
+    return stream

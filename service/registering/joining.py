@@ -1,0 +1,193 @@
+"""The constraint set of a stream that follows a workflow: what was written by hand, and what the workflow says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from constraints import (
+    Clause,
+    Constraint,
+    ConstraintSet,
+    ProcessAutomaton,
+    Settings,
+    following,
+    parse_constraints,
+    to_document,
+)
+from service.registering.reports import joined_with, undeclared_ends
+from service.stores import Following, FollowMode
+from streams import StreamDeclaration
+from workflows import AutomatonTooLarge, CompiledWorkflow, Extraction, Method, minimal_cover
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """What is known of a version of a workflow, wherever it was compiled.
+
+    Attributes:
+        workflow: Its name.
+        version: The version.
+        extraction: The constraints that hold in it.
+        cover: A smallest part of them that the others follow from.
+        automaton: Its language, if it is small enough.
+        without_automaton: Why there is none, in words.
+    """
+
+    workflow: str
+    version: int
+    extraction: Extraction
+    cover: tuple[Constraint, ...]
+    automaton: ProcessAutomaton | None
+    without_automaton: str = ""
+
+    @classmethod
+    def of(cls, compiled: CompiledWorkflow, name: str, version: int = 1) -> Derived:
+        """What was found by compiling."""
+        return cls(
+            workflow=name,
+            version=version,
+            extraction=compiled.extraction,
+            cover=minimal_cover(compiled.extraction),
+            automaton=compiled.automaton,
+            without_automaton=compiled.without_automaton,
+        )
+
+    def to_findings(self) -> dict[str, Any]:
+        """As plain JSON that does not depend on name and version."""
+        origins = {str(constraint): origin for constraint, origin in self.extraction.origins.items()}
+        return {
+            "extraction": self.extraction.to_document(),
+            "origins": dict(sorted(origins.items())),
+            "cover": [str(constraint) for constraint in self.cover],
+            "automaton": _automaton_form(self.automaton),
+            "without_automaton": self.without_automaton,
+        }
+
+    @classmethod
+    def from_findings(cls, findings: Mapping[str, Any], name: str, version: int) -> Derived:
+        """What ``to_findings`` gave."""
+        bare = _extraction(findings["extraction"])
+        by_text = {str(constraint): constraint for constraint in bare.constraints}
+        origins = findings["origins"].items()
+        return cls(
+            workflow=name,
+            version=version,
+            extraction=replace(bare, origins={by_text[text]: origin for text, origin in origins if text in by_text}),
+            cover=tuple(by_text[text] for text in findings["cover"]),
+            automaton=_automaton(findings["automaton"]),
+            without_automaton=findings["without_automaton"],
+        )
+
+    def is_exact(self, mode: FollowMode) -> bool:
+        """Whether following in a mode takes the automaton.
+
+        Raises:
+            AutomatonTooLarge: The mode asks for an automaton, and there is none.
+        """
+        if mode == "exact" and self.automaton is None:
+            raise AutomatonTooLarge(
+                f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
+                "follow it by its constraints (mode tables)",
+                workflow=self.workflow,
+            )
+        return mode != "tables" and self.automaton is not None
+
+    def followed_as(self, mode: FollowMode) -> Following:
+        """The record of a stream that follows it."""
+        return Following(workflow=self.workflow, version=self.version, mode=mode)
+
+    def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
+        """A set with what the workflow says.
+
+        Raises:
+            AutomatonTooLarge: The mode asks for an automaton, and there is none.
+        """
+        settings = own.settings
+        if settings.unknown_types == "deviate":
+            own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))
+        return following(
+            own,
+            workflow=self.workflow,
+            version=self.version,
+            constraints=self.extraction.constraints,
+            end_events=frozenset(self.extraction.end),
+            automaton=self.automaton if self.is_exact(mode) else None,
+        )
+
+
+def effective_set(
+    own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
+) -> ConstraintSet:
+    """What the traces of a stream keep to: what was written by hand, its end events, what its workflow says.
+
+    Raises:
+        AutomatonTooLarge: The mode asks for an automaton, and there is none.
+    """
+    joined = joined_with(own, declaration)
+    return joined if derived is None else derived.joined_to(joined, mode)
+
+
+def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
+    """Where a workflow and the declaration of a stream that follows it do not go together, in words.
+
+    Args:
+        derived: The workflow.
+        declaration: The stream.
+        settings: Those of the stream's constraint set.
+    """
+    declared, said = set(declaration.end_events), derived.extraction
+    ends = ConstraintSet(end_events=frozenset(said.end), settings=settings)
+    name = f"the workflow {derived.workflow!r}"
+    found = undeclared_ends(name, ends, declaration)
+    if early := sorted(declared.intersection(said.events).difference(said.end)):
+        found.append(
+            f"{_listed(early)}: end events of the stream after which {name} goes on; its traces are over with them"
+        )
+    if declaration.event_types and (strangers := sorted(set(said.events) - set(declaration.event_types))):
+        found.append(f"{_listed(strangers)}: of {name}, but not among the event types that the stream declares")
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
+    """The member of a constraint document that carries an automaton; None for none."""
+    if automaton is None:
+        return None
+    bare = following(
+        ConstraintSet(), workflow="it", version=1, constraints=(), end_events=frozenset(), automaton=automaton
+    )
+    document: Any = to_document(bare)
+    return document["workflow"]["automaton"]
+
+
+def _automaton(form: Any) -> ProcessAutomaton | None:
+    if form is None:
+        return None
+    bare = {
+        "constraints": [],
+        "workflow": {"name": "it", "version": 1, "constraints": [], "end": [], "automaton": form},
+    }
+    process = parse_constraints(bare).constraint_set.process
+    assert process is not None, "a document with a workflow gives a set with a process"
+    return process.automaton
+
+
+def _extraction(document: Mapping[str, Any]) -> Extraction:
+    prior, exclusive, require = (
+        tuple((first, second) for first, second in document[kind]) for kind in ("prior", "exclusive", "require")
+    )
+    return Extraction(
+        events=tuple(document["events"]),
+        prior=prior,
+        exclusive=exclusive,
+        require=require,
+        horn=tuple(Clause(frozenset(clause["body"]), clause["head"]) for clause in document["horn"]),
+        end=tuple(document["end"]),
+        method=Method(document["method"]),
+        warnings=tuple(document["warnings"]),
+    )

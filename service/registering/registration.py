@@ -1,0 +1,337 @@
+"""What users register, as use cases without HTTP: streams, constraint sets, patterns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from constraints import ConstraintSet, check_query, parse_constraints
+from nfa import Pattern, TraceEnds, describe_pattern, parse_pattern, pattern_from_json
+from service.errors import PatternTooLong, UnknownConstraints
+from service.latest_used import LatestUsed
+from service.registering.constraint_sets import ConstraintSets
+from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
+from service.registering.reports import (
+    ConstraintReport,
+    PatternReport,
+    pattern_warnings,
+    reasoned_query,
+    trace_ends_of,
+)
+from service.registering.routing import has_whole_traces, route_of
+from service.registering.strangers import require_declared, unfollowed_types
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import (
+    ANY,
+    Condition,
+    PatternAction,
+    PatternDraft,
+    RegisteredConstraints,
+    RegisteredPattern,
+    Severity,
+    tag_of,
+)
+from streams import Clock, Start, StreamDeclaration, WorkBudget
+
+_INSPECTIONS_KEPT = 16
+
+
+class Registration:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        settings: Limits.
+        clock: Tells when.
+
+    Attributes:
+        constraint_sets: Those of them that are about constraints.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
+        self._stores = stores
+        self._settings = settings
+        self._clock = clock
+        self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
+        self.constraint_sets = ConstraintSets(stores, settings, clock)
+
+    @property
+    def budget(self) -> WorkBudget:
+        """How much work a pattern that is registered now may cost."""
+        return self._settings.pattern_work.budget
+
+    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
+        """Declare a stream; returns whether it is new.
+
+        Raises:
+            StreamExists: It is declared already, differently.
+        """
+        return self._stores.registry.declare_stream(declaration, condition)
+
+    def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
+        """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
+
+        A workflow that the stream follows it goes on following.
+
+        Args:
+            stream: A declared stream; its end events join those of the document, and its event types where the
+                document says that unknown ones deviate. None takes the one that the document names.
+            document: JSON or YAML text, or the value that such a text decodes to.
+            condition: On the set that the stream has.
+
+        Raises:
+            InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
+            WorkflowInDocument: It brings a workflow of its own.
+            StreamMissing: Nobody names the stream, or the document names another one.
+            UnknownStream: The stream is not declared.
+            ContradictoryConstraints: No trace at all keeps the set.
+        """
+        return self.constraint_sets.upload(stream, document, condition)
+
+    def constraints(self, stream: str) -> ConstraintReport:
+        """The current constraint set of a stream.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownConstraints: It has no constraint set.
+        """
+        return self.constraint_sets.current(stream)
+
+    def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
+        """Every constraint set that a stream has had, the current one last.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownConstraints: It has no constraint set.
+        """
+        self._stores.registry.stream(stream)
+        return self._stores.registry.constraint_versions(stream)
+
+    def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
+        """What is known, before any event, of a stream's constraint set and the patterns that it terminates early.
+
+        Patterns with too many steps or alternatives are left out.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownConstraints: It has no constraint set.
+        """
+        declaration = self._stores.registry.stream(stream)
+        record = self._stores.registry.constraints(stream)
+        queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
+        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
+
+    def register_pattern(
+        self,
+        stream: str,
+        text: str,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
+    ) -> PatternReport:
+        """Register a pattern on a stream; another text under the same name is its next version.
+
+        Args:
+            stream: A declared stream.
+            text: In the pattern language.
+            is_guarded: Whether the stream's constraints end its partial matches early; without, it may look for what
+                breaks them.
+            start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
+                complete what began before this position of the log (``migrate``).
+            severity: Of its alerts; None: as before, and ``medium`` at first.
+
+        Raises:
+            PatternTooLong: The text is longer than the limit.
+            UnknownStream: The stream is not declared.
+            PatternRefused: The text cannot be read, or waits for an end of trace that the stream does not have; the
+                message names line, column and what is expected.
+            KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
+            UnsatisfiablePattern: No trace that keeps the stream's constraints can match it; the details hold a minimal
+                clash.
+            PatternOnOtherStream: The name is taken on another stream.
+            MigrationRefused: The version that is to go on for a while is matched by another key.
+            WrongPatternState: It is retired, or the draft is of one that is matched already.
+        """
+        self._check_length(text)
+        self._stores.registry.stream(stream)
+        wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
+        return self.register(stream, parse_pattern(text), wish)
+
+    def register_definition(
+        self,
+        stream: str,
+        definition: object,
+        *,
+        is_guarded: bool = True,
+        start: Start = "fresh",
+        severity: Severity | None = None,
+    ) -> PatternReport:
+        """Register a pattern that is given in its JSON form; its text is made from it.
+
+        Raises:
+            PatternRefused: Also where the document does not have the form; the message names the place in it.
+            ForestallError: As ``register_pattern``.
+        """
+        self._stores.registry.stream(stream)
+        pattern = self.read_pattern(None, definition)
+        wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, severity=severity)
+        return self.register(stream, pattern, wish)
+
+    def read_pattern(self, text: str | None, definition: object) -> Pattern:
+        """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
+
+        Raises:
+            PatternTooLong: The text is longer than the limit.
+            PatternRefused: It cannot be read.
+        """
+        if text is not None:
+            self._check_length(text)
+            return parse_pattern(text)
+        pattern = pattern_from_json(definition)
+        pattern = replace(pattern, text=pattern.text or describe_pattern(pattern))
+        self._check_length(pattern.text)
+        return pattern
+
+    def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
+        """A registered pattern, and what the stream's constraints mean for it.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        record = self._stores.registry.pattern(name)
+        declaration = self._stores.registry.stream(record.stream)
+        pattern = parse_pattern(record.text)
+        query = reasoned_query(pattern, declaration)
+        rules = self._rules_of(declaration, route=record.route, is_guarded=record.is_guarded)
+        is_ended = record.is_guarded and has_whole_traces(pattern, declaration) and is_explained(query)
+        found = self._inspections.get(
+            (record.text, tag_of(declaration), record.route, str(is_ended), "" if rules is None else tag_of(rules)),
+            lambda: inspect_pattern(query, _set_of(rules, declaration, record.route), is_ended=is_ended),
+        )
+        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(pattern, query, found.check, declaration, ends)
+        return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
+
+    def move_pattern(self, name: str, action: PatternAction, condition: Condition = ANY) -> PatternReport:
+        """Lead a pattern from its state to another, from this place of the log on.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+            WrongPatternState: The action does not begin in its state.
+            UnsatisfiablePattern: It is a draft that is to be activated, and the stream's constraints make it
+                impossible by now.
+        """
+        if action == "activate":
+            record = self._stores.registry.pattern(name)
+            if record.state == "draft":
+                self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
+        return self._report(*self._stores.registry.move_pattern(name, action, condition, self._clock.now_us()))
+
+    def pause_pattern(self, name: str) -> PatternReport:
+        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
+        return self.move_pattern(name, "pause")
+
+    def resume_pattern(self, name: str) -> PatternReport:
+        """Let a paused or suspended pattern see what comes from this place of the log on."""
+        return self.move_pattern(name, "resume")
+
+    def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
+        """Delete a pattern; its alerts stay.
+
+        Raises:
+            UnknownPatternName: There is none of that name.
+        """
+        self._stores.registry.remove_pattern(name, condition)
+
+    def _check_length(self, text: str) -> None:
+        limit = self._settings.limits.max_pattern_chars
+        if len(text) > limit:
+            raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
+
+    def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
+        """Check that a pattern can be matched on a stream; returns warnings, in words.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+        """
+        return self._checked(pattern, self._stores.registry.stream(stream), is_guarded=is_guarded)
+
+    def _checked(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> tuple[str, ...]:
+        """Warnings, in words, about a pattern that can be matched."""
+        route = route_of(pattern, declaration)
+        require_declared(pattern, declaration)
+        ends = self._ends(pattern, declaration, is_guarded=is_guarded)
+        ends.check(pattern)
+        query = reasoned_query(pattern, declaration)
+        constraint_set = self.constraint_set(declaration, route=route, is_guarded=is_guarded)
+        check = check_query(query, constraint_set)
+        check.require_satisfiable()
+        with_schemas = self._stores.registry.event_types.all(declaration.name)
+        return (
+            *pattern_warnings(pattern, query, check, declaration, ends),
+            *unfollowed_types(pattern, constraint_set, with_schemas),
+        )
+
+    def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
+        """Register a pattern on a stream; another text under the same name is its next version.
+
+        Args:
+            stream: A declared stream.
+            pattern: What is registered.
+            wish: How; name and route are those of the pattern.
+
+        Raises:
+            ForestallError: As ``register_pattern``.
+            PreconditionFailed: What is there is not what the wish says.
+        """
+        declaration = self._stores.registry.stream(stream)
+        warnings = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
+        draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
+        record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
+        return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
+
+    def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
+        declaration = self._stores.registry.stream(record.stream)
+        pattern = parse_pattern(record.text)
+        query = reasoned_query(pattern, declaration)
+        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
+        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration, ends)
+        return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
+
+    def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
+        """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
+        return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
+
+    def trace_ends(self, declaration: StreamDeclaration, *, route: str) -> frozenset[str]:
+        """Types that end traces: those that the stream declares, and those of constraints that say so."""
+        if route:
+            return frozenset()
+        rules = self._rules_of(declaration, route=route, is_guarded=True)
+        return _set_of(rules, declaration, route).trace_ends.union(declaration.end_events)
+
+    def _ends(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> TraceEnds:
+        """How the traces end in which a pattern is matched."""
+        rules = self._rules_of(declaration, route="", is_guarded=True)
+        return trace_ends_of(pattern, declaration, _set_of(rules, declaration, ""), is_guarded=is_guarded)
+
+    def _rules_of(
+        self, declaration: StreamDeclaration, *, route: str, is_guarded: bool
+    ) -> RegisteredConstraints | None:
+        """The constraint set of the stream, if there is one and a pattern may know it."""
+        if route or not is_guarded:
+            return None
+        try:
+            return self._stores.registry.constraints(declaration.name)
+        except UnknownConstraints:
+            return None
+
+
+def _set_of(rules: RegisteredConstraints | None, declaration: StreamDeclaration, route: str) -> ConstraintSet:
+    """What traces keep to, by the constraint set of their stream, if there is one."""
+    if route:
+        return ConstraintSet()
+    if rules is not None:
+        return parse_constraints(rules.document).constraint_set
+    return ConstraintSet(end_events=frozenset(declaration.end_events))

@@ -1,0 +1,221 @@
+"""What registering says back: records with what they mean, and what is probably not meant, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from constraints import ConstraintSet, QueryCheck, check_query, check_set
+from nfa import (
+    Pattern,
+    PatternRefused,
+    Query,
+    TraceEnds,
+    build_query,
+    parse_pattern,
+    unknown_types,
+)
+from service.registering.inspection import is_explained
+from service.registering.routing import finer_keys, has_whole_traces, route_of
+from service.stores import RegisteredConstraints, RegisteredPattern
+from streams import StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternReport:
+    """A pattern as it is registered.
+
+    Attributes:
+        pattern: The record.
+        is_new: Whether this call changed anything.
+        parsed: What its text says.
+        warnings: What can never match, and what is probably not meant, in words.
+    """
+
+    pattern: RegisteredPattern
+    is_new: bool
+    parsed: Pattern
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintReport:
+    """A constraint set as it is registered.
+
+    Attributes:
+        record: The record.
+        is_new: Whether this call changed anything.
+        constraint_set: What it says.
+        warnings: What is legal and probably not meant, and the patterns that can no longer match, in words.
+    """
+
+    record: RegisteredConstraints
+    is_new: bool
+    constraint_set: ConstraintSet
+    warnings: tuple[str, ...]
+
+
+def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
+    """A document's set with what the stream declares: its end events, and its types where unknown ones deviate."""
+    settings = constraint_set.settings
+    if settings.unknown_types == "deviate":
+        settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
+    end_events = constraint_set.end_events | frozenset(declaration.end_events)
+    return replace(constraint_set, end_events=end_events, settings=settings)
+
+
+def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
+    """Where a document and the declaration of its stream do not go together, in words."""
+    found = undeclared_ends("this document", constraint_set, declaration)
+    if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
+        found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
+    return found
+
+
+def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
+    """What happens to traces after end events that the stream does not declare, in words, where there are some.
+
+    Args:
+        source: Where the end events are from.
+        constraint_set: It has them, and says whether they end traces.
+        declaration: The stream.
+    """
+    strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
+    if not strangers:
+        return []
+    notice = (
+        f"{', '.join(strangers)}: end events of {source} that the stream does not declare; its transactions stay open "
+        "after them, and what comes then deviates (after-end). Declare end_events or an idle_timeout for the stream, "
+        "or, where keys are used again, set reopen: new_transaction in the settings of the constraints"
+    )
+    return [notice]
+
+
+def constraint_warnings(
+    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
+) -> tuple[str, ...]:
+    """What a constraint set makes impossible: types, cycles of order, and patterns that are registered already."""
+    found = [warning.text for warning in check_set(constraint_set)]
+    for pattern in patterns:
+        parsed = parse_pattern(pattern.text)
+        if not pattern.is_guarded or route_of(parsed, declaration):
+            continue
+        check = check_query(reasoned_query(parsed, declaration), constraint_set)
+        if not check.is_satisfiable:
+            reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
+            found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+    return (*found, *_endless(constraint_set, patterns, declaration))
+
+
+def _endless(
+    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
+) -> list[str]:
+    """Patterns that wait for an end of trace that no longer comes, in words."""
+    found = []
+    for pattern in patterns:
+        try:
+            parsed = parse_pattern(pattern.text)
+            ends = trace_ends_of(parsed, declaration, constraint_set, is_guarded=pattern.is_guarded)
+            ends.check(parsed)
+        except PatternRefused as refusal:
+            found.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
+    return found
+
+
+def reasoned_query(pattern: Pattern, declaration: StreamDeclaration) -> Query:
+    """What constraints are asked about: where traces are finer, a NOT does not look at the whole of them."""
+    query = build_query(pattern)
+    return query if has_whole_traces(pattern, declaration) else _without_absences(query)
+
+
+def _without_absences(query: Query) -> Query:
+    """The same without its NOTs, and so without states that only wait for one."""
+    terms = tuple(replace(term, absences=()) for term in query.terms)
+    states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
+    return replace(query, terms=terms, states=states)
+
+
+def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet | None = None) -> bool:
+    """Whether traces of the stream end.
+
+    Args:
+        declaration: The stream.
+        constraint_set: What its traces keep to. Its end events count only where it says that they end traces.
+    """
+    is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
+    return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
+
+
+def trace_ends_of(
+    pattern: Pattern, declaration: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_guarded: bool
+) -> TraceEnds:
+    """How the traces end in which a pattern is matched; those of a further key do not.
+
+    Args:
+        pattern: The pattern.
+        declaration: The stream.
+        constraint_set: That of the stream; None where there is none.
+        is_guarded: Whether it may decide anything of the pattern.
+    """
+    if route_of(pattern, declaration):
+        return TraceEnds(has_trace_end=False)
+    is_known = is_guarded and constraint_set is not None and has_whole_traces(pattern, declaration)
+    return TraceEnds(
+        has_trace_end=has_trace_end(declaration, constraint_set),
+        is_log_ordered=declaration.ties == "log",
+        has_closing=is_known and constraint_set is not None and constraint_set.decides_absences(declaration.ties),
+    )
+
+
+def pattern_warnings(
+    pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration, ends: TraceEnds
+) -> tuple[str, ...]:
+    """What of a pattern can never match, and what is probably not meant, in words.
+
+    Args:
+        pattern: The pattern.
+        query: What a match must have.
+        check: What the constraints say of that.
+        declaration: The stream.
+        ends: How the traces end in which it is matched.
+    """
+    route = route_of(pattern, declaration)
+    notices = ends.warnings_of(pattern)
+    finer = ", ".join(finer_keys(pattern, declaration))
+    return (
+        *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
+        *_undeclared_types(pattern, declaration),
+        *(
+            []
+            if is_explained(query)
+            else ["it has too many steps or alternatives for its failing conditions to be listed"]
+        ),
+        *(notice.placed for notice in notices),
+        *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
+        *([_routed(route, declaration)] if route else []),
+        *_mistaken_names(pattern, declaration),
+    )
+
+
+def _routed(route: str, declaration: StreamDeclaration) -> str:
+    return (
+        f"it is matched by the further key {route} ({declaration.keys[route]}), whose traces have no end and no "
+        "constraints"
+    )
+
+
+def _mistaken_names(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """Names of further keys that are read as attributes, since only the key that a pattern is matched by has a name."""
+    return [
+        f"{name} in WHERE [..] is the attribute of that name; the further key {name} is written "
+        f"{'.'.join(declaration.attribute_of(name))} there"
+        for name in finer_keys(pattern, declaration)
+        if name in declaration.keys and declaration.attribute_of(name) != (name,)
+    ]
+
+
+def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+    """Such as patterns have that were registered by a release that only warned of them."""
+    if not declaration.event_types:
+        return []
+    return [one.placed for one in unknown_types(pattern, declaration.event_types, "that the stream declares")]

@@ -1,0 +1,484 @@
+"""Workflows, as use cases without HTTP: upload, look up, compare, check traces, draw, follow."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from constraints import Constraint
+from service.errors import (
+    InvalidWorkflowName,
+    ModelTooLarge,
+    NotFollowing,
+    StreamMissing,
+    UnknownConstraints,
+    UnknownTrace,
+    WorkflowFollowed,
+)
+from service.registering.constraint_sets import ConstraintSets
+from service.registering.joining import Derived
+from service.registering.reports import ConstraintReport
+from service.runtime import Stores
+from service.settings import PREFIX, Settings
+from service.stores import (
+    ANY,
+    Condition,
+    FollowMode,
+    RegisteredConstraints,
+    RegisteredWorkflow,
+    WorkflowDraft,
+    WorkflowSummary,
+)
+from streams import Clock, EventBatch, RecordKind, key_hash
+from workflows import (
+    CompiledWorkflow,
+    CompileLimits,
+    Conformance,
+    ModelFormat,
+    ReadOptions,
+    WorkflowModel,
+    WorkflowTooLarge,
+    check_trace,
+    compile_workflow,
+    draw,
+    read_model,
+)
+
+_SETTINGS = {
+    "max_event_types": f"{PREFIX}LIMITS__MAX_EVENT_TYPES",
+    "max_elements": f"{PREFIX}LIMITS__MAX_MODEL_ELEMENTS",
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUpload:
+    """A model that somebody sends.
+
+    Attributes:
+        name: The workflow's name.
+        content: The bytes as they came.
+        media_type: Of these bytes, for giving them back.
+        format: None finds out.
+        process: Which process of several is meant.
+        mapping: From tasks, by name or id, to event types; None makes a task silent.
+        stream: A stream that is to follow it.
+        mode: How.
+        condition: On the workflow that is there.
+    """
+
+    name: str
+    content: bytes
+    media_type: str
+    format: ModelFormat | None = None
+    process: str | None = None
+    mapping: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    stream: str | None = None
+    mode: FollowMode = "auto"
+    condition: Condition = ANY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """A stream that follows a workflow.
+
+    Attributes:
+        stream: Its name.
+        version: The version that it follows.
+        mode: As asked.
+        is_exact: Whether it follows the automaton, and not only the constraints.
+        constraints_version: The version of its constraint set.
+        notices: Where the two do not go together, in words.
+    """
+
+    stream: str
+    version: int
+    mode: FollowMode
+    is_exact: bool
+    constraints_version: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowReport:
+    """A workflow as it is registered.
+
+    Attributes:
+        record: The record.
+        is_new: Whether this call changed anything.
+        followers: The streams that follow it, by name.
+    """
+
+    record: RegisteredWorkflow
+    is_new: bool = False
+    followers: tuple[Follower, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowDifference:
+    """What changed from one version of a workflow to another.
+
+    Attributes:
+        first: The one.
+        second: The other.
+        added: Constraints that hold in the second only.
+        removed: Constraints that hold in the first only.
+        has_same_language: Whether both allow the same traces; None where that is not known.
+    """
+
+    first: Derived
+    second: Derived
+    added: tuple[Constraint, ...]
+    removed: tuple[Constraint, ...]
+    has_same_language: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What is highlighted in a picture.
+
+    Attributes:
+        highlighted: Event types; a mapping puts its number beside each.
+        expected: Event types that may come next.
+    """
+
+    highlighted: Mapping[str, int] | Collection[str] = ()
+    expected: Collection[str] = ()
+
+
+class WorkflowLibrary:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        settings: Limits.
+        clock: Tells when.
+        constraint_sets: Those of the streams.
+    """
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock, constraint_sets: ConstraintSets) -> None:
+        self._stores = stores
+        self._limits = settings.limits
+        self._clock = clock
+        self._constraint_sets = constraint_sets
+
+    def upload(self, upload: ModelUpload) -> WorkflowReport:
+        """Register a model; another one under the same name is its next version, which its followers then follow.
+
+        Everything is checked before anything changes. The same upload again puts right what an interrupted one left.
+
+        Raises:
+            InvalidWorkflowName: The name cannot be one.
+            ModelTooLarge: The model has too many bytes, event types or elements.
+            UnknownStream: The stream is not declared.
+            ModelRefused: The model cannot be read; every problem is named with its element.
+            UnsoundWorkflow: It can be read, but no trace of it completes.
+            AutomatonTooLarge: Somebody is to follow it exactly, and it has no automaton within the limits.
+            ContradictoryConstraints: What is written by hand for a stream cannot be kept in it.
+        """
+        self._check(upload)
+        model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
+        compiled = self._compile(model)
+        derived = Derived.of(compiled, upload.name)
+        wanted = self._wanted(upload, derived)
+        record, is_new = self._stores.workflows.put(
+            _draft(upload, compiled, derived), self._clock.now_us(), upload.condition
+        )
+        derived = replace(derived, version=record.version)
+        for stream, mode in wanted.items():
+            is_new = self._constraint_sets.follow(stream, derived, mode).is_new or is_new
+        return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
+
+    def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
+        """A version of a workflow, the current one unless another is asked for, and who follows any of them.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        return WorkflowReport(record=self._stores.workflows.get(name, version), followers=self._followers(name))
+
+    def workflows(self) -> list[WorkflowReport]:
+        """All workflows, by name."""
+        followed = self._stores.registry.constraint_sets()
+        return [
+            WorkflowReport(record=record, followers=_followers_of(record.name, followed))
+            for record in self._stores.workflows.all()
+        ]
+
+    def versions(self, name: str) -> list[RegisteredWorkflow]:
+        """Every version of a workflow, the current one last.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        return self._stores.workflows.versions(name)
+
+    def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
+        """The model as it came.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        record = self._stores.workflows.get(name, version)
+        return record, self._stores.workflows.model(record)
+
+    def derived(self, name: str, version: int | None = None) -> Derived:
+        """What follows from a workflow.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        return self._derived(self._stores.workflows.get(name, version))
+
+    def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
+        """What changed from one version to another.
+
+        Raises:
+            UnknownWorkflow: There is none, or no such version of it.
+        """
+        one, other = self.derived(name, first), self.derived(name, second)
+        before, after = frozenset(one.extraction.constraints), frozenset(other.extraction.constraints)
+        is_known = one.automaton is not None and other.automaton is not None
+        return WorkflowDifference(
+            first=one,
+            second=other,
+            added=tuple(constraint for constraint in other.extraction.constraints if constraint not in before),
+            removed=tuple(constraint for constraint in one.extraction.constraints if constraint not in after),
+            has_same_language=one.automaton == other.automaton if is_known else None,
+        )
+
+    def conformance(
+        self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
+    ) -> tuple[RegisteredWorkflow, list[Conformance]]:
+        """How far traces, each a sequence of event types, are traces of a workflow.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        record = self._stores.workflows.get(name, version)
+        compiled = self._compiled(record)
+        return record, [check_trace(compiled, trace) for trace in traces]
+
+    def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
+        """A drawing, as SVG, with the elements of some event types highlighted.
+
+        Raises:
+            UnknownWorkflow: There is none.
+        """
+        marks = marks or Marks()
+        return draw(self._model(self._stores.workflows.get(name, version)), marks.highlighted, marks.expected)
+
+    def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
+        """What a transaction, as far as the log still holds it, did in a workflow, and what may come next.
+
+        Args:
+            name: Of the workflow.
+            key: The transaction.
+            stream: Its stream; None for the only one that follows the workflow.
+            version: Of the workflow; None for the current one.
+
+        Raises:
+            UnknownWorkflow: There is none.
+            UnknownStream: The stream is not declared.
+            StreamMissing: Several streams, or none, follow the workflow.
+            UnknownTrace: There is no event of that transaction.
+        """
+        types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
+        if not types:
+            raise UnknownTrace(f"the log holds no event of the transaction {key!r}", key=key)
+        _, (found,) = self.conformance(name, [types], version)
+        return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
+
+    def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
+        """Let a stream follow the current version of a workflow, and the later ones as they come.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownWorkflow: There is no such workflow.
+            AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton within the limits.
+            ContradictoryConstraints: What is written by hand for the stream cannot be kept in the workflow.
+            PreconditionFailed: The constraint set of the stream is not what the condition says.
+        """
+        self._stores.registry.stream(stream)
+        return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
+
+    def following(self, stream: str) -> ConstraintReport:
+        """The constraint set of a stream that follows a workflow.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            NotFollowing: It follows none.
+        """
+        self._stores.registry.stream(stream)
+        try:
+            report = self._constraint_sets.current(stream)
+        except UnknownConstraints:
+            report = None
+        if report is None or report.record.following is None:
+            raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
+        return report
+
+    def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
+        """Let a stream follow no workflow any more; what is written by hand stays.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            NotFollowing: It follows none.
+            PreconditionFailed: The constraint set of the stream is not what the condition says.
+        """
+        return self._constraint_sets.unfollow(stream, condition)
+
+    def delete(self, name: str, condition: Condition = ANY) -> None:
+        """Delete a workflow that nobody follows.
+
+        Raises:
+            UnknownWorkflow: There is none.
+            WorkflowFollowed: Streams follow it.
+        """
+        self._stores.workflows.get(name)
+        if streams := [follower.stream for follower in self._followers(name)]:
+            raise WorkflowFollowed(
+                f"the workflow {name!r} is followed by {', '.join(streams)}; let them follow no workflow first "
+                "(DELETE /v1/streams/NAME/workflow)",
+                workflow=name,
+                streams=list(streams),
+            )
+        self._stores.workflows.remove(name, condition)
+
+    def _check(self, upload: ModelUpload) -> None:
+        if not _NAME.fullmatch(upload.name):
+            raise InvalidWorkflowName(
+                f"workflow name {upload.name!r}: use 1 to 100 letters, digits, '.', '_' or '-', beginning with a "
+                "letter or digit"
+            )
+        limit = self._limits.max_model_bytes
+        if len(upload.content) > limit:
+            raise ModelTooLarge(
+                f"the model has {len(upload.content)} bytes; at most {limit} are read", limit_bytes=limit
+            )
+        if upload.stream is not None:
+            self._stores.registry.stream(upload.stream)
+
+    def _compile(self, model: WorkflowModel) -> CompiledWorkflow:
+        """What follows from a model.
+
+        Raises:
+            ModelTooLarge: It has more event types or elements than the settings allow; both are named.
+        """
+        limits = CompileLimits(
+            max_states=self._limits.max_automaton_states,
+            max_markings=self._limits.max_markings,
+            max_event_types=self._limits.max_event_types,
+            max_elements=self._limits.max_model_elements,
+        )
+        try:
+            return compile_workflow(model, limits)
+        except WorkflowTooLarge as error:
+            setting = _SETTINGS[error.limit]
+            raise ModelTooLarge(
+                f"{error.message}, or set {setting}", setting=setting, most=error.details["most"]
+            ) from error
+
+    def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
+        """The streams that will follow, and how; that they can is checked."""
+        wanted = {follower.stream: follower.mode for follower in self._followers(upload.name)}
+        if upload.stream is not None:
+            wanted[upload.stream] = upload.mode
+        elif upload.mode == "exact":
+            derived.is_exact(upload.mode)
+        for stream, mode in wanted.items():
+            self._constraint_sets.check_following(stream, derived, mode)
+        return wanted
+
+    def _followers(self, name: str) -> tuple[Follower, ...]:
+        return _followers_of(name, self._stores.registry.constraint_sets())
+
+    def _derived(self, record: RegisteredWorkflow) -> Derived:
+        return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
+
+    def _model(self, record: RegisteredWorkflow) -> WorkflowModel:
+        content = self._stores.workflows.model(record)
+        return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
+
+    def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
+        """A workflow as it was compiled when it came; its blocks and its net are not kept."""
+        derived = self._derived(record)
+        return CompiledWorkflow(
+            model=self._model(record),
+            tree=None,
+            net=None,
+            automaton=derived.automaton,
+            without_automaton=derived.without_automaton,
+            extraction=derived.extraction,
+        )
+
+    def _stream_of(self, name: str, stream: str | None) -> str:
+        followers = [follower.stream for follower in self._followers(self._stores.workflows.get(name).name)]
+        if stream is not None:
+            return self._stores.registry.stream(stream).name
+        if len(followers) != 1:
+            listed = ", ".join(followers) or "no stream"
+            raise StreamMissing(
+                f"{listed} follows the workflow {name!r}: say whose transaction is meant, with ?stream=NAME"
+            )
+        return followers[0]
+
+    def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
+        """Times and types of the events of a trace that the log still holds, in the order of their times."""
+        log = self._stores.log
+        hashed = key_hash(key)
+        found: list[tuple[int, str]] = []
+        for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home)):
+            if entry.kind is RecordKind.EVENTS and entry.stream == stream:
+                batch = EventBatch.from_bytes(entry.body)
+                if (batch.key_hashes == hashed).any():
+                    found += [(event.time_us, event.type) for event in batch.to_events() if event.key == key]
+        return sorted(found, key=lambda event: event[0])
+
+
+def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
+    """How a model is to be read; names in the mapping are compared without regard to runs of white space."""
+    return ReadOptions(process=process, mapping={" ".join(task.split()): named for task, named in mapping.items()})
+
+
+def _draft(upload: ModelUpload, compiled: CompiledWorkflow, derived: Derived) -> WorkflowDraft:
+    model, extraction = compiled.model, compiled.extraction
+    noticed = frozenset(map(str, model.notices))
+    summary = WorkflowSummary(
+        title=model.name,
+        format=model.format.value,
+        method=extraction.method.value,
+        events=extraction.events,
+        end=extraction.end,
+        counts=dict(sorted(Counter(constraint.kind for constraint in extraction.constraints).items())),
+        states=None if compiled.automaton is None else len(compiled.automaton),
+        without_automaton=compiled.without_automaton,
+        warnings=tuple(warning for warning in extraction.warnings if warning not in noticed),
+        notices=tuple((notice.element, notice.message) for notice in model.notices),
+    )
+    return WorkflowDraft(
+        name=upload.name,
+        model=upload.content,
+        media_type=upload.media_type,
+        process=upload.process,
+        mapping=upload.mapping,
+        summary=summary,
+        findings=derived.to_findings(),
+    )
+
+
+def _followers_of(name: str, records: Sequence[RegisteredConstraints]) -> tuple[Follower, ...]:
+    return tuple(
+        Follower(
+            stream=record.stream,
+            version=record.following.version,
+            mode=record.following.mode,
+            is_exact="automaton" in record.document.get("workflow", {}),
+            constraints_version=record.version,
+            notices=record.notices,
+        )
+        for record in records
+        if record.following is not None and record.following.workflow == name
+    )

@@ -1,0 +1,144 @@
+"""Deliveries: one alert, correction or deviation on its way to one webhook each.
+
+What is new is put into one list with what it tells, in the same script that writes it. From there the queue takes it
+(``service.stores.deliveries.delivery_queue``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from service.stores.connection import PREFIX
+from service.stores.deliveries.webhooks import DeliveredKind, RegisteredWebhook
+from service.stores.records import decode, encode
+from service.stores.severities import USUAL_SEVERITY, Severity
+
+DUE_KEY = PREFIX + "deliveries:due"  # new ones; those of earlier releases wait here too
+RECORDS_KEY = PREFIX + "deliveries:records"
+
+Verdict = Literal["delivered", "retry", "dead", "dropped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One alert, correction or deviation on its way to one webhook.
+
+    Attributes:
+        alert: Id of what is delivered, mostly an alert.
+        kind: What it is.
+        attempts: Failed attempts so far.
+        queued_us: When it was written.
+        lease_us: Until when it is the claimer's.
+        body: What is delivered, as JSON; None for an alert, which the alert log holds.
+        traceparent: Of the alert's span, if it is traced.
+    """
+
+    id: str
+    webhook: str
+    alert: str
+    kind: DeliveredKind = "alert"
+    attempts: int
+    queued_us: int
+    lease_us: int
+    body: str | None = None
+    traceparent: str | None = None
+
+    def record(self, attempts: int) -> bytes:
+        """As it is stored after so many failed attempts."""
+        return encode(
+            webhook=self.webhook,
+            alert=self.alert,
+            kind=self.kind,
+            attempts=attempts,
+            queued_us=self.queued_us,
+            **_carried(body=self.body, traceparent=self.traceparent),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one attempt ended.
+
+    Attributes:
+        verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: given up; ``dropped``: nobody wants it any more.
+        at_us: When.
+        status: HTTP status, if there was an answer.
+        error: Why it failed.
+        next_us: When the next attempt is due, for ``retry``.
+        duration_ms: How long it took.
+    """
+
+    verdict: Verdict
+    at_us: int
+    status: int | None = None
+    error: str | None = None
+    next_us: int | None = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverable:
+    """What webhooks may want.
+
+    Attributes:
+        kind: What it is.
+        id: Its own id.
+        stream: Where it is from.
+        pattern: Of which pattern; None for a deviation.
+        severity: Of that pattern.
+        body: As ``Delivery.body``.
+        traceparent: As ``Delivery.traceparent``.
+    """
+
+    kind: DeliveredKind
+    id: str
+    stream: str
+    pattern: str | None
+    severity: Severity = USUAL_SEVERITY
+    body: str | None = None
+    traceparent: str | None = None
+
+
+def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
+    """Id and record of a new delivery for each webhook that wants it; a script of another store writes them."""
+    return [
+        {
+            "id": f"{webhook.id}:{item.id}",
+            "record": encode(
+                webhook=webhook.id,
+                alert=item.id,
+                kind=item.kind,
+                attempts=0,
+                queued_us=now_us,
+                **_carried(body=item.body, traceparent=item.traceparent),
+            ).decode(),
+        }
+        for webhook in webhooks
+        if webhook.wants(item.kind, item.stream, item.pattern, item.severity)
+    ]
+
+
+def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
+    """A stored delivery.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    fields = decode(record, f"the delivery {delivery_id}")
+    kind = fields.get("kind") or _kind_of(fields.get("body"))
+    known = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}
+    known |= {name: fields.get(name) for name in ("body", "traceparent")}
+    return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **known)
+
+
+def _kind_of(body: str | None) -> Any:
+    """What a record of an earlier release is about."""
+    return "alert" if body is None else orjson.loads(body).get("type", "correction")
+
+
+def _carried(**members: str | None) -> Mapping[str, str]:
+    return {name: value for name, value in members.items() if value is not None}

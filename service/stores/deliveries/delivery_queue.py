@@ -1,0 +1,213 @@
+"""The durable queue of webhook deliveries: one for each webhook, and turns among them.
+
+A delivery is in the queue from the moment that what it is about is written until the receiver has taken it or it is
+given up. Who works on one holds a lease; when that runs out, as the worker died, the delivery is due again. An outcome
+counts only while the lease is the worker's own, except success, which always does.
+
+Webhooks take turns: each call serves every webhook that has something due in rounds of one, those first that have
+waited longest for their turn. So a webhook with a hundred thousand due deliveries holds nobody up. One webhook has at
+most ``per_target`` attempts on their way. After ``circuit_failures`` failed attempts in a row its circuit is open: its
+deliveries wait, and one attempt per ``circuit_pause_us`` tries whether the receiver is back; the first success closes
+the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted one are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from service.stores.connection import PREFIX, Client, register
+from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Delivery, Outcome, read_delivery
+from service.stores.deliveries.webhooks import (
+    CIRCUIT_KEY,
+    GIVEN_UP_KEY,
+    GIVEN_UP_RECORDS_KEY,
+    LOG_KEY,
+    STATS_KEY,
+    TURNS_KEY,
+    WEBHOOKS_KEY,
+)
+from service.stores.records import encode
+
+WAITING_KEY = PREFIX + "deliveries:waiting:"
+SENDING_KEY = PREFIX + "deliveries:sending:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRules:
+    """How webhooks share the deliverer.
+
+    Attributes:
+        per_target: Attempts at one webhook at the same time.
+        circuit_failures: So many failed attempts in a row open a webhook's circuit.
+        circuit_pause_us: An open circuit lets one attempt through in so many microseconds.
+        given_up_kept: Deliveries of one webhook that were given up, kept to be sent again.
+        log_kept: About so many attempts of one webhook are listed.
+        most_waiting: Deliveries that may wait for one webhook; more are given up at once.
+    """
+
+    per_target: int = 8
+    circuit_failures: int = 10
+    circuit_pause_us: int = 60_000_000
+    given_up_kept: int = 10_000
+    log_kept: int = 1_000
+    most_waiting: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """How a webhook's attempts fared since the last success.
+
+    Attributes:
+        failures: Failed attempts since then.
+        since_us: When the first of them ended; None: there are none.
+        until_us: No attempt is made before this, where the circuit is open; None where it is closed.
+    """
+
+    failures: int = 0
+    since_us: int | None = None
+    until_us: int | None = None
+
+
+class DeliveryStore:
+    """The queue.
+
+    Args:
+        client: Where it is.
+        rules: How webhooks share it.
+    """
+
+    def __init__(self, client: Client, rules: QueueRules | None = None) -> None:
+        self._client = client
+        self._rules = rules or QueueRules()
+        self._claim = register(client, "deliveries/claim")
+        self._settle = register(client, "deliveries/settle")
+        self._again = register(client, "deliveries/send_again")
+
+    def claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
+        """Take deliveries that are due, for ``lease_us`` microseconds, from each webhook in turn.
+
+        Of one webhook, the longest due come first.
+        """
+        end_us = now_us + lease_us
+        rules = self._rules
+        found = cast(
+            "list[tuple[bytes, bytes]]",
+            self._claim(
+                new=DUE_KEY,
+                records=RECORDS_KEY,
+                turns=TURNS_KEY,
+                webhooks=WEBHOOKS_KEY,
+                now_us=now_us,
+                lease_us=end_us,
+                limit=limit,
+                most_waiting=rules.most_waiting,
+                per_target=rules.per_target,
+                circuit_failures=rules.circuit_failures,
+                waiting_key=WAITING_KEY,
+                sending_key=SENDING_KEY,
+                circuit_key=CIRCUIT_KEY,
+                stats_key=STATS_KEY,
+                given_up_key=GIVEN_UP_KEY,
+                given_up_records_key=GIVEN_UP_RECORDS_KEY,
+                given_up_kept=rules.given_up_kept,
+            ),
+        )
+        return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
+
+    def settle(self, delivery: Delivery, outcome: Outcome) -> bool:
+        """Record how an attempt ended.
+
+        Returns:
+            Whether it counted: not when the lease had run out and another worker has the delivery.
+        """
+        if (outcome.verdict == "retry") != (outcome.next_us is not None):
+            raise ValueError("a retry, and only a retry, has a next due time")
+        attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
+        one, rules = delivery.webhook, self._rules
+        is_counted = self._settle(
+            waiting=WAITING_KEY + one,
+            sending=SENDING_KEY + one,
+            records=RECORDS_KEY,
+            webhooks=WEBHOOKS_KEY,
+            stats=STATS_KEY + one,
+            circuit=CIRCUIT_KEY + one,
+            log=LOG_KEY + one,
+            given_up=GIVEN_UP_KEY + one,
+            given_up_records=GIVEN_UP_RECORDS_KEY + one,
+            turns=TURNS_KEY,
+            id=delivery.id,
+            lease_us=delivery.lease_us,
+            verdict=outcome.verdict,
+            next_us=outcome.next_us or 0,
+            record=delivery.record(attempts),
+            webhook=one,
+            status="" if outcome.status is None else outcome.status,
+            reason=outcome.error or "",
+            now_us=outcome.at_us,
+            entry=encode(**_entry(delivery, outcome)),
+            log_kept=rules.log_kept,
+            given_up_kept=rules.given_up_kept,
+            per_target=rules.per_target,
+            circuit_failures=rules.circuit_failures,
+            circuit_pause_us=rules.circuit_pause_us,
+            body="" if outcome.verdict == "retry" else delivery.body or "",
+        )
+        return bool(is_counted)
+
+    def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
+        """Queue deliveries of a webhook anew, due now and with no attempt made; those that wait are due now.
+
+        Returns:
+            How many; those that are being sent at this moment stay as they are.
+        """
+        queued = self._again(
+            waiting=WAITING_KEY + webhook_id,
+            sending=SENDING_KEY + webhook_id,
+            records=RECORDS_KEY,
+            given_up=GIVEN_UP_KEY + webhook_id,
+            given_up_records=GIVEN_UP_RECORDS_KEY + webhook_id,
+            turns=TURNS_KEY,
+            webhook=webhook_id,
+            now_us=now_us,
+            fresh=[part for delivery in deliveries for part in (delivery.id, delivery.record(0))],
+        )
+        return int(queued)
+
+    def wake(self, webhook_id: str, now_us: int) -> None:
+        """Forget the failures of a webhook and give it a turn, as it was changed."""
+        self._client.delete(CIRCUIT_KEY + webhook_id)
+        self.send_again(webhook_id, [], now_us)
+
+    def circuit(self, webhook_id: str) -> Circuit:
+        """How a webhook's attempts fared since the last success."""
+        raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
+        fields = {name.decode(): int(value) for name, value in raw.items()}
+        if fields.get("failures", 0) < self._rules.circuit_failures:
+            fields.pop("until_us", None)  # the setting was another one when it was opened
+        return Circuit(**fields)
+
+    def waiting(self, webhook_id: str) -> int:
+        """How many deliveries of a webhook are in its queue, those that are being sent included."""
+        return self._client.zcard(WAITING_KEY + webhook_id) + self._client.zcard(SENDING_KEY + webhook_id)
+
+    def queued(self) -> int:
+        """How many deliveries are in the queue, those under a lease included."""
+        return self._client.hlen(RECORDS_KEY)
+
+
+def _entry(delivery: Delivery, outcome: Outcome) -> Mapping[str, Any]:
+    """An attempt as the log lists it."""
+    return {
+        "delivery": delivery.id,
+        "kind": delivery.kind,
+        "item": delivery.alert,
+        "attempt": delivery.attempts + 1,
+        "verdict": outcome.verdict,
+        "at_us": outcome.at_us,
+        "status": outcome.status,
+        "error": outcome.error,
+        "duration_ms": outcome.duration_ms,
+        "next_us": outcome.next_us,
+    }

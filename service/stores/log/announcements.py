@@ -1,0 +1,48 @@
+"""Control records that change nothing that is registered: what is known of time and of the end of traces."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.event_log import EventLog
+from streams import LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
+
+_TOKEN_MS = 60_000
+
+
+class Announcements:
+    """Appends such records.
+
+    Args:
+        client: Where the log is.
+        log: Its shards.
+    """
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._log = log
+        self._append = register(client, "log/append_control")
+
+    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> None:
+        """Append a record, all or nothing: to every shard, or to that of a correlation key.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+        """
+        token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
+
+        def append(shards: int) -> Any:
+            chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
+            return self._append(
+                call=token,
+                layout=LAYOUT_KEY,
+                shards=[log_key(shard) for shard in chosen],
+                call_ms=_TOKEN_MS,
+                kind=record.KIND.value,
+                stream=stream,
+                body=encode_control(record),
+                shard_count=shards,
+            )
+
+        self._log.layout.fitted(append)

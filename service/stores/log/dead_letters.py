@@ -1,0 +1,113 @@
+"""Dead letters: events and log entries that could not be processed, the reasons, and the results of sending again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, cast
+
+from service.errors import UnknownDeadLetter
+from service.stores.connection import PREFIX, Client, register
+from service.stores.records import decode, encode
+from service.stores.results.recent import RecentStore
+
+_PAGE_LETTERS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOutcome:
+    """The result of sending a dead letter again.
+
+    Attributes:
+        at_us: When.
+        is_accepted: Whether the log has its event now.
+        code: Else the reason.
+        detail: The reason as a sentence.
+    """
+
+    at_us: int
+    is_accepted: bool
+    code: str | None = None
+    detail: str | None = None
+
+
+class DeadLetterStore(RecentStore):
+    """Recent dead letters of the intake and of the pipeline, counted by reason."""
+
+    key: ClassVar[str] = PREFIX + "dead-letters"
+    counted: ClassVar[tuple[str, ...]] = ("stream", "code", "pattern")
+
+    def __init__(self, client: Client, *, kept: int = 10_000) -> None:
+        super().__init__(client, kept=kept)
+        self._note_outcome = register(client, "results/note_outcome")
+
+    def counts(self, **chosen: str) -> list[dict[str, Any]]:
+        """One object per stream and code, in their order, with ``count`` since the store began.
+
+        Args:
+            chosen: Only counters whose fields have these values.
+        """
+        sums: Counter[tuple[str, str]] = Counter()
+        for found in super().counts(**chosen):
+            sums[found["stream"], found["code"]] += found["count"]
+        return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
+
+    def counts_by_pattern(self) -> list[dict[str, Any]]:
+        """One object per stream, code and pattern, of the dead letters that are about a pattern."""
+        return [found for found in super().counts() if found["pattern"]]
+
+    def get(self, letter_id: str) -> dict[str, Any]:
+        """A dead letter that is kept.
+
+        Raises:
+            UnknownDeadLetter: There is none of that id.
+        """
+        for letter in self.all():
+            if letter["id"] == letter_id:
+                return letter
+        raise UnknownDeadLetter(
+            f"there is no dead letter {letter_id!r}, or it is no longer kept; GET /v1/dead-letters lists them",
+            letter=letter_id,
+        )
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Every dead letter that is kept, newest first."""
+        return (record for _, record in self._newest_first(_PAGE_LETTERS, None))
+
+    def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
+        """Remember the result of sending a letter again; outcomes stay at least as long as their letters."""
+        self._note_outcome(
+            outcomes=self.key + ":replayed",
+            times=self.key + ":replayed:times",
+            letter=letter_id,
+            outcome=encode(**asdict(outcome)),
+            at_us=outcome.at_us,
+            kept=2 * self._kept,
+        )
+
+    def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
+        """By letter, the result of sending it again last, if it was."""
+        if not letter_ids:
+            return []
+        found = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
+        return [None if body is None else ReplayOutcome(**decode(body, "a replay")) for body in found]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A dead letter of the intake, ready to be appended together with the rest of its batch.
+
+    Attributes:
+        record: What is listed.
+        counter: What is counted.
+    """
+
+    record: bytes
+    counter: bytes
+
+    @classmethod
+    def of(cls, *, id: str, stream: str, code: str, reason: str, **fields: Any) -> DeadLetter:
+        """A dead letter for the reason ``code``, with more fields as plain JSON."""
+        record = {"id": id, "stream": stream, "code": code, "reason": reason, **fields}
+        return cls(encode(**record), DeadLetterStore.counter(record))

@@ -1,0 +1,335 @@
+"""Appending to the event log. The form of the log is described in ``docs/log-format.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY, BacklogStore
+from service.stores.log.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
+from service.stores.log.feeds import FeedStep
+from service.stores.log.layout import LayoutStore
+from service.stores.log.routes import ROUTES_KEY, as_text, from_text
+from service.stores.log.stream_times import STREAM_TIMES_KEY
+from service.stores.records import decode, encode
+from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
+from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
+
+_PAGE_ENTRIES = 256
+_AUTO_KEY_MS = 60_000
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """How the log is bounded.
+
+    Attributes:
+        answer_life_s: How long an idempotency key is remembered.
+        dead_letters_kept: About so many dead letters are kept.
+        max_backlog_events: So many events may wait to be matched.
+        max_log_bytes: So many bytes of them may.
+        contexts: How contexts of requests are remembered.
+        ids: How long ids of events are known.
+    """
+
+    answer_life_s: int = 86_400
+    dead_letters_kept: int = 10_000
+    max_backlog_events: int = 5_000_000
+    max_log_bytes: int = 4 * 1024**3
+    contexts: ContextLimits = field(default_factory=ContextLimits)
+    ids: IdLimits = field(default_factory=IdLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One posted batch on its way into the log.
+
+    Attributes:
+        stream: Where it belongs.
+        batch: The good events, in their order; may be empty.
+        dead_letters: Of the events that were rejected.
+        answer: Plain JSON that a repetition of the batch gets again.
+        idempotency_key: The client's name for the batch; None makes every call a new batch.
+        keys: The stream's further keys: paths of attributes by name.
+        fingerprint: Tells whether a repetition is the same batch.
+        token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
+        step: The step of a feed that this batch is; takes the place of the key and the token.
+        context: The ``traceparent`` of the request, if it is traced.
+        ids: For each event of the batch the digest of its identity, no two alike, or None where it has none; empty: the
+            stream takes events as often as they come.
+        dropped: Events that were left out, as they are in the batch or in the log already.
+    """
+
+    stream: str
+    batch: EventBatch
+    dead_letters: Sequence[DeadLetter]
+    answer: Mapping[str, Any]
+    fingerprint: str
+    token: str
+    idempotency_key: str | None = None
+    step: FeedStep | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    context: str | None = None
+    ids: Sequence[bytes | None] = ()
+    dropped: int = 0
+
+    def without(self, numbers: Sequence[int]) -> Submission:
+        """The submission without the events of some digests, by their numbers among those that are there."""
+        gone = set(known_rows(self.ids, numbers))
+        rest = [row for row in range(len(self.batch)) if row not in gone]
+        dropped = self.dropped + len(gone)
+        return replace(
+            self,
+            batch=self.batch.take(np.array(rest, np.int64)),
+            ids=[self.ids[row] for row in rest],
+            dropped=dropped,
+            answer={**self.answer, "accepted": len(rest), "duplicates": dropped},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The result of a submission.
+
+    Attributes:
+        positions: Shard to position of its last part, for the parts that were appended now.
+        earlier: The stored answer when the batch had been taken before, else None.
+        fingerprint: That of the batch that was taken under the key.
+        dropped: Events that were left out of those that were appended now.
+    """
+
+    positions: Mapping[int, str]
+    earlier: Mapping[str, Any] | None
+    fingerprint: str
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What a shard gets of a batch by one key.
+
+    Attributes:
+        seen: What is remembered of its events, where the request is traced.
+    """
+
+    shard: int
+    route: str
+    body: bytes
+    events: int
+    seen: Sequence[str] = ()
+
+
+class EventLog:
+    """The shards of the log.
+
+    Args:
+        client: Where they are.
+        shards: Their number when the log is new; an existing log keeps its own.
+        limits: How it is bounded.
+
+    Attributes:
+        layout: How many shards there are.
+    """
+
+    def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
+        self._client = client
+        self._limits = limits
+        self._backlog = BacklogStore(client)
+        self._append_events = register(client, "log/append_events")
+        self.layout = LayoutStore(client, shards)
+        self._routes: dict[str, tuple[str, ...]] = {}  # as far as known here; the script knows better
+
+    def shards(self) -> int:
+        """Number of shards of this log, as far as this process knows: ``layout`` knows better.
+
+        Raises:
+            RecordFormatError: The log was written in a format that this release does not know.
+            StoreUnavailable: Redis does not answer.
+        """
+        return self.layout.known().shards
+
+    def keys(self) -> list[str]:
+        """The Redis key of every shard, in order."""
+        return [log_key(shard) for shard in range(self.shards())]
+
+    def append_events(self, submission: Submission) -> Receipt:
+        """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
+
+        Events go to the shard of their correlation key, and once more for each route that patterns use to the shard of
+        the route's key.
+
+        Events whose ids the stream has taken are left out. That is decided in the step that appends the others, so of
+        two requests with the same event one has it.
+
+        Raises:
+            FeedMisplaced: The feed is not where the step begins.
+            LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
+            LogResharding: The log is being divided anew. Nothing was taken.
+            RegistryContended: The routes in use keep changing.
+        """
+        for _ in range(_ATTEMPTS):
+            parts, reply = self._sent(submission)
+            if reply[0] is not None:
+                return _taken_before(submission, reply[0])
+            if len(reply) == 2:
+                positions = {part.shard: position.decode() for part, position in zip(parts, reply[1], strict=True)}
+                return Receipt(
+                    positions=positions,
+                    earlier=None,
+                    fingerprint=submission.fingerprint,
+                    dropped=submission.dropped,
+                )
+            what, *found = reply[2]
+            if what == b"known":
+                submission = submission.without(found[0])
+            elif what == b"routes":
+                self._routes[submission.stream] = from_text(found[0])
+            else:
+                raise self._refusal(*reply[2])
+        raise RegistryContended(
+            f"the routes of the stream {submission.stream!r}, or the ids that it knows, keep being changed; try again"
+        )
+
+    def _sent(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
+        """The parts of a submission, and what the script says to them."""
+        routes = self._routes.get(submission.stream, ())
+        parts: list[_Part] = []
+
+        def append(shards: int) -> Any:
+            parts[:] = _parts(submission, routes, shards)
+            return self._append(submission, parts, routes, shards)
+
+        reply = self.layout.fitted(append)
+        return parts, reply
+
+    def _append(self, submission: Submission, parts: Sequence[_Part], routes: tuple[str, ...], shards: int) -> Any:
+        key, life_ms = self._answer_key(submission)
+        step = submission.step
+        if step is None:
+            answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
+        else:
+            answer = step.after.to_bytes()
+        return self._append_events(
+            kept_answer=key,
+            dead_letters=DeadLetterStore.key,
+            dead_letter_counts=DeadLetterStore.counts_key(),
+            appended=APPENDED_KEY,
+            matched=MATCHED_KEY,
+            routes=ROUTES_KEY,
+            times=STREAM_TIMES_KEY,
+            layout=LAYOUT_KEY,
+            contexts=CONTEXTS_KEY + submission.stream,
+            event_ids=EVENT_IDS_KEY + submission.stream,
+            duplicates=DUPLICATES_KEY,
+            shards=[log_key(part.shard) for part in parts],
+            answer=answer,
+            answer_ms=life_ms,
+            stream=submission.stream,
+            dead_letters_kept=self._limits.dead_letters_kept,
+            feed_mark=b"" if step is None else step.before.to_bytes(),
+            most_events=self._limits.max_backlog_events,
+            most_bytes=self._limits.max_log_bytes,
+            known_routes=as_text(routes),
+            newest_us=int(submission.batch.time_us.max()) if len(submission.batch) else b"",
+            shard_count=shards,
+            context=self._remembered(submission, parts),
+            digests=packed(submission.ids),
+            digest_bytes=DIGEST_BYTES,
+            ids_kept=self._limits.ids.kept,
+            ids_ms=self._limits.ids.life_s * 1_000,
+            dropped=submission.dropped,
+            rest=[
+                *(argument for part in parts for argument in (part.body, part.events, part.route)),
+                *(part for letter in submission.dead_letters for part in (letter.record, letter.counter)),
+            ],
+        )
+
+    def _remembered(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
+        """The context of the request and its events, as the script takes them; empty for most requests."""
+        if submission.context is None or not parts:
+            return b""
+        return self._limits.contexts.packed(submission.context, [(part.shard, part.seen) for part in parts])
+
+    def _refusal(self, what: bytes, wanted: int, waiting: int) -> LogFull:
+        limits = {b"events": self._limits.max_backlog_events, b"bytes": self._limits.max_log_bytes}
+        return self._backlog.refusal(what.decode(), wanted, waiting, limits[what])
+
+    def _answer_key(self, submission: Submission) -> tuple[str, int]:
+        if submission.step is not None:
+            return submission.step.key, 0
+        if submission.idempotency_key is None:
+            return f"{PREFIX}submission:{submission.token}", _AUTO_KEY_MS
+        return (
+            f"{PREFIX}idempotency:{submission.stream}:{submission.idempotency_key}",
+            self._limits.answer_life_s * 1_000,
+        )
+
+    def read_range(self, shard: int, *, after: str = "0-0", until: str = "+") -> Iterator[LogEntry]:
+        """Entries of a shard behind ``after`` up to ``until``, oldest first."""
+        while page := self._read_page(shard, after, until):
+            yield from page
+            after = page[-1].position
+
+    def _read_page(self, shard: int, after: str, until: str) -> list[LogEntry]:
+        found = cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]",
+            self._client.xrange(log_key(shard), min=f"({after}", max=until, count=_PAGE_ENTRIES),
+        )
+        return [
+            LogEntry(
+                position=position.decode(),
+                kind=RecordKind(fields[b"kind"].decode()),
+                stream=fields[b"stream"].decode(),
+                body=fields[b"body"],
+                route=fields.get(b"route", b"").decode(),
+            )
+            for position, fields in found
+        ]
+
+
+def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
+    """What each shard gets: first by correlation key, then by the keys of the routes."""
+    if strangers := sorted(set(routes) - set(submission.keys)):
+        raise RecordFormatError(
+            f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
+            "declaration does not have"
+        )
+    batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
+    return [
+        _Part(
+            shard=shard,
+            route=route,
+            body=part.to_bytes(),
+            events=len(part),
+            seen=() if route or submission.context is None else events_of(part),
+        )
+        for route, batch in batches.items()
+        for shard, part in batch.split_by_shard(shards).items()
+    ]
+
+
+def _taken_before(submission: Submission, found: bytes) -> Receipt:
+    """The receipt of a batch that had been taken already."""
+    if submission.step is not None:
+        _require_taken(submission.step, found)
+        return Receipt(positions={}, earlier=submission.answer, fingerprint=submission.fingerprint)
+    stored = decode(found, "a batch's answer")
+    return Receipt(positions={}, earlier=stored["answer"], fingerprint=stored["fingerprint"])
+
+
+def _require_taken(step: FeedStep, found: bytes) -> None:
+    """Check that a feed is behind a step already: Redis' reply was lost, and the client sent the step again."""
+    if found != step.after.to_bytes():
+        raise FeedMisplaced(
+            f"feed {step.feed!r} was to go on at row {step.before.row} of its micro-batch {step.before.batch}, and the "
+            f"log has it elsewhere ({found.decode() or 'nowhere'}): another process feeds under that name, or the log "
+            "was put back to an earlier state; nothing was appended",
+            feed=step.feed,
+        )

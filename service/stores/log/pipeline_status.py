@@ -1,0 +1,172 @@
+"""What the pipeline tells of itself: what each shard has matched, how the latest micro-batch went, and totals.
+
+What a shard tells comes with the rows of its micro-batch, before Spark commits it, and is counted together with the
+counters of the log in one script; a micro-batch that is written again after a crash is known by its positions and
+changes nothing. How long a micro-batch took is told after its commit, and lost when the process dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import orjson
+
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.backlog import APPENDED_KEY, MARKS_KEPT, MARKS_KEY, MATCHED_KEY
+from service.stores.records import decode, encode
+from streams import log_key
+
+SHARDS_KEY = PREFIX + "pipeline:shards"
+TOTALS_KEY = PREFIX + "pipeline:totals"
+LATEST_KEY = PREFIX + "pipeline:latest"
+STARTED_KEY = PREFIX + "pipeline:started"
+
+
+_LATE = "late_"
+
+
+class ReportRow(Protocol):
+    """What the pipeline hands over for a shard of a micro-batch."""
+
+    @property
+    def shard(self) -> int: ...
+
+    @property
+    def position(self) -> str: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamReport:
+    """The state of one stream in one shard; values that the shard does not report are None.
+
+    Attributes:
+        watermark_us: How far event time has come; None before the first event.
+        open_traces: Traces that have not ended.
+        held: Partial matches that it holds.
+        waiting: Events that wait to be put in order.
+        late: Late events since the state began, by what was done with them.
+    """
+
+    watermark_us: int | None
+    open_traces: int | None
+    held: int | None
+    waiting: int | None
+    late: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardReport:
+    """What a shard told last.
+
+    Attributes:
+        position: Where it stood in its log.
+        state_bytes: Size of its saved state.
+        streams: By name.
+    """
+
+    shard: int
+    position: str
+    state_bytes: int | None
+    streams: Mapping[str, StreamReport]
+
+
+class PipelineStatus:
+    """What the pipeline told of itself."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._note = register(client, "log/note_matched")
+        self._keep = register(client, "log/keep_progress")
+
+    def note(self, rows: Sequence[ReportRow]) -> list[bool]:
+        """Count what a micro-batch has matched, and keep what its shards tell.
+
+        Args:
+            rows: Of the kind ``stats``; at most one per shard.
+
+        Returns:
+            Of each row whether it was counted: not when that place of its shard had been reached before.
+        """
+        if not rows:
+            return []
+        fresh = self._note(
+            appended=APPENDED_KEY,
+            matched=MATCHED_KEY,
+            marks=MARKS_KEY,
+            reports=SHARDS_KEY,
+            shards=[log_key(row.shard) for row in rows],
+            marks_kept=MARKS_KEPT,
+            told=[part for row in rows for part in (row.shard, row.position, report_of(row))],
+        )
+        return [bool(one) for one in fresh]
+
+    def begin(self, now_us: int) -> None:
+        """The pipeline starts now."""
+        self._client.set(STARTED_KEY, now_us)
+
+    def started_us(self) -> int | None:
+        """When the pipeline started last, microseconds UTC; None when it never did."""
+        found = cast("bytes | None", self._client.get(STARTED_KEY))
+        return None if found is None else int(found)
+
+    def keep(self, progress: Mapping[str, Any]) -> None:
+        """Keep how a micro-batch went, and add its times to the totals.
+
+        Args:
+            progress: The JSON form of ``pipeline.BatchProgress``.
+        """
+        raised = [(_field("batches"), 1)]
+        raised += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
+        self._keep(
+            latest=LATEST_KEY,
+            totals=TOTALS_KEY,
+            record=encode(**progress),
+            rises=[item for pair in raised for item in pair],
+        )
+
+    def latest(self) -> dict[str, Any] | None:
+        """How the latest micro-batch went; None before the first."""
+        found = cast("bytes | None", self._client.get(LATEST_KEY))
+        return None if found is None else decode(found, "the latest micro-batch")
+
+    def totals(self) -> dict[tuple[str, ...], int]:
+        """Totals over all micro-batches, by name and labels: ``("batches",)`` and ``("batch_us", part)``."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
+        return {tuple(orjson.loads(field)): int(count) for field, count in found.items()}
+
+    def shards(self) -> list[ShardReport]:
+        """What each shard told last; shards that never told are not there."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
+        reports = [_report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in found.items()]
+        return sorted(reports, key=lambda report: report.shard)
+
+
+def report_of(row: ReportRow) -> bytes:
+    """What a shard tells, as it is kept."""
+    return encode(**{**orjson.loads(row.body), "shard": row.shard, "position": row.position})
+
+
+def _field(*names: str) -> str:
+    return orjson.dumps(names).decode()
+
+
+def _report(told: Mapping[str, Any]) -> ShardReport:
+    streams = {name: _stream_report(fares) for name, fares in told.get("streams", {}).items()}
+    return ShardReport(
+        shard=told["shard"], position=told["position"], state_bytes=told.get("state_bytes"), streams=streams
+    )
+
+
+def _stream_report(fares: Mapping[str, Any]) -> StreamReport:
+    return StreamReport(
+        watermark_us=fares.get("watermark_us"),
+        open_traces=fares.get("open_traces"),
+        held=fares.get("held"),
+        waiting=fares.get("waiting"),
+        late={name.removeprefix(_LATE): count for name, count in fares.items() if name.startswith(_LATE)},
+    )

@@ -1,0 +1,77 @@
+"""How far the event time of each stream has come: what was appended and when, and the ticks that told all shards so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.layout import LayoutStore
+from streams import LAYOUT_KEY, Tick, encode_control, log_key
+
+STREAM_TIMES_KEY = PREFIX + "stream-times"
+
+_NEWEST, _APPENDED, _TICKED = ":newest", ":appended", ":ticked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTimes:
+    """What is known of one stream's time; microseconds UTC.
+
+    Attributes:
+        newest_us: Time of its newest event.
+        appended_us: When events of it were appended last, by the clock of Redis.
+        ticked_us: Time of the newest tick; None before the first.
+    """
+
+    newest_us: int
+    appended_us: int
+    ticked_us: int | None
+
+
+class StreamTimesStore:
+    """Times by stream."""
+
+    def __init__(self, client: Client) -> None:
+        self._read = register(client, "log/read_times")
+        self._tick = register(client, "log/tick")
+
+    def read(self) -> tuple[int, dict[str, StreamTimes]]:
+        """The clock of Redis, and the times of every stream that has had events."""
+        (seconds, micros), pairs = self._read(times=STREAM_TIMES_KEY)
+        fields = cast("list[bytes]", pairs)
+        values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
+        streams = [name.removesuffix(_NEWEST) for name in values if name.endswith(_NEWEST)]
+        found = {
+            stream: StreamTimes(
+                newest_us=values[stream + _NEWEST],
+                appended_us=values[stream + _APPENDED],
+                ticked_us=values.get(stream + _TICKED),
+            )
+            for stream in streams
+        }
+        return int(seconds) * 1_000_000 + int(micros), found
+
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore) -> bool:
+        """Append a tick to every shard; nothing happens unless it is newer than the last one.
+
+        Returns:
+            Whether it was.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+        """
+
+        def append(shards: int) -> Any:
+            return self._tick(
+                times=STREAM_TIMES_KEY,
+                layout=LAYOUT_KEY,
+                shards=[log_key(shard) for shard in range(shards)],
+                stream=stream,
+                time_us=tick.time_us,
+                kind=Tick.KIND.value,
+                body=encode_control(tick),
+                shard_count=shards,
+            )
+
+        return bool(layout.fitted(append))

@@ -1,0 +1,128 @@
+"""Changes of the registry: each is one atomic script that writes records and appends the control record to every shard.
+
+A change is computed from the record that was read and lands only if that is still there; otherwise it is computed
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+from service.errors import RegistryContended
+from service.stores.connection import Client, register
+from service.stores.log.event_log import EventLog
+from service.stores.log.routes import ROUTES_KEY, users_key
+from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A new record and the control record that tells the pipeline.
+
+    Attributes:
+        record: As it is stored.
+        version: Of what it is about.
+        stream: Where it belongs.
+        control: What the log says; None: it has no need to know.
+        route: Of a pattern, the route that its events take from here on; empty for none of its own. None elsewhere.
+    """
+
+    record: bytes
+    version: int
+    stream: str
+    control: ControlRecord | None
+    route: str | None = None
+
+
+Changing: TypeAlias = Callable[[bytes | None], Change | None]
+
+
+class RecordBook:
+    """Current records by field, and every version of them.
+
+    Args:
+        client: Where they are.
+        log: Where control records go.
+    """
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._client = client
+        self._log = log
+        self._commit = register(client, "registry/commit_record")
+
+    def apply(self, key: str, versions_key: str, field: str, change: Changing) -> tuple[bytes, bool]:
+        """Compute a change and commit it; again when another writer came first. None leaves the record as it is.
+
+        A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
+        where the very version that was wanted is there, the change has landed.
+
+        Returns:
+            The record as it is now, and whether it changed.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+            RegistryContended: Others keep changing it.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self.get(key, field)
+            wanted = change(current)
+            if wanted is None:
+                assert current is not None, "only an existing record can stay as it is"
+                return current, False
+            version_field = version_of(field, wanted.version)
+            commit = partial(
+                self._commit,
+                records=key,
+                versions=versions_key,
+                routes=ROUTES_KEY,
+                users=users_key(wanted.stream),
+                layout=LAYOUT_KEY,
+                field=field,
+                before=current or b"",
+                after=wanted.record,
+                version_field=version_field,
+                stream=wanted.stream,
+                is_routed="" if wanted.route is None else "1",
+                route=wanted.route or "",
+                **_told(wanted),
+            )
+            if self._log.layout.fitted(partial(_append, commit)):
+                return wanted.record, True
+            if self._client.hget(versions_key, version_field) == wanted.record:
+                return wanted.record, True
+        raise RegistryContended(f"{field!r} keeps being changed by others; try again")
+
+    def get(self, key: str, field: str) -> bytes | None:
+        """A current record."""
+        return cast("bytes | None", self._client.hget(key, field))
+
+    def all(self, key: str) -> list[tuple[str, bytes]]:
+        """Every current record, by field."""
+        records = cast("dict[bytes, bytes]", self._client.hgetall(key))
+        return sorted((field.decode(), body) for field, body in records.items())
+
+    def versions(self, key: str, field: str, last: int) -> list[bytes]:
+        """Every version of a record up to the last."""
+        fields = [version_of(field, version) for version in range(1, last + 1)]
+        bodies = cast("list[bytes | None]", self._client.hmget(key, fields))
+        return [body for body in bodies if body is not None]
+
+
+def _append(commit: Callable[..., Any], shards: int) -> Any:
+    return commit(shards=[log_key(shard) for shard in range(shards)], shard_count=shards)
+
+
+def _told(change: Change) -> dict[str, str | bytes]:
+    if change.control is None:
+        return {"kind": "", "body": ""}
+    return {"kind": change.control.KIND.value, "body": encode_control(change.control)}
+
+
+def version_of(field: str, version: int) -> str:
+    """Field of one version of a record."""
+    return f"{version}@{field}"

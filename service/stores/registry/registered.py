@@ -1,0 +1,172 @@
+"""Records of what is registered, and how they are stored. Members with a default are missing in older records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from service.errors import RecordFormatError
+from service.stores.records import decode
+from service.stores.registry.event_types import SchemaUse, read_use
+from service.stores.severities import USUAL_SEVERITY, Severity
+from streams import DeclarationError, StreamDeclaration
+
+FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
+PatternState: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
+PatternStage: TypeAlias = Literal["draft", "running", "retired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredPattern:
+    """A pattern on a stream.
+
+    Attributes:
+        is_active: False once it is deleted; its versions go on counting when it comes back.
+        registered_us: When this version came, microseconds UTC.
+        is_guarded: Whether the stream's constraints end its partial matches early.
+        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        is_paused: Whether it sees nothing for now.
+        severity: Of its alerts.
+        stage: Before it is matched for the first time, from then on, or after it was for the last time.
+        suspension: Why it sees nothing, as the pipeline says it, where it cost too much work; else None.
+    """
+
+    name: str
+    stream: str
+    text: str
+    version: int
+    is_active: bool
+    registered_us: int
+    is_guarded: bool = True
+    route: str = ""
+    is_paused: bool = False
+    severity: Severity = USUAL_SEVERITY
+    stage: PatternStage = "running"
+    suspension: Mapping[str, Any] | None = None
+
+    @property
+    def state(self) -> PatternState:
+        """Whether it is matched; see ``service.stores.registry.pattern_states``."""
+        if self.stage != "running":
+            return self.stage
+        if self.suspension is not None:
+            return "suspended"
+        return "paused" if self.is_paused else "active"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is matched, or will be when it is resumed."""
+        return self.is_active and self.stage == "running"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Which workflow a stream follows, and how.
+
+    Attributes:
+        workflow: Its name.
+        version: The version that is followed.
+        mode: As asked; ``auto`` takes the automaton if there is one, and else the constraints.
+    """
+
+    workflow: str
+    version: int
+    mode: FollowMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintsDraft:
+    """A constraint set that a stream is to have.
+
+    Attributes:
+        document: In canonical form: what was written by hand, what the followed workflow says, the stream's end events.
+        notices: Where the upload means more than is kept, in words.
+        own: What was written by hand, in canonical form.
+        following: The workflow that the rest is from.
+    """
+
+    document: Mapping[str, Any]
+    notices: tuple[str, ...]
+    own: Mapping[str, Any] | None = None
+    following: Following | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredConstraints:
+    """The constraint set of a stream.
+
+    Attributes:
+        document: In canonical form, the stream's end events and what a workflow says included; read by
+            ``constraints.parse_constraints``.
+        notices: Where the upload means more than is kept, in words.
+        uploaded_us: When this version came, microseconds UTC.
+        own: What was written by hand, in canonical form; None in records of earlier releases, where all of it was.
+        following: The workflow that the rest is from, if the stream follows one.
+    """
+
+    stream: str
+    version: int
+    document: Mapping[str, Any]
+    notices: tuple[str, ...]
+    uploaded_us: int
+    own: Mapping[str, Any] | None = None
+    following: Following | None = None
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """What was written by hand, in canonical form."""
+        return self.document if self.own is None else self.own
+
+    def says(self, draft: ConstraintsDraft) -> bool:
+        """Whether it is what a draft wants already."""
+        same = self.document == draft.document and self.following == draft.following
+        return same and self.own in (None, draft.own)
+
+
+def read_declaration(body: bytes, name: str) -> StreamDeclaration:
+    """A stored declaration.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    return read_stream(body, name)[0]
+
+
+def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+    """A stored declaration, and what the stream does with schemas.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    fields = decode(body, f"the stream {name!r}")
+    try:
+        return StreamDeclaration.from_json(fields.get("declaration")), read_use(fields)
+    except DeclarationError as error:
+        raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
+
+
+def read_pattern(body: bytes, name: str) -> RegisteredPattern:
+    """A stored pattern.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
+
+
+def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:
+    """A stored constraint set.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    fields = decode(body, f"the constraint set of {stream!r}")
+    following = fields.get("following")
+    return RegisteredConstraints(
+        **{
+            **fields,
+            "notices": tuple(fields["notices"]),
+            "following": None if following is None else Following(**following),
+        }
+    )

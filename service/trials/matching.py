@@ -1,0 +1,519 @@
+"""The library engine over a list of events: no Spark, no Redis, no HTTP. What ``forestall match`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import orjson
+
+from nfa import (
+    Correction,
+    Deviation,
+    Ending,
+    EventClass,
+    Match,
+    Matcher,
+    MatcherStats,
+    MatchOutput,
+    MonitorState,
+    Overflow,
+    Pattern,
+    PatternState,
+    Prune,
+    Timeout,
+    build_query,
+    match_order,
+    matcher_features,
+    matching_exercise,
+)
+from service.trials.match_text import matches_text
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    USUAL_BUDGET,
+    Event,
+    EventBatch,
+    Late,
+    ReorderBuffer,
+    Ties,
+    WorkBudget,
+    format_time,
+)
+from streams.compiling import progress_of
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet, DeviationReason, Monitor  # take a tenth of the start of ``forestall match``
+
+EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
+"""What ``constraints.guarded_exercise()`` says, without importing that."""
+
+BATCH_ROWS = 131_072
+_GUARD_VERSION = 1
+
+Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
+SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended", "deviations", "corrections")
+USUAL_SECTIONS: tuple[Section, ...] = ("matches", "ended", "deviations", "corrections")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchOptions:
+    """How patterns are run.
+
+    Attributes:
+        sections: What is listed of the result; everything is counted in any case. Deviations and corrections are always
+            in the report.
+        key_paths: Paths that mean the events' key, besides ``key``.
+        ties: What events of one time are: ordered as they come, or not ordered at all.
+        is_open: Whether the events are the beginning of something: traces go on after the last one, and time has come
+            as far as the newest. Otherwise every trace ends, and time has passed.
+        prune: What is done with partial matches that can no longer complete; None: what the constraint set says. The
+            matches are the same on traces that keep the constraints.
+        lateness_us: How much older than the newest event an event may be that is put in its place by time. None: the
+            order in which they come counts.
+        late: What to do with events that are later than that. Those that a stream would set aside are counted only.
+        idle_timeout_us: A trace ends so long after its newest event. None: never.
+        end_events: Types that end a trace, as those that a stream declares. Constraints know only of those that are in
+            their set too.
+        first: So many events are seen before the patterns come.
+        now_us: With ``is_open``: time has come so far, if the events do not say more. None: what they say.
+        budget: How much work each pattern may cost.
+    """
+
+    sections: Collection[Section] = USUAL_SECTIONS
+    key_paths: tuple[tuple[str, ...], ...] = ()
+    ties: Ties = "log"
+    is_open: bool = False
+    prune: Prune | None = None
+    lateness_us: int | None = None
+    late: Late = "dead_letter"
+    idle_timeout_us: int | None = None
+    end_events: frozenset[str] = frozenset()
+    first: int = 0
+    now_us: int | None = None
+    budget: WorkBudget = USUAL_BUDGET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowUse:
+    """How a workflow is used while events are matched.
+
+    Attributes:
+        mode: ``exact`` by its automaton, ``tables`` by its constraints.
+        method: How the constraints were found.
+        states: States of the automaton; None where there is none.
+    """
+
+    mode: Literal["exact", "tables"]
+    method: str
+    states: int | None
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedPair:
+    """The first event after which a pattern can no longer match in a trace, and why."""
+
+    ending: Ending
+    form: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviatingTrace:
+    """The event by which a trace broke its constraints, and which ones."""
+
+    deviation: Deviation
+    reason: DeviationReason
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchReport:
+    """Everything that was found in some events.
+
+    Attributes:
+        outputs: What the matcher said, batch after batch, where matches are asked for.
+        timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
+        ended: In the order of the events; one per pattern and trace.
+        deviations: Traces that broke a constraint, in the order of the events.
+        corrections: Matches told early that do not hold, in the order of the events.
+        overflow: What was beyond a limit and is not listed, in the order of the events.
+        stats: Counts.
+        with_returns: Names of the patterns that have RETURN.
+        workflow: How a workflow was used, if one was given.
+        late: Number of late events; None where no event is ever late.
+        duplicates: Number of events that were dropped, as their ids came before in the file.
+    """
+
+    outputs: tuple[MatchOutput, ...] = field(repr=False)
+    timeouts: tuple[Timeout, ...]
+    ended: tuple[EndedPair, ...]
+    deviations: tuple[DeviatingTrace, ...]
+    corrections: tuple[Correction, ...]
+    overflow: tuple[Overflow, ...]
+    stats: MatcherStats
+    with_returns: frozenset[str]
+    workflow: WorkflowUse | None = None
+    late: int | None = None
+    duplicates: int = 0
+
+    @cached_property
+    def matches(self) -> tuple[Match, ...]:
+        """Sorted by end, start, bindings."""
+        return tuple(sorted((match for output in self.outputs for match in output.matches()), key=match_order))
+
+    def to_json(self) -> bytes:
+        """``to_document`` as JSON."""
+        text = matches_text([lane for output in self.outputs for lane in output.lanes], self.with_returns)
+        rest = orjson.dumps(self._rest()).removeprefix(b"{")
+        return b"".join([b'{"matches":[', *text, b"],", rest])
+
+    def to_document(self) -> dict[str, Any]:
+        """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
+        matches = [
+            match_document(match) | ({"returns": dict(match.returns)} if match.pattern in self.with_returns else {})
+            for match in self.matches
+        ]
+        return {"matches": matches, **self._rest()}
+
+    def _rest(self) -> dict[str, Any]:
+        """The document without its matches."""
+        return {
+            "timeouts": [timeout_document(timeout) for timeout in self.timeouts],
+            "ended": [
+                {
+                    "pattern": pair.ending.pattern,
+                    "key": pair.ending.key,
+                    "event": pair.ending.event_id,
+                    "reason": pair.reason,
+                }
+                for pair in self.ended
+            ],
+            "deviations": [_deviation_document(trace) for trace in self.deviations],
+            "corrections": [_correction_document(correction) for correction in self.corrections],
+            "overflow": [
+                {
+                    "pattern": overflow.pattern,
+                    "key": overflow.key or None,
+                    "event": overflow.event_id or None,
+                    "time": shown_time(overflow.time_us) if overflow.event_id else None,
+                    "dropped": overflow.dropped,
+                    "runs": overflow.runs,
+                }
+                for overflow in self.overflow
+            ],
+            "stats": asdict(self.stats),
+            **({} if self.workflow is None else {"workflow": self.workflow.to_document()}),
+            **({} if self.late is None else {"late": self.late}),
+            **({"duplicates": self.duplicates} if self.duplicates else {}),
+        }
+
+
+def match_document(match: Match) -> dict[str, Any]:
+    """One match in the form of the JSON contract, without the columns of RETURN."""
+    return {
+        "pattern": match.pattern,
+        "key": match.key,
+        "bindings": {alias: list(ids) for alias, ids in match.bindings.items()},
+        "start": format_time(match.start_us),
+        "end": format_time(match.end_us),
+        "detected": shown_time(match.detected_us),
+        **({} if match.decided_by is None else {"decided_by": match.decided_by}),
+        **({"deviating": True} if match.deviating else {}),
+        **({"would_be_lost": True} if match.would_be_lost else {}),
+    }
+
+
+def timeout_document(timeout: Timeout) -> dict[str, Any]:
+    """One partial match that WITHIN ended, in the form of the JSON contract."""
+    return {
+        "pattern": timeout.pattern,
+        "key": timeout.key,
+        "bindings": {alias: list(ids) for alias, ids in timeout.bindings.items()},
+        "missing": list(timeout.missing),
+        "start": format_time(timeout.start_us),
+        "due": shown_time(timeout.due_us),
+    }
+
+
+def _deviation_document(trace: DeviatingTrace) -> dict[str, Any]:
+    deviation, reason = trace.deviation, trace.reason
+    return {
+        "key": deviation.key,
+        "event": deviation.event_id,
+        "type": deviation.event_type,
+        "time": shown_time(deviation.time_us),
+        "kind": reason.kind,
+        "constraints": [str(part) for part in reason.constraints],
+        "symbols": sorted(deviation.event.symbols),
+        "allowed": list(reason.allowed),
+        "released": deviation.released,
+        "reason": reason.text,
+    }
+
+
+def _correction_document(correction: Correction) -> dict[str, Any]:
+    return {
+        "pattern": correction.pattern,
+        "key": correction.key,
+        "bindings": {alias: list(ids) for alias, ids in correction.bindings.items()},
+        "event": correction.event_id,
+        "type": correction.event_type,
+        "time": shown_time(correction.time_us),
+    }
+
+
+def shown_time(time_us: int) -> str:
+    """A time as text; one that a long window puts outside the years 1 to 9999 is shown as the last or first of them."""
+    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
+
+
+def match_events(
+    patterns: Sequence[Pattern],
+    events: Sequence[Event] | EventBatch,
+    constraint_set: ConstraintSet | None = None,
+    options: MatchOptions | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> MatchReport:
+    """Run patterns over events in their order.
+
+    Args:
+        patterns: With distinct names and their texts.
+        events: In the order in which they are to be seen; as one batch, if there are many.
+        constraint_set: What the traces keep to, and how that is used. Its end events close the monitor of a trace; they
+            end it only if its settings say so.
+        options: See ``MatchOptions``.
+        progress: Told the number of events done after each batch.
+
+    Raises:
+        PatternRefused: A text is refused.
+    """
+    chosen = options or MatchOptions()
+    used = None if constraint_set is None else _used(constraint_set, patterns, chosen)
+    matcher = Matcher(
+        end_events=chosen.end_events | (used.trace_ends if used else frozenset()),
+        ties=chosen.ties,
+        key_paths=chosen.key_paths,
+        may_be_guarded=used is not None,
+        idle_timeout_us=chosen.idle_timeout_us,
+    )
+    if used is not None:
+        matcher.set_guard(_GUARD_VERSION, _monitor(used, chosen.ties))
+    found = _Found(frozenset(chosen.sections))
+    order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
+    whole = events if isinstance(events, EventBatch) else EventBatch.from_events(list(events))
+    starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(whole), BATCH_ROWS), len(whole)]
+    for start, end in pairwise(starts):
+        if start == chosen.first:
+            _add(matcher, patterns, chosen.budget)
+        batch = whole.slice(start, end - start)
+        if order is None:
+            found.take(matcher.process(batch))
+        else:
+            order.take(batch)
+        if progress:
+            progress(end)
+    if chosen.first >= len(whole):
+        _add(matcher, patterns, chosen.budget)
+    _close(matcher, found, order, chosen)
+    report = found.report(matcher, used, chosen.ties)
+    return report if order is None else replace(report, late=order.late)
+
+
+def merged(report: MatchReport, other: MatchReport) -> MatchReport:
+    """A report with what other patterns find in the same events by another key."""
+    return replace(
+        report,
+        outputs=report.outputs + other.outputs,
+        timeouts=tuple(sorted(report.timeouts + other.timeouts, key=_timeout_order)),
+        overflow=report.overflow + other.overflow,
+        stats=report.stats.with_other_keys(other.stats),
+        with_returns=report.with_returns | other.with_returns,
+    )
+
+
+def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, options: MatchOptions) -> str:
+    """The exercise (``streams.compiling``) that stands for the kernels that ``match_events`` calls.
+
+    Where the kernels of every matcher are kept, that is the exercise of every matcher, so that none is recorded.
+    """
+    if progress_of([EVERY_MATCHER]).is_complete:
+        return EVERY_MATCHER
+    features = matcher_features(patterns, ties=options.ties, is_idling=options.idle_timeout_us is not None)
+    if constraint_set is None:
+        return matching_exercise(features)
+    from constraints import guard_features, guarded_exercise  # noqa: PLC0415
+
+    used = _used(constraint_set, patterns, options)
+    return guarded_exercise(features | guard_features(used, ties=options.ties))
+
+
+def _add(matcher: Matcher, patterns: Sequence[Pattern], budget: WorkBudget) -> None:
+    for pattern in patterns:
+        matcher.add_pattern(pattern.text, budget=budget)
+
+
+def _close(matcher: Matcher, found: _Found, order: _Order | None, options: MatchOptions) -> None:
+    """Let time come as far as the options say: to a moment, or to its end."""
+    if not options.is_open:
+        if order is not None:
+            order.release(order.buffer.drain())
+        found.take(matcher.finish())
+    elif options.now_us is not None:
+        if order is not None:
+            order.release(order.buffer.see(options.now_us))
+        else:
+            found.take(matcher.pass_time(options.now_us))
+
+
+def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:
+    """The set as the options and its own settings want it used."""
+    from constraints import within_cap  # noqa: PLC0415
+
+    if options.prune is not None:
+        constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=options.prune))
+    return within_cap(constraint_set, [build_query(pattern) for pattern in patterns])[0]
+
+
+def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
+    from constraints import Monitor  # noqa: PLC0415
+
+    return Monitor(constraint_set, ties=ties)
+
+
+@dataclass(slots=True)
+class _Order:
+    """Puts events into the order of their times as a shard of the pipeline does (``shards.place``)."""
+
+    buffer: ReorderBuffer
+    matcher: Matcher
+    found: _Found
+    options: MatchOptions
+    late: int = 0
+
+    def take(self, batch: EventBatch) -> None:
+        """Let events come."""
+        is_late = self.buffer.is_late(batch.time_us)
+        rows = np.flatnonzero(is_late).tolist()
+        self.late += len(rows)
+        if self.options.late != "process":
+            self.release(self.buffer.push(batch.take(np.flatnonzero(~is_late)) if rows else batch))
+            return
+        first = 0
+        for row in rows:
+            self.release(self.buffer.push(batch.slice(first, row - first)))
+            self.found.take(self.matcher.process(batch.slice(row, 1)))
+            first = row + 1
+        self.release(self.buffer.push(batch.slice(first)))
+
+    def release(self, batch: EventBatch) -> None:
+        """Match events that need not wait any more, and let time come as far as the watermark."""
+        if len(batch):
+            self.found.take(self.matcher.process(batch))
+        watermark_us, newest_us = self.buffer.watermark_us, self.matcher.newest_us
+        if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+            self.found.take(self.matcher.pass_time(watermark_us))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What batch after batch gives."""
+
+    sections: frozenset[Section]
+    outputs: list[MatchOutput] = field(default_factory=list)
+    timeouts: list[Timeout] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
+    deviations: list[Deviation] = field(default_factory=list)
+    corrections: list[Correction] = field(default_factory=list)
+    overflows: dict[Overflow, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, output: MatchOutput) -> None:
+        """Add the findings of one batch, or of the end."""
+        if "matches" in self.sections:
+            self.outputs.append(output)
+        if "timeouts" in self.sections:
+            self.timeouts += output.timeouts()
+        if "ended" in self.sections:
+            self.endings += output.endings()
+        self.deviations += output.deviations()
+        self.corrections += output.corrections()
+        for overflow in output.overflows():
+            place = replace(overflow, dropped=0, runs=0)
+            dropped, runs = self.overflows.get(place, (0, 0))
+            self.overflows[place] = dropped + overflow.dropped, runs + overflow.runs
+
+    def report(self, matcher: Matcher, constraint_set: ConstraintSet | None, ties: Ties) -> MatchReport:
+        """All of it, sorted and explained."""
+        patterns = matcher.patterns.values()
+        return MatchReport(
+            outputs=tuple(self.outputs),
+            timeouts=tuple(sorted(self.timeouts, key=_timeout_order)),
+            ended=_explained(self.endings, matcher, constraint_set, ties) if constraint_set else (),
+            deviations=_deviating(self.deviations, constraint_set, ties) if constraint_set else (),
+            corrections=tuple(self.corrections),
+            overflow=tuple(
+                replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in self.overflows.items()
+            ),
+            stats=matcher.stats,
+            with_returns=frozenset(pattern.name for pattern in patterns if pattern.query.pattern.returns),
+        )
+
+
+def _timeout_order(timeout: Timeout) -> tuple[Any, ...]:
+    return timeout.due_us, timeout.start_us, sorted(timeout.bindings.items()), timeout.pattern, timeout.key
+
+
+def _explained(
+    endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet, ties: Ties
+) -> tuple[EndedPair, ...]:
+    """Reasons for endings; traces that ended the same way share one."""
+    from constraints import explain_ending  # noqa: PLC0415
+
+    start = _monitor(constraint_set, ties).start
+
+    @cache
+    def reason(pattern: str, state: PatternState, before: MonitorState, *circumstances: Any) -> Mapping[str, str]:
+        parts = constraint_set, matcher.patterns[pattern].query, state
+        try:
+            explanation = explain_ending(*parts, before, *circumstances)
+        except (
+            ValueError
+        ):  # tables may end a partial match later than they could: then the reason is one from the start
+            explanation = explain_ending(*parts, start, *circumstances)
+        return {"form": explanation.form, "reason": explanation.text}
+
+    return tuple(
+        EndedPair(
+            ending=ending,
+            **reason(ending.pattern, ending.state, ending.before, ending.after, _named(ending)),
+        )
+        for ending in endings
+    )
+
+
+def _deviating(
+    deviations: Sequence[Deviation], constraint_set: ConstraintSet, ties: Ties
+) -> tuple[DeviatingTrace, ...]:
+    """Reasons for deviations; traces that deviated the same way share one."""
+    from constraints import explain_deviation  # noqa: PLC0415
+
+    @cache
+    def reason(before: MonitorState, event: EventClass) -> DeviationReason:
+        return explain_deviation(constraint_set, before, event, ties=ties)
+
+    return tuple(
+        DeviatingTrace(deviation=deviation, reason=reason(deviation.before, _named(deviation)))
+        for deviation in deviations
+    )
+
+
+def _named(found: Ending | Deviation) -> EventClass:
+    """The event with its own type, which the matcher does not tell of types that nobody names."""
+    return replace(found.event, type=found.event_type)

@@ -1,0 +1,229 @@
+"""A service that is stopped, as one file, and back: what Redis holds, the pipeline's checkpoint, the saved states.
+
+All three are of the same moment, as nothing runs. So what is restored goes on exactly: the pipeline at the offsets of
+its checkpoint, from the states there, and each alert once. States on the way from one process to the next are left out,
+as they are made anew, and so are compiled kernels, logs and Spark's own files.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+
+import orjson
+
+from service.errors import BackupDamaged, BackupRefused
+from service.processes.cluster import snapshot_place
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import KeyPart, Keyspace
+from service.upkeep.backup_file import BackupWriter, frames, writing
+from streams import Clock
+
+Telling = Callable[[float], None]
+
+_SECOND_US = 1_000_000
+_BLOCK = 1024 * 1024
+_CHECKPOINTS = "checkpoint*"  # one of each layout of the log
+_WORDS = {"redis": "Redis", "folder": "a folder"}
+_COUNTS_KEY = b"forestall:log:counts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupContent:
+    """What a backup holds.
+
+    Attributes:
+        made_us: When it was made, in microseconds UTC.
+        keys: Keys of Redis.
+        files: Files of the pipeline.
+        states: Where the saved states are: among the keys (``redis``) or the files (``folder``).
+    """
+
+    made_us: int
+    keys: int
+    files: int
+    states: str
+
+
+def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
+    """Write everything to a file, which is there when all is in it.
+
+    Args:
+        settings: Of the service: they say where checkpoint and states are.
+        stores: Of the service.
+        path: The file; one that is there is replaced.
+        clock: Of this machine.
+        tell: Told which part is done, up to 1.
+
+    Raises:
+        BackupRefused: The service runs.
+        FileUnreadable: The file cannot be written.
+        StoreUnavailable: Redis does not answer.
+    """
+    require_stopped(settings, stores, clock)
+    keyspace = Keyspace(stores.client)
+    if keyspace.is_restoring():
+        raise BackupRefused("a backup was being restored and is not complete: restore it again first")
+    keys, files = keyspace.names(), list(_files(settings))
+    content = BackupContent(made_us=clock.now_us(), keys=len(keys), files=len(files), states=_place_of_states(settings))
+    before = list(keyspace.read(_COUNTS_KEY))
+    with writing(path) as out:
+        out.write(b"H", [orjson.dumps(asdict(content))])
+        for done, key in enumerate(keys, 1):
+            for part in keyspace.read(key):
+                out.write(b"K", [part.key, part.kind.encode(), str(part.expires_ms).encode(), *part.values])
+            tell(done / (len(keys) + len(files)))
+        for done, (name, file) in enumerate(files, len(keys) + 1):
+            _write_file(out, name, file)
+            tell(done / (len(keys) + len(files)))
+        if list(keyspace.read(_COUNTS_KEY)) != before:
+            raise BackupRefused("events were appended while they were copied: stop the API and all feeds, too")
+        require_stopped(settings, stores, clock)
+    return content
+
+
+def restore(
+    settings: Settings, stores: Stores, path: Path, tell: Telling, *, clock: Clock, replace: bool
+) -> BackupContent:
+    """Bring back what a file holds; until all is there the service does not start.
+
+    The file is read to its end before anything is changed.
+
+    Args:
+        settings: Of the service that is to go on.
+        stores: Of that service.
+        path: The file.
+        tell: Told which part is done, up to 1.
+        clock: Of this machine.
+        replace: Delete what is there, if anything.
+
+    Raises:
+        BackupRefused: The service runs, or there is something already.
+        BackupDamaged: It is no backup, or not as it was written.
+        FileUnreadable: The file cannot be read, or a file of it not be written.
+        StoreUnavailable: Redis does not answer.
+    """
+    content = look_into(path)
+    require_stopped(settings, stores, clock)
+    if content.states != (kept := _place_of_states(settings)):
+        raise BackupRefused(
+            f"the backup has its saved states in {_WORDS[content.states]}, and these settings keep them in "
+            f"{_WORDS[kept]}: set FORESTALL_SNAPSHOTS as it was"
+        )
+    keyspace = Keyspace(stores.client)
+    _make_room(settings, keyspace, replace=replace)
+    done, total, last = 0, max(1, content.keys + content.files), b""
+    for kind, values in frames(path):
+        if kind == b"K":
+            key, form, expires_ms, *rest = values
+            keyspace.write(KeyPart(key=key, kind=form.decode(), expires_ms=int(expires_ms), values=tuple(rest)))
+        elif kind == b"F":
+            _restore_block(settings, *values)
+        if kind != b"H":
+            done, last = done + (values[0] != last), values[0]
+            tell(done / total)
+    keyspace.end_restoring()
+    return content
+
+
+def look_into(path: Path) -> BackupContent:
+    """What a file holds; reads it to its end.
+
+    Raises:
+        BackupDamaged: It is no backup, or not as it was written.
+        FileUnreadable: It cannot be read.
+    """
+    head: bytes | None = None
+    for kind, values in frames(path):
+        if kind == b"H":
+            head = values[0]
+    if head is None:
+        raise BackupDamaged(f"{path} is damaged: it does not say what it holds")
+    return BackupContent(**orjson.loads(head))
+
+
+def require_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
+    """Check that the pipeline does not run.
+
+    Raises:
+        BackupRefused: It does, or did a moment ago.
+    """
+    last_us = stores.heartbeat.last_us()
+    silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
+    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
+        raise BackupRefused(
+            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
+            f"counts as gone after {settings.heartbeat_stale_s:g} s"
+        )
+
+
+def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None:
+    there = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
+    there = [folder for folder in there if folder.exists() and any(folder.iterdir())]
+    keys = keyspace.names()
+    if (keys or there) and not replace and not keyspace.is_restoring():
+        what = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in there]
+        raise BackupRefused(f"there is something already: {', '.join(what)}; --replace deletes it for good")
+    keyspace.begin_restoring()
+    keyspace.delete()
+    for folder in [*there, settings.data_dir / "handover"]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Files to be kept, with the names that they have in a backup."""
+    for checkpoint in sorted(settings.data_dir.glob(_CHECKPOINTS)):
+        yield from _below(checkpoint.name, checkpoint)
+    if (folder := _snapshot_folder(settings)) is not None:
+        yield from _below("snapshots", folder)
+
+
+def _below(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            yield str(PurePosixPath(name, *file.relative_to(folder).parts)), file
+
+
+def _place_of_states(settings: Settings) -> str:
+    return "redis" if _snapshot_folder(settings) is None else "folder"
+
+
+def _snapshot_folder(settings: Settings) -> Path | None:
+    place = snapshot_place(settings)
+    return None if place == "redis" else Path(place)
+
+
+def _write_file(out: BackupWriter, name: str, file: Path) -> None:
+    with file.open("rb") as source:
+        block = source.read(_BLOCK)
+        while True:  # a file may be empty, and is one frame then
+            out.write(b"F", [name.encode(), block])
+            block = source.read(_BLOCK)
+            if not block:
+                return
+
+
+def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
+    target = _place_of(settings, PurePosixPath(name.decode()))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("ab") as out:
+        out.write(block)
+
+
+def _place_of(settings: Settings, name: PurePosixPath) -> Path:
+    """Where a file of a backup belongs.
+
+    Raises:
+        BackupDamaged: It would be outside of the folders that a backup fills.
+    """
+    top, *rest = name.parts
+    if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
+        raise BackupDamaged(f"the backup names a file {name}, which none has")
+    if top != "snapshots":
+        return settings.data_dir.joinpath(top, *rest)
+    folder = _snapshot_folder(settings)
+    assert folder is not None, "restore has compared where states are kept"
+    return folder.joinpath(*rest)

@@ -1,0 +1,99 @@
+"""``forestall reshard``: divide the log of a stopped service into more shards.
+
+What the old shards have found is told by the old job, which matches all that is left first. Then the states are divided
+and written beside the old ones, and one script lets the new layout count. Until that script the old layout is whole,
+whatever happens: the command can be run again, or the service started as if nothing had been tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from pipeline import HeldOptions, JobOptions, await_machines, build_session, divide_states, end_session, run_pipeline
+from service.delivery.sink import AlertSink
+from service.errors import ReshardRefused, StoreUnavailable
+from service.processes.cluster import forget_former, job_options, session_options
+from service.runtime import Stores
+from service.settings import Settings
+from service.stores import Layout
+from streams import MAX_SHARDS, Clock, SystemClock
+
+Telling = Callable[[str], None]
+
+_SECOND_US = 1_000_000
+
+
+def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
+    """Divide the log into so many shards; nothing happens where it was divided into these last.
+
+    Args:
+        settings: Those of the pipeline: its data folder holds the checkpoint.
+        stores: Of the service.
+        shards: A multiple of their number.
+        tell: Told what is done, in words.
+
+    Returns:
+        The layout from now on.
+
+    Raises:
+        ReshardRefused: The number will not do, or the pipeline runs.
+        LogResharding: Another process has begun to divide the log.
+        ForestallError: The log cannot be matched to its end, or a state cannot be had.
+    """
+    layout = stores.log.layout.read()
+    if shards != layout.generation:
+        _check_shards(layout.shards, shards)
+        _check_stopped(settings, stores, SystemClock())
+        layout = _divided(settings, stores, layout, shards, tell)
+    forget_former(settings, layout, stores.url)
+    return layout
+
+
+def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, tell: Telling) -> Layout:
+    token = stores.log.layout.hold()
+    try:
+        tell("matching what the log holds")
+        match_all(settings, stores, layout)
+        tell(f"dividing the states of {layout.shards} shards among {shards}")
+        options = job_options(settings, layout, stores.url, tasks=1)
+        rows = list(divide_states(HeldOptions(log=options.log, handover=options.handover), shards))
+        return stores.log.layout.switch(token, rows)
+    finally:
+        with suppress(StoreUnavailable):
+            stores.log.layout.release(token)
+
+
+def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
+    """Let the job of a layout match the log to its end, and write what it finds."""
+    where = session_options(settings)
+    session = build_session(where)
+    try:
+        tasks = await_machines(session, where.cluster)
+        options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
+        run_pipeline(session, options, AlertSink(stores, SystemClock()))
+    finally:
+        end_session(session)
+
+
+def _check_shards(shards: int, wanted: int) -> None:
+    if wanted > shards and wanted % shards == 0 and wanted <= MAX_SHARDS:
+        return
+    fitting = [str(number) for number in range(2 * shards, min(MAX_SHARDS, 5 * shards) + 1, shards)]
+    right = f"possible are {', '.join(fitting)} and other multiples up to {MAX_SHARDS}" if fitting else "it stays so"
+    raise ReshardRefused(
+        f"the log has {shards} shards and cannot be divided into {wanted}: their number can only be multiplied, up to "
+        f"{MAX_SHARDS}; {right}",
+        shards=shards,
+    )
+
+
+def _check_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
+    last_us = stores.heartbeat.last_us()
+    silent_s = None if last_us is None else (clock.now_us() - last_us) / _SECOND_US
+    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
+        raise ReshardRefused(
+            f"the pipeline reported {max(0.0, silent_s):.0f} s ago: stop the service first; one that was "
+            f"killed counts as gone after {settings.heartbeat_stale_s:g} s"
+        )
