@@ -11,14 +11,14 @@ from fastapi import APIRouter, FastAPI, Security
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 
-from api.auth import VERSION, authorize, scope_of
-from api.bodies import BodyLimit
+from api.access.auth import VERSION, authorize, scope_of
+from api.access.door import Door
 from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
-from api.door import Door
 from api.errors import add_handlers
 from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
+from api.requests.bodies import BodyLimit
 from api.routers import (
     alerts,
     analysis,

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import Response
 
-from api.auth import VERSION
+from api.access.auth import VERSION
 
 LOCATION = {"Location": {"description": "Its address.", "required": True, "schema": {"type": "string"}}}
 

@@ -34,8 +34,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from benchmarks.filled_log import FilledLog, filled_log, order_batches
 from pipeline import EventLogOptions, JobOptions, LogQuery, SessionOptions, build_session, warm_up
 from pipeline.held_shards import HeldOptions
-from pipeline.pulse import Pulse
 from pipeline.sources import EventLogSource
+from pipeline.spark.pulse import Pulse
 from pipeline.step import OUTPUT_DDL, ignore_shards, match_shards, to_batch
 from shards import OutputRow, ShardState, StoredEntry
 from streams import position_order

@@ -248,7 +248,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
             late=_late(stores, webhook.id, receiver.silences),
             duration_s=duration_s,
             given_up=stores.delivery_log.count_given_up(webhook.id),
-            queued=stores.deliveries.delivery_queued(),
+            queued=stores.deliveries.queued(),
         )
 
 
@@ -280,7 +280,7 @@ def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
 
 def _await_empty(stores: Stores, patience_s: float) -> None:
     end_s = time.monotonic() + patience_s
-    while stores.deliveries.delivery_queued() and time.monotonic() < end_s:
+    while stores.deliveries.queued() and time.monotonic() < end_s:
         time.sleep(0.05)
 
 

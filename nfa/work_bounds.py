@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
-from nfa.kernels.run_tables import ANY as ANY_MODE
-from nfa.kernels.run_tables import LATEST, NIL, STRICT, RunProgram
+from nfa.kernels.runs.tables import ANY as ANY_MODE
+from nfa.kernels.runs.tables import LATEST, NIL, STRICT, RunProgram
 from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.language.placement import first_position
 from nfa.language.stream_checks import Notice

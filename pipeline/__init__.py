@@ -6,7 +6,6 @@ here knows who writes the log or who keeps the rows.
 """
 
 from pipeline.backtest import BacktestOptions, BacktestResult, run_backtest
-from pipeline.cluster import ClusterOptions, await_machines, is_local
 from pipeline.errors import (
     BacktestFailed,
     ClusterUnready,
@@ -24,16 +23,17 @@ from pipeline.errors import (
 )
 from pipeline.held_shards import HeldOptions
 from pipeline.history import History, history_files
-from pipeline.java import check_java
 from pipeline.job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
 from pipeline.progress import BatchProgress, BatchReport
-from pipeline.pulse import Heartbeat
 from pipeline.resharding import divide_states, forget_states
-from pipeline.running_query import RunningQuery
-from pipeline.session import SessionOptions, build_context, build_session, end_session, end_with_process
 from pipeline.sources import EventLogOptions
+from pipeline.spark.cluster import ClusterOptions, await_machines, is_local
+from pipeline.spark.java import check_java
+from pipeline.spark.pulse import Heartbeat
+from pipeline.spark.running_query import RunningQuery
+from pipeline.spark.session import SessionOptions, build_context, build_session, end_session, end_with_process
+from pipeline.spark.worker_check import workers_answer
 from pipeline.warmup import PIPELINE_EXERCISES, compiling_beside, warm_up
-from pipeline.worker_check import workers_answer
 
 __all__ = [
     "PIPELINE_EXERCISES",

@@ -32,7 +32,7 @@ from pyspark.errors import PySparkException
 from pipeline.errors import BacktestFailed
 from pipeline.history import Dealt, Facts, History, deal_out, received
 from pipeline.merging import Portion, in_order
-from pipeline.spark_account import summary_of
+from pipeline.spark.account import summary_of
 from shards import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts, trial_exercises
 from streams import EventFileError, lines_of
 from streams.compiling import run_exercise

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions
 from pipeline.progress import BatchMeter, BatchReport
-from pipeline.pulse import Heartbeat, Pulse
-from pipeline.running_query import RunningQuery
 from pipeline.sources import EventLogOptions, EventLogSource
-from pipeline.spark_account import summary_of
+from pipeline.spark.account import summary_of
+from pipeline.spark.pulse import Heartbeat, Pulse
+from pipeline.spark.running_query import RunningQuery
 from pipeline.step import from_table, ignore_shards, match_shards
 from shards import OutputRow
 

@@ -5,12 +5,50 @@ of a stream, the records of the event log, event time, and the root of the error
 the order of rows is the order of the log, and nothing here knows who reads a batch.
 """
 
-from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.batch import EventBatch
 from streams.clock import Clock, SystemClock
-from streams.cloudevents import parse_cloudevent, render_cloudevent
-from streams.column_parsing import parse_columns
-from streams.control import (
+from streams.columns.arrow_columns import column_of, numbers_of, time_column
+from streams.columns.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
+from streams.columns.texts import (
+    Texts,
+    borders_of,
+    bytes_of,
+    chosen_texts,
+    fixed_texts,
+    flag_texts,
+    joined_texts,
+    json_contents,
+    json_text,
+    lines_of,
+    run_texts,
+    texts_of,
+    time_texts,
+)
+from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties
+from streams.errors import (
+    BatchFormatError,
+    ControlRecordError,
+    DeclarationError,
+    Detail,
+    EventBreaksSchema,
+    EventFileError,
+    EventRejected,
+    Fault,
+    ForestallError,
+    KeptFolderRefused,
+    StreamError,
+)
+from streams.event import Event
+from streams.event_time import Late
+from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
+from streams.forms.column_parsing import parse_columns
+from streams.forms.extent import check_extent
+from streams.forms.parsing import ParsedEvents, parse_each
+from streams.forms.plain import parse_plain, render_plain
+from streams.hashing import MAX_SHARDS, key_hash, shard_of
+from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
+from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
+from streams.log.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
@@ -29,50 +67,12 @@ from streams.control import (
     decode_control,
     encode_control,
 )
-from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties
-from streams.errors import (
-    BatchFormatError,
-    ControlRecordError,
-    DeclarationError,
-    Detail,
-    EventBreaksSchema,
-    EventFileError,
-    EventRejected,
-    Fault,
-    ForestallError,
-    KeptFolderRefused,
-    StreamError,
-)
-from streams.event import Event
-from streams.event_time import Late
-from streams.extent import check_extent
-from streams.hashing import MAX_SHARDS, key_hash, shard_of
-from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
-from streams.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
+from streams.log.operators import Definition, Input
+from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
+from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
-from streams.operators import Definition, Input
-from streams.parsing import ParsedEvents, parse_each
-from streams.plain import parse_plain, render_plain
-from streams.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
-from streams.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.reordering import ReorderBuffer
-from streams.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.showing import shown
-from streams.text_columns import (
-    Texts,
-    borders_of,
-    bytes_of,
-    chosen_texts,
-    fixed_texts,
-    flag_texts,
-    joined_texts,
-    json_contents,
-    json_text,
-    lines_of,
-    run_texts,
-    texts_of,
-    time_texts,
-)
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 

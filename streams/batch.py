@@ -15,11 +15,11 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams.arrow_columns import column_of, numbers_of, time_column
+from streams.columns.arrow_columns import column_of, numbers_of, time_column
+from streams.columns.texts import pieces_of, texts_of
 from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, shard_of
-from streams.text_columns import pieces_of, texts_of
 
 FORMAT_VERSION = 1
 

@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,13 @@ def test_package_is_typed_and_says_its_purpose(package):
 def test_every_folder_of_a_package_has_a_front():
     folders = [path for path, _ in modules() if not path.suffix]
     assert [str(folder) for folder in folders if not (ROOT / folder / "__init__.py").is_file()] == []
+
+
+def test_no_folder_is_crowded():
+    """Catalogues are long by nature: one command, router or schema file for each resource."""
+    sources = [path for path, _ in modules() if path.suffix and path.name != "__init__.py"]
+    crowded = {str(folder): count for folder, count in Counter(path.parent for path in sources).items() if count > 20}
+    assert set(crowded) == {"service/cli", "api/routers", "api/schemas"}
 
 
 def test_no_module_hides_the_standard_library():

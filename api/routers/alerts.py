@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, status
 
-from api.filters import PatternFilter, StreamFilter
-from api.idempotency import IdempotentRoute, once
+from api.requests.filters import PatternFilter, StreamFilter
+from api.requests.idempotency import IdempotentRoute, once
 from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
 from api.wire import Moment

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan
+from api.requests.filters import OlderThan
 from api.schemas.audit import AuditList
 from api.services import Served
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.callers import Calling
-from api.filters import StreamFilter, shown
-from api.idempotency import IdempotentRoute, once
+from api.access.callers import Calling
 from api.locations import LOCATION, give_location
+from api.requests.filters import StreamFilter, shown
+from api.requests.idempotency import IdempotentRoute, once
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
 from api.work import bounded

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.bodies import MediaType, RawBody
-from api.callers import Calling
+from api.access.callers import Calling
 from api.errors import UnsupportedMediaType
-from api.filters import StreamFilter, shown
-from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
-from api.preconditions import Preconditions, give_tag
+from api.requests.bodies import MediaType, RawBody
+from api.requests.filters import StreamFilter, shown
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
     EXAMPLE,
     YAML_EXAMPLE,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter, of_stream
+from api.requests.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.corrections import CorrectionList
 from api.services import Served
 

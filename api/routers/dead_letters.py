@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter, of_stream
 from api.problems import OVERLOAD_RESPONSES
+from api.requests.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.dead_letters import DeadLetterDetail, DeadLetterList, ReplayedList, ReplayModel
 from api.services import Served
 

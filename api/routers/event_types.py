@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response, status
 
-from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType
-from api.form import parse_document
-from api.idempotency import IdempotentRoute, once
-from api.preconditions import Preconditions, give_tag
+from api.requests.bodies import MediaType, RawBody
+from api.requests.form import parse_document
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
 from api.services import Served
 from api.work import bounded

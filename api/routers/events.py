@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, status
 
-from api.bodies import MediaType, RawBody
 from api.errors import NothingAccepted
-from api.event_forms import read_events
 from api.problems import OVERLOAD_RESPONSES
+from api.requests.bodies import MediaType, RawBody
+from api.requests.event_forms import read_events
 from api.schemas.events import BODY, HEADERS, IntakeModel
 from api.services import Served
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response, status
 
-from api.preconditions import Preconditions, give_tag
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.following import FollowedWorkflow, FollowRequest
 from api.services import Served
 from api.work import bounded

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.idempotency import IdempotentRoute, once
 from api.locations import LOCATION, give_location
-from api.preconditions import Preconditions, give_tag
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
 from api.services import Served
 

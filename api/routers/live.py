@@ -9,7 +9,7 @@ import orjson
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from api.filters import PatternFilter, StreamFilter
+from api.requests.filters import PatternFilter, StreamFilter
 from api.services import Served
 from api.stopping import stop_sign
 from service import AlertFilter

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.callers import Calling
-from api.filters import StreamFilter, shown
-from api.idempotency import IdempotentRoute, once
+from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.preconditions import Preconditions, give_tag
+from api.requests.filters import StreamFilter, shown
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.patterns import (
     CheckedPattern,
     NewPattern,

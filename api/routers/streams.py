@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.callers import Calling
-from api.idempotency import IdempotentRoute, once
+from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.preconditions import Preconditions, give_tag
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamList, StreamModel
 from api.services import Served
 

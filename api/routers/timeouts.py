@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.filters import OlderThan, StreamFilter, of_stream
+from api.requests.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.timeouts import TimeoutList
 from api.services import Served
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.callers import Calling
-from api.filters import OlderThan, StreamFilter, shown
-from api.idempotency import IdempotentRoute, once
+from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.preconditions import Preconditions, give_tag
+from api.requests.filters import OlderThan, StreamFilter, shown
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.webhooks import (
     AttemptList,
     CreatedWebhook,

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.bodies import MediaType, RawBody
 from api.errors import UnsupportedMediaType, WrongShape
-from api.form import parse_document
-from api.idempotency import IdempotentRoute, once
-from api.preconditions import Preconditions
+from api.requests.bodies import MediaType, RawBody
+from api.requests.form import parse_document
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions
 from api.schemas.workflows import (
     BPMN_EXAMPLE,
     JSON_EXAMPLE,

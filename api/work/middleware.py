@@ -15,7 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import TooMuchWork, problem
-from api.idempotency import forget
+from api.requests.idempotency import forget
 from api.work.jobs import Answer, Job, Limit
 from api.work.pool import WorkPool
 from service import WorkSettings

@@ -18,7 +18,7 @@ from nfa.automata.guard_view import GuardView, Remaining
 from nfa.automata.query import PatternState
 from nfa.guards.protocol import BitGoal, BitGuard, Question
 from nfa.kernels.bit_tables import N_SETS, NIL, WORD_BITS, BitProgram
-from nfa.kernels.shared_tables import EVERY_TERM
+from nfa.kernels.shared.tables import EVERY_TERM
 
 Words: TypeAlias = NDArray[np.uint64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.arena import grown
-from nfa.kernels.shared_tables import EVERY_TERM as _EVERY_TERM
+from nfa.kernels.shared.tables import EVERY_TERM as _EVERY_TERM
 from nfa.kernels.traces import ALL_LIVE, NONE_LIVE
 
 Row: TypeAlias = NDArray[np.uint32]

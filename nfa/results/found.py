@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels import run_tables
+from nfa.kernels.runs import tables as run_tables
 from nfa.runs.engine import FoundRuns
 from nfa.shared.engine import Findings
 from streams import ascending_words, ragged_order, ragged_places

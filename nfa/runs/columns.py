@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nfa.conditions.bytecode import event_columns
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.texts import TextPool
-from nfa.kernels.run_tables import Gates, RunBatch
+from nfa.kernels.runs.tables import Gates, RunBatch
 from nfa.kernels.traces import NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.program import CompiledRuns, takes_every_type
 from nfa.traces.table import Visits

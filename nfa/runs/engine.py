@@ -13,12 +13,12 @@ from nfa.conditions.bytecode import new_stack
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
-from nfa.kernels import run_dues
-from nfa.kernels import run_rows as kernel
-from nfa.kernels import run_tables as tables
 from nfa.kernels.conditions import Bindings
-from nfa.kernels.run_tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.kernels.run_upkeep import finish_pair
+from nfa.kernels.runs import dues as run_dues
+from nfa.kernels.runs import rows as kernel
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
+from nfa.kernels.runs.upkeep import finish_pair
 from nfa.runs import accounts
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state

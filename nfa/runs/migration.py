@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import NIL, RunState
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import NIL, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import close_pair

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels import run_rows as kernel
-from nfa.kernels.run_tables import RunState
+from nfa.kernels.runs import rows as kernel
+from nfa.kernels.runs.tables import RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""States whose runs can be parked, and the value under which they wait (``nfa.kernels.run_parking``)."""
+"""States whose runs can be parked, and the value under which they wait (``nfa.kernels.runs.parking``)."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
 from nfa.guards.protocol import TRACE_END
-from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
 from streams import USUAL_BUDGET

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, RunState
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunState
 from nfa.runs import ranking
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, FoundRuns, unrolled

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
 from nfa.errors import StateFormatError
-from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import EARLIEST, LATEST, NIL, RunState
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS

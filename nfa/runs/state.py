@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels import run_tables as tables
-from nfa.kernels.run_tables import NIL, RunProgram, RunState
+from nfa.kernels.runs import tables
+from nfa.kernels.runs.tables import NIL, RunProgram, RunState
 from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import fill_buckets, rebuild_index
 

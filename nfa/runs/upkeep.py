@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nfa.kernels import run_upkeep as kernel
-from nfa.kernels.run_tables import Int, RunProgram, RunState
+from nfa.kernels.runs import upkeep as kernel
+from nfa.kernels.runs.tables import Int, RunProgram, RunState
 
 
 def rebuild_index(state: RunState) -> None:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from nfa.arena import grown, power_above
 from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.errors import StateFormatError
-from nfa.kernels import shared as matching
-from nfa.kernels import shared_packing as packing
-from nfa.kernels import shared_tables as kernel
-from nfa.kernels import shared_upkeep as upkeep
-from nfa.kernels.shared_tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
+from nfa.kernels.shared import packing, upkeep
+from nfa.kernels.shared import tables as kernel
+from nfa.kernels.shared import visits as matching
+from nfa.kernels.shared.tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
 from nfa.kernels.traces import Columns, Guards
 from nfa.traces.table import Visits, checked
 

@@ -19,8 +19,8 @@ from pipeline.errors import QueryFailed
 from pipeline.feeds.folder import FolderOptions, FolderSource
 from pipeline.feeds.kafka import KafkaOptions, KafkaSource
 from pipeline.feeds.rows import FeedRow, from_table
-from pipeline.running_query import RunningQuery
-from pipeline.spark_account import summary_of
+from pipeline.spark.account import summary_of
+from pipeline.spark.running_query import RunningQuery
 from streams import ForestallError
 
 FeedSink: TypeAlias = Callable[[Sequence[FeedRow], int], None]

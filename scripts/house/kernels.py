@@ -52,7 +52,7 @@ def cached_callees(source: Source) -> Iterator[Violation]:
     """What a cached kernel calls stands in a ``kernels`` folder.
 
     numba does not notice that a callee in another file has changed. So whoever keeps compiled kernels names their
-    folder by a digest of all kernels (``streams.kernel_digest``).
+    folder by a digest of all kernels (``streams.kept.kernel_digest``).
     """
     for function in source.functions():
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):

@@ -1,7 +1,7 @@
 """The deliverer: takes due deliveries from the queue, webhook by webhook in turn, and sends them until told to stop.
 
-``python -m service.delivery.deliverer`` runs it as a process of its own. On SIGTERM or SIGINT it finishes what is on its way and
-leaves the rest queued; whatever is lost by a crash comes due again when its lease runs out.
+``python -m service.delivery.deliverer`` runs it as a process. On SIGTERM or SIGINT it finishes what is on its
+way and leaves the rest queued; whatever is lost by a crash comes due again when its lease runs out.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         ("webhook",),
         [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
     )
-    yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.delivery_queued())])
+    yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:

@@ -24,9 +24,9 @@ from numba import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.registry import cpu_target
 
-from streams.file_lock import FileLock
-from streams.kept_folder import kept_folder, make_kept_folder, note_use, require_trusted
-from streams.kernel_digest import kernel_digest
+from streams.kept.file_lock import FileLock
+from streams.kept.folder import kept_folder, make_kept_folder, note_use, require_trusted
+from streams.kept.kernel_digest import kernel_digest
 
 _KIND = "kernels"
 _NEEDS = ".needs"

@@ -1,7 +1,7 @@
 """JSON lines: one event per line.
 
 ``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or whole microseconds,"key":"k","data":{...}}``: the plain form of
-``streams.plain`` under the default mapping. Further members of a line are ignored, except where the key option names
+``forms.plain`` under the default mapping. Further members of a line are ignored, except where the key option names
 one. Empty lines are skipped.
 """
 
@@ -18,8 +18,8 @@ import orjson
 from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
-from streams.parsing import MISSING, read_path, require_object
-from streams.plain import parse_plain
+from streams.forms.parsing import MISSING, read_path, require_object
+from streams.forms.plain import parse_plain
 from streams.readers.assembling import Assembly
 from streams.readers.options import Columns, ReaderOptions
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streams.arrow_columns import column_of, numbers_of, time_column
 from streams.batch import SCHEMA, EventBatch
+from streams.columns.arrow_columns import column_of, numbers_of, time_column
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event

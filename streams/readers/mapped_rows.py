@@ -14,9 +14,9 @@ from typing import Protocol, TypeAlias
 
 import orjson
 
-from streams.cloudevents import render_cloudevent
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.forms.cloudevents import render_cloudevent
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import CellPlaces, read_header, read_row
 from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line, with_value

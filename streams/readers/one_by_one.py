@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 
 from streams.batch import EventBatch
-from streams.cloudevents import parse_cloudevent
 from streams.declaration import StreamDeclaration
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
-from streams.parsing import MISSING, read_path, require_object
-from streams.plain import parse_plain
+from streams.forms.cloudevents import parse_cloudevent
+from streams.forms.parsing import MISSING, read_path, require_object
+from streams.forms.plain import parse_plain
 from streams.readers.assembling import Assembly
 from streams.readers.files import read_events
 from streams.readers.line_columns import chunks_by_columns

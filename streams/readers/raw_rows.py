@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import orjson
 import pyarrow as pa
 
-from streams.cloudevents import render_cloudevent
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.forms.cloudevents import render_cloudevent
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import infer_value
 from streams.readers.jsonl import with_value

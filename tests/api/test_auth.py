@@ -7,7 +7,7 @@ from fastapi.params import Security
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from api import create_app
-from api.door import OPEN_PATHS
+from api.access.door import OPEN_PATHS
 from service.testing import settings_for
 
 pytestmark = pytest.mark.redis

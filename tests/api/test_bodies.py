@@ -3,8 +3,8 @@ import asyncio
 import orjson
 import pytest
 
-from api.bodies import BodyLimit, parse_json
 from api.errors import MalformedBody
+from api.requests.bodies import BodyLimit, parse_json
 
 CHUNK = b"x" * 10
 

@@ -8,8 +8,8 @@ import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from api import create_app
-from api.door import OPEN_PATHS
-from api.reach import OWNED_PLACES
+from api.access.door import OPEN_PATHS
+from api.access.reach import OWNED_PLACES
 from service.testing import SinkRow, settings_for
 
 pytestmark = pytest.mark.redis

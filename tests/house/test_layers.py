@@ -16,7 +16,11 @@ PLANTS = {
     "numba outside kernels": ("nfa/planted.py", "from numba import njit", "numba is imported inside kernels"),
     "redis outside the stores": ("service/planted.py", "import redis", "Redis is reached through"),
     "stores in the API": ("api/planted.py", "from service.stores import AlertFilter", "The API uses service"),
-    "a store in the API": ("api/planted.py", "from service.stores.results.alerts import AlertFilter", "The API uses service"),
+    "a store in the API": (
+        "api/planted.py",
+        "from service.stores.results.alerts import x",
+        "The API uses service",
+    ),
     "redis in the core": ("constraints/planted.py", "import redis", "The core knows no framework"),
     "framework in the core": ("workflows/planted.py", "import pydantic", "The core knows no framework"),
     "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),

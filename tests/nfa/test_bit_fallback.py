@@ -15,7 +15,7 @@ from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
 from nfa.guards.bit_fallback import BitFallback
 from nfa.kernels import bit_tables as kernel
-from nfa.kernels.shared_tables import EVERY_TERM
+from nfa.kernels.shared.tables import EVERY_TERM
 from streams.kernels.borrowing import borrowed
 
 DEVIANT = 0

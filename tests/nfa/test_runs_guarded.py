@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
-from nfa.kernels.run_tables import BY_CONSTRAINT, BY_TRACE_END, BY_WINDOW, NOT_WAITED
+from nfa.kernels.runs.tables import BY_CONSTRAINT, BY_TRACE_END, BY_WINDOW, NOT_WAITED
 from nfa.kernels.traces import BY_QUERY, EVICT, SHADOW
 from nfa.language.parsing import parse_pattern
 from nfa.runs.engine import Ties

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nfa import Matcher, Overflow
 from nfa.automata.pattern_automaton import build_automaton
 from nfa.errors import StateFormatError
-from nfa.kernels.run_tables import LATEST
+from nfa.kernels.runs.tables import LATEST
 from nfa.language.parsing import parse_pattern
 from nfa.runs.testing import RunHarness
 from streams import Event, EventBatch, WorkBudget

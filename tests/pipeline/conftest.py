@@ -11,7 +11,7 @@ import redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from pipeline.session import SessionOptions, build_session
+from pipeline.spark.session import SessionOptions, build_session
 from service import find_server
 
 

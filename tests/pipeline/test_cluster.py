@@ -14,8 +14,8 @@ import pyspark
 import pytest
 from py4j.protocol import Py4JError
 
-from pipeline.cluster import NEEDED, ClusterOptions, cluster_settings, faults_of, is_local, starting_on
 from pipeline.errors import ClusterUnready
+from pipeline.spark.cluster import NEEDED, ClusterOptions, cluster_settings, faults_of, is_local, starting_on
 from shards.inline import run_inline
 from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn

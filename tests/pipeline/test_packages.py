@@ -2,7 +2,7 @@ import subprocess
 import sys
 import zipfile
 
-from pipeline.packages import SHIPPED, pack
+from pipeline.spark.packages import SHIPPED, pack
 
 PROGRAM = """
 import sys

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from pipeline.progress import PARTS, BatchMeter, BatchProgress, fold, seen_by_driver
-from pipeline.pulse import Pulse
+from pipeline.spark.pulse import Pulse
 
 pytestmark = pytest.mark.spark
 

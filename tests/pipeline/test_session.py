@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import JavaMissing
-from pipeline.java import archive_options, check_java, java_version
+from pipeline.spark.java import archive_options, check_java, java_version
 
 AT_START = signal.getsignal(signal.SIGINT)  # modules are imported before Spark starts
 

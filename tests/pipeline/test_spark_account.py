@@ -1,4 +1,4 @@
-from pipeline.spark_account import summary_of
+from pipeline.spark.account import summary_of
 
 
 def test_the_cause_is_picked_out_of_spark_s_account():

@@ -102,7 +102,7 @@ def test_redirects_are_not_followed(stores, clock, register, receiver):
     write_alerts(stores, 1)
     run_rounds(stores, clock, 1)
     assert len(receiver.received) == 1
-    assert stores.deliveries.delivery_queued() == 1
+    assert stores.deliveries.queued() == 1
 
 
 def test_a_delivery_is_given_up_when_the_schedule_is_exhausted(stores, clock, register, receiver):
@@ -133,7 +133,7 @@ def test_an_unreachable_webhook_does_not_hold_up_the_others(stores, clock, regis
     assert run_rounds(stores, clock, 1) == [10]
     assert sorted(receiver.ids()) == [f"a{n}" for n in range(5)]
     assert "ConnectError" in stores.webhooks.stats(nobody.id).last_error
-    assert stores.deliveries.delivery_queued() == 5
+    assert stores.deliveries.queued() == 5
 
 
 def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_enabled(stores, settings, clock, register, receiver):
@@ -157,7 +157,7 @@ def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, clock, register
     stores.webhooks.delete(deleted.id)
     assert run_rounds(stores, clock, 1) == [0]
     assert receiver.received == []
-    assert stores.deliveries.delivery_queued() == 0
+    assert stores.deliveries.queued() == 0
 
 
 def test_nothing_but_failures_for_days_disables_a_webhook(stores, settings, clock, register, receiver):
@@ -205,10 +205,10 @@ def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(store
     receiver.statuses = [chance.choice([200, 503]) for _ in range(60)]
     write_alerts(stores, 40)
     for _ in range(30):
-        if stores.deliveries.delivery_queued():
+        if stores.deliveries.queued():
             run_rounds(stores, clock, 1, attempts=20, concurrency=40)
     assert set(receiver.ids()) == {f"a{n}" for n in range(40)}
-    assert stores.deliveries.delivery_queued() == 0
+    assert stores.deliveries.queued() == 0
     assert stores.delivery_log.count_given_up(webhook.id) == 0
 
 
@@ -225,7 +225,7 @@ def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receive
 
     asyncio.run(run())
     assert sorted(receiver.ids()) == sorted(f"a{n}" for n in range(50))
-    assert stores.deliveries.delivery_queued() == 0
+    assert stores.deliveries.queued() == 0
 
 
 def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):
@@ -310,4 +310,4 @@ def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver,
     assert events[0] == "deliverer-started"
     assert events.count("delivery-settled") == 3
     assert events[-1] == "process-stopped"
-    assert stores.deliveries.delivery_queued() == 0
+    assert stores.deliveries.queued() == 0

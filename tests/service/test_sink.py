@@ -40,7 +40,7 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "kind": "order", "count": 1}]
     assert stores.corrections.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
     assert stores.dead_letters.counts() == [{"stream": "s", "code": "c", "count": 1}]
-    assert stores.deliveries.delivery_queued() == 3
+    assert stores.deliveries.queued() == 3
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
     claimed = {delivery.alert: delivery.body for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)}
     assert claimed == {"a1": None, "a2": None, "c1": ROWS[4].body.decode()[:-1] + ',"severity":"medium"}'}

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from streams.cloudevents import parse_cloudevent, render_cloudevent
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
+from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
 from streams.testing import event_lists
 
 ORDERS = StreamDeclaration(name="orders")

@@ -8,7 +8,8 @@ import orjson
 import pytest
 
 from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
-from streams.control import (
+from streams.errors import ControlRecordError, DeclarationError
+from streams.log.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
     ControlRecord,
@@ -25,8 +26,7 @@ from streams.control import (
     decode_control,
     encode_control,
 )
-from streams.errors import ControlRecordError, DeclarationError
-from streams.operators import Definition, Input
+from streams.log.operators import Definition, Input
 
 RECORDS = [
     StreamOn(

@@ -1,12 +1,12 @@
 import subprocess
 import sys
 
-from streams.file_lock import FileLock
+from streams.kept.file_lock import FileLock
 
 HOLDS = """
 import sys
 from pathlib import Path
-from streams.file_lock import FileLock
+from streams.kept.file_lock import FileLock
 
 lock = FileLock(Path(sys.argv[1]))
 print(lock.take(0.0), flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams import KeptFolderRefused
-from streams.kept_folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
+from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 
 DAY_S = 86_400
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
-from streams.plain import parse_plain, render_plain
+from streams.forms.plain import parse_plain, render_plain
 from streams.testing import event_lists
 
 ORDERS = StreamDeclaration(name="orders")

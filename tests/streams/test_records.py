@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.records import RecordKind, log_key, position_order
+from streams.log.records import RecordKind, log_key, position_order
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**48), st.integers(0, 2**32)), max_size=6))

@@ -4,7 +4,7 @@ import orjson
 import pytest
 from starlette.datastructures import Headers
 
-from api.event_forms import read_events
+from api.requests.event_forms import read_events
 from service import BatchTooLarge
 from streams import EventBatch
 

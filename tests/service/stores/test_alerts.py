@@ -45,7 +45,7 @@ def test_an_alert_is_kept_once(alerts, stores):
     alerts.append([alert(1), alert(2)], hooks, 0)
     assert alerts.append([alert(2), alert(1), alert(3)], hooks, 9) == 1
     assert ids(alerts.page()) == ["a1", "a2", "a3"]
-    assert stores.deliveries.delivery_queued() == 3
+    assert stores.deliveries.queued() == 3
 
 
 def test_alerts_are_counted_once_by_stream_and_pattern(alerts):
@@ -174,7 +174,7 @@ def test_what_went_does_not_come_back_with_its_micro_batch(client, stores):
     assert store.append(rows, hooks, 0, 1) == 10
     assert store.append(rows[4:], hooks, 0, 1) == 0
     assert store.append(rows, hooks, 0, 1) == 0
-    assert (ids(store.page()), store.newest(), stores.deliveries.delivery_queued()) == (["a7", "a8", "a9"], "10", 10)
+    assert (ids(store.page()), store.newest(), stores.deliveries.queued()) == (["a7", "a8", "a9"], "10", 10)
     assert store.append([alert(10)], hooks, 0, 2) == 1
     assert ids(store.page()) == ["a8", "a9", "a10"]
 

@@ -45,7 +45,7 @@ def unused(number):
 HOLDS = """
 import sys, time
 from pathlib import Path
-from streams.file_lock import FileLock
+from streams.kept.file_lock import FileLock
 
 lock = FileLock(Path(sys.argv[1]))
 print(lock.take(0.0), flush=True)

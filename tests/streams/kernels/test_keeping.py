@@ -10,7 +10,7 @@ import pytest
 
 import streams
 from streams import PACKAGES_WITH_KERNELS, KeptFolderRefused, kernel_digest
-from streams.kernel_digest import digest_of
+from streams.kept.kernel_digest import digest_of
 from streams.kernels.keeping import KeptKernel, kept_of
 
 MODULE = """
@@ -26,7 +26,7 @@ def doubled(number):
 """
 PROGRAM = """
 from somewhere import doubled
-from streams.kernel_digest import digest_of
+from streams.kept.kernel_digest import digest_of
 from streams.kernels.keeping import kept_of
 
 before = sorted(kept_of(["somewhere.doubled", "somewhere.other"]))

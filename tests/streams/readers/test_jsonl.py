@@ -8,7 +8,7 @@ from hypothesis import given
 
 from streams.errors import EventFileError
 from streams.event import Event
-from streams.plain import render_plain
+from streams.forms.plain import render_plain
 from streams.readers import ReaderOptions, read_events
 from streams.testing import event_lists
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streams import EventFileError
 from streams.event import Event
-from streams.plain import render_plain
+from streams.forms.plain import render_plain
 from streams.readers import ReaderOptions, iterate_batches, iterate_events
 from streams.readers.jsonl import read_jsonl
 from streams.readers.line_columns import read_line_columns

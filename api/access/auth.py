@@ -1,0 +1,72 @@
+"""What a caller may do: the scope of the operation is in its key, and so are the streams that it names.
+
+Who calls was found out at the door (``api.access.door``), before the body was read. Every operation declares one scope
+where ``api.app`` includes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.security import APIKeyHeader, HTTPBearer, SecurityScopes
+
+from api.access.callers import Change, caller_of
+from api.access.reach import require_reach
+from api.errors import Forbidden
+from api.requests.bodies import RawBody
+from api.requests.form import require_form
+from api.services import Served
+from service import Caller, Scope
+
+VERSION = "/v1"
+
+_BEARER = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer fs_…`.")
+_HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="An API key, for clients without bearer tokens.")
+_READING = {"GET", "HEAD"}
+_NOT_AUDITED = ("ingest", "read")  # events would push everything else out of the audit log
+
+
+def scope_of(methods: Set[str], writing: Scope) -> Scope:
+    """The scope of an operation: ``read`` for what only reads, unless its resource is for ``admin`` only.
+
+    Args:
+        methods: Of the operation.
+        writing: The scope of whatever changes the resource.
+    """
+    return "read" if methods <= _READING and writing != "admin" else writing
+
+
+async def authorize(
+    request: Request,
+    wanted: SecurityScopes,
+    services: Served,
+    body: RawBody,
+    _bearer: Annotated[object, Depends(_BEARER)],
+    _header: Annotated[object, Depends(_HEADER)],
+) -> None:
+    """Refuse an operation that the caller may not carry out, or that is not asked for in its form.
+
+    Raises:
+        WrongShape: A query parameter is not declared, or a value of the body is not taken.
+        UnsupportedMediaType: The body does not say that it is JSON.
+        MalformedBody: The body is not JSON.
+        Forbidden: The key lacks the scope, or may not touch a stream that the request names.
+        NotFound: What the request names by its id is of a stream that the key may not touch.
+    """
+    caller = caller_of(request)
+    scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
+    if request.method not in _READING and scope not in _NOT_AUDITED:
+        route = VERSION + request.scope["route"].path
+        request.state.change = Change(method=request.method, route=route, path=request.url.path)
+    if not caller.may(scope):
+        raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
+    await require_form(request, body)
+    if caller.streams is not None:
+        await run_in_threadpool(require_reach, request, services, caller, body)
+
+
+def _described(caller: Caller) -> str:
+    return f"the API key {caller.id} has {', '.join(caller.scopes)}"

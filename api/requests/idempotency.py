@@ -1,0 +1,142 @@
+"""Creation once: a request with an ``Idempotency-Key`` that comes again is answered as it was the first time.
+
+A route takes part with ``route_class=IdempotentRoute`` on its router and ``Depends(once)``, which comes after the
+check of the API key. Answers are kept for each caller apart, and only those that say that something was done; what
+they tell once, such as a secret, is not kept with them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Header, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from api.errors import KeyInUse, KeyOfAnother
+from api.requests.bodies import RawBody
+from api.services import Served, Services
+from api.wire import secrets_of
+from service import Answer, Asked, StoreUnavailable, check_idempotency_key
+
+_KEPT_HEADERS = ("content-type", "etag", "location")
+_CREDENTIALS = ("authorization", "x-api-key")
+_DIGEST_BYTES = 16
+
+
+class _AnsweredBefore(Exception):
+    """The request came before.
+
+    Args:
+        answer: What it was answered with.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def once(
+    request: Request,
+    body: RawBody,
+    services: Served,
+    idempotency_key: Annotated[
+        str | None, Header(description="Your name for this request; sent again within a day, it is done once.")
+    ] = None,
+) -> None:
+    """Let a request with an idempotency key through once.
+
+    Raises:
+        InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
+        KeyOfAnother: It came before with another request.
+        KeyInUse: The same request is on its way.
+    """
+    check_idempotency_key(idempotency_key)
+    if idempotency_key is None:
+        return
+    asked = _asked(request, body, idempotency_key)
+    found = services.stores.answers.begin(asked)
+    if found is None:
+        request.state.asked = asked
+        return
+    if found.fingerprint != asked.fingerprint:
+        raise KeyOfAnother(
+            f"the idempotency key {idempotency_key!r} was used with another request; use a new key for each request"
+        )
+    if not found.status:
+        raise KeyInUse(
+            f"the request with the idempotency key {idempotency_key!r} is still in progress; retry in a moment"
+        )
+    raise _AnsweredBefore(found)
+
+
+class IdempotentRoute(APIRoute):
+    """A route that answers as it did before where ``once`` says so, and keeps its answers for that."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        secrets = secrets_of(self.response_model)
+
+        async def handle_once(request: Request) -> Response:
+            response: Response | None = None
+            try:
+                response = await handle(request)
+                return response
+            except _AnsweredBefore as before:
+                answer = before.answer
+                headers = {**answer.headers, "Idempotency-Replayed": "true"}
+                return Response(answer.body.encode(), answer.status, headers)
+            finally:
+                if hasattr(request.state, "asked"):
+                    await run_in_threadpool(_settle, request, response, secrets)
+
+        return handle_once
+
+
+def forget(request: Request, body: bytes) -> None:
+    """Let a request be made again whose worker process was ended; its ``asked_token`` was given to that."""
+    idempotency_key = request.headers.get("idempotency-key")
+    if idempotency_key is not None:
+        services: Services = request.state.services
+        with suppress(StoreUnavailable):
+            services.stores.answers.release(_asked(request, body, idempotency_key))
+
+
+def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
+    path = f"{request.method} {request.url.path}"
+    credentials = [request.headers.get(name, "") for name in _CREDENTIALS]
+    return Asked(
+        name=_digest(path, idempotency_key, *credentials),
+        fingerprint=_digest(request.url.query, body.hex()),
+        token=getattr(request.state, "asked_token", None) or uuid.uuid4().hex,
+    )
+
+
+def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
+    """Keep the answer to a request that is done once, without its secrets; nothing is kept of one that failed."""
+    asked: Asked = request.state.asked
+    services: Services = request.state.services
+    answers = services.stores.answers
+    with suppress(StoreUnavailable):  # what was done is done: the caller is to know
+        if response is None or response.status_code >= 300:
+            answers.release(asked)
+            return
+        headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+        body = _without(secrets, bytes(response.body)).decode()
+        answers.keep(
+            asked, Answer(fingerprint=asked.fingerprint, status=response.status_code, body=body, headers=headers)
+        )
+
+
+def _without(secrets: frozenset[str], body: bytes) -> bytes:
+    """A body in which secrets are null."""
+    return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
+
+
+def _digest(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,485 @@
+"""The run kernel: every construct of the language, one run per partial match.
+
+A run is a chain of bound nodes (shared with the runs that grew out of the same beginning), the automaton's state, and
+words of bits that say which pending gaps are closed. Between two neighbours of a match the language knows conditions on
+the events in the gap only, so an event closes gaps and never has to be looked at again. Bits that an event sets hold
+for events *after* it: under ``ties: simultaneous`` those of a later time, so they wait in a second word until the order
+moves on. Sources: gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's SharedBuffer and SASE+
+(Agrawal et al., SIGMOD 2008).
+
+Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
+its sequence number otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.conditions import NULL
+from nfa.kernels.runs.arena import free_run, new_run, release_node
+from nfa.kernels.runs.gaps import (
+    close_gaps,
+    first_behind,
+    holds,
+    is_after,
+    is_barred,
+    is_in_time,
+    is_open,
+    is_vetoed,
+    meets_until,
+    settle,
+)
+from nfa.kernels.runs.parking import drop, home_of, park, value_of
+from nfa.kernels.runs.ranks import set_aside
+from nfa.kernels.runs.tables import (
+    ACTIVE,
+    AFTER,
+    BEFORE,
+    BUDGET,
+    DECIDED,
+    EARLIEST,
+    EVENT,
+    FRESH,
+    GREEDY,
+    HAS_TOLD,
+    HEARD,
+    LATEST,
+    LOST,
+    MODE,
+    NEXT,
+    NIL,
+    NODE_FREE,
+    NODES,
+    NOT,
+    NOTHING,
+    ONE,
+    ORDER,
+    PASSED,
+    PATTERN,
+    PENDING,
+    ROW,
+    SPENT,
+    STEPS,
+    STRICT,
+    TIME,
+    TIMEOUTS,
+    UNTIL,
+    VETO,
+    Conditions,
+    Found,
+    Int,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import (
+    decide,
+    hand_out,
+    hasten,
+    is_decided,
+    is_in_reach,
+    is_refuted,
+    may_complete,
+    open_deadline,
+    tell,
+)
+from nfa.kernels.traces import BY_QUERY, FAILED
+from streams.kernels.compiling import routine
+
+# What a step makes of an event: nothing, or it takes it but the gap, a limit or UNTIL forbids it, or it is not after
+# the beginning of the gap, or it may be bound.
+PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
+
+
+@routine
+def note_start(s: RunState, grown: Int, run: Int) -> None:
+    """Note where a run begins that grew out of another by the event at hand, or begins with it (NIL)."""
+    s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
+    if run != NIL:
+        s.run_muted[grown] = s.run_muted[run]
+        if s.run_start[run] <= s.now[TIME]:
+            s.run_start[grown], s.run_first[grown] = s.run_start[run], s.run_first[run]
+
+
+@routine
+def grow(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
+) -> Int:
+    """A run behind a node that a run has just bound by a step, or that begins one (NIL)."""
+    bits = s.run_bits
+    grown = new_run(s, node, p.target[step], kind)
+    note_start(s, grown, run)
+    if run != NIL:
+        for column in range(GREEDY):
+            bits[grown, column] = bits[run, column]
+        bits[grown, VETO] = bits[run, VETO]
+        for column in (MODE, MODE + 1, NOT, NOT + 1, PASSED, PASSED + 1, VETO):
+            bits[grown, column] &= ~p.resets[step]
+        bits[grown, GREEDY] = (bits[run, GREEDY] | forced) & ~p.resets[step]
+        fresh = p.inside[step] & ~p.goes_on[step]
+        bits[grown, UNTIL] &= ~fresh
+        bits[grown, UNTIL + 1] &= ~fresh
+        close_gaps(p, s, x, c, grown, ~p.resets[step], ~p.inside[step])
+    return grown
+
+
+@routine
+def complete(
+    p: RunProgram,
+    s: RunState,
+    x: RunBatch,
+    c: Conditions,
+    found: Found,
+    node: Int,
+    run: Int,
+    step: Int,
+    lead: Int,
+    limit: Int,
+) -> None:
+    """A chain has reached an accepting state: tell it, or keep it until its trailing conditions are decided."""
+    pattern = s.now[PATTERN]
+    if lead != EARLIEST and s.now[TIME] - lead < p.within[pattern]:
+        return
+    if not holds(c, p.where[pattern], node, NIL, NOTHING):
+        return
+    state = p.target[step]
+    for finish in range(p.finish_from[state], p.finish_from[state + 1]):
+        has_trail = p.trail_from[finish] != p.trail_from[finish + 1]
+        greedy = p.finish_slots[finish]
+        if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
+            continue  # what must not follow still has to come
+        if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
+            tell(s, found, node, limit)
+        elif s.now[BUDGET] <= 0:
+            s.now[LOST] += 1
+        elif not has_trail and greedy == NOTHING:
+            s.now[BUDGET] -= 1
+            done = new_run(s, node, state, DECIDED)
+            note_start(s, done, run)
+            s.run_due[done] = s.now[TIME]
+            if not x.is_simultaneous[0]:
+                set_aside(s, done)
+        else:
+            s.now[BUDGET] -= 1
+            waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
+            s.run_bits[waiting, GREEDY] = greedy
+            s.run_finish[waiting] = finish - p.finish_from[state]
+            hasten(p, s, x, found, waiting)
+
+
+@routine
+def bind(
+    p: RunProgram,
+    s: RunState,
+    x: RunBatch,
+    c: Conditions,
+    found: Found,
+    run: Int,
+    step: Int,
+    lead: Int,
+    forced: np.uint64,
+    limit: Int,
+) -> None:
+    """Let the event at hand take a step of a run, or begin a run (NIL)."""
+    target = p.target[step]
+    goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
+    if not (goes_on or p.accepts[target]):
+        return
+    node = np.int32(s.counters[NODE_FREE])
+    s.counters[NODE_FREE] = s.node_parent[node]
+    s.counters[NODES] += 1
+    parent = np.int32(NIL) if run == NIL else s.run_node[run]
+    s.node_parent[node] = parent
+    if parent != NIL:
+        s.node_references[parent] += 1
+    s.node_event[node] = s.now[EVENT]
+    s.event_references[s.now[EVENT]] += 1
+    s.node_atom[node] = p.atom[step]
+    s.node_step[node] = step
+    s.node_length[node] = 1 if parent == NIL else s.node_length[parent] + 1
+    s.node_direct[node] = False
+    if run != NIL and p.has_nots[step]:
+        s.node_direct[node] = (s.run_bits[run, PASSED] & p.slot[step]) == NOTHING
+    s.node_references[node] = 1
+    if p.accepts[target]:
+        complete(p, s, x, c, found, node, run, step, lead, limit)
+    if goes_on and s.now[BUDGET] <= 0:
+        s.now[LOST] += 1
+    elif goes_on:
+        s.now[BUDGET] -= 1
+        grown = grow(p, s, x, c, node, ACTIVE, run, step, forced)
+        s.run_lead[grown] = lead
+    release_node(s, node)
+
+
+@routine
+def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
+    """What a step of a run makes of the event at hand: ``PASSES``, or how far it could take it."""
+    head = s.run_node[run]
+    if not x.taken[p.symbol[step], s.now[ROW]]:
+        return PASSES
+    if not holds(c, p.condition[step], head, s.now[EVENT], p.begins[step]):
+        return PASSES
+    if not is_open(p, s, run, step) or not is_in_time(p, s, head, step, s.now[TIME]):
+        return FORBIDDEN
+    if meets_until(p, s, x, c, head, p.inside[step]) != NOTHING:
+        return FORBIDDEN
+    return TAKEN if is_after(p, s, head, p.slot[step], s.now[ORDER]) else TOO_EARLY
+
+
+@routine
+def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
+    """A GREEDY repetition could take the event at hand: it counts while nothing is bound since its last element."""
+    node = first_behind(p, s, s.run_node[run], p.slot[step])
+    if node == NIL:
+        s.run_bits[run, GREEDY + 1] |= p.slot[step]
+    elif s.event_order[s.node_event[node]] != s.now[ORDER]:
+        return NOTHING
+    return np.uint64(p.slot[step])
+
+
+@routine
+def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
+    """Close the gaps in which the event at hand may not be passed over; ``scratch`` says what each step makes of it."""
+    state, head = s.run_state[run], s.run_node[run]
+    first = p.step_from[state]
+    for step in range(first, p.step_from[state + 1]):
+        may_not = p.mode[step] == STRICT or (p.mode[step] == NEXT and s.scratch[step - first] != PASSES)
+        if may_not and is_after(p, s, head, p.slot[step], s.now[ORDER]):
+            s.run_bits[run, MODE + 1] |= p.slot[step]
+
+
+@routine
+def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
+    """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
+    s.now[STEPS] += 1
+    state, bits = s.run_state[run], s.run_bits
+    first, last = p.step_from[state], p.step_from[state + 1]
+    forced, is_taken = NOTHING, False
+    for step in range(first, last):
+        s.scratch[step - first] = test_step(p, s, x, c, run, step)
+        is_taken |= s.scratch[step - first] >= TOO_EARLY
+        if p.is_greedy[step] and s.scratch[step - first] == TAKEN:
+            forced |= note_greed(p, s, run, step)
+    if is_taken:
+        barred = forced | bits[run, GREEDY]
+        for step in range(first, last):
+            may = s.scratch[step - first] == TAKEN or (s.scratch[step - first] == TOO_EARLY and p.is_measured[step])
+            if may and (barred & p.leaves[step]) == NOTHING and not is_barred(p, s, x, c, run, step):
+                bind(p, s, x, c, found, run, step, s.run_lead[run], forced, limit)
+    note_modes(p, s, run)
+    close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+    if not x.is_simultaneous[0]:
+        for column in range(0, VETO, 2):
+            bits[run, column] |= bits[run, column + 1]
+    return has_future(p, s, run, s.now[TIME], LATEST)
+
+
+@routine
+def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
+    """Whether some step could be taken by an event of a time and order."""
+    state, head = s.run_state[run], s.run_node[run]
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        barred = s.run_bits[run, GREEDY] & p.leaves[step]
+        if p.has_nots[step] and s.run_bits_order[run] == order:  # what a STRICT NOT closes at this very time
+            barred |= s.run_bits[run, VETO] & ~s.run_bits[run, PASSED] & p.slot[step]
+        if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
+            continue
+        if p.is_measured[step] or is_after(p, s, head, p.slot[step], order):
+            return True
+    return False
+
+
+@routine
+def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
+    """Let a complete run meet the event at hand; False: a trailing condition is broken."""
+    s.now[STEPS] += 1
+    if not is_in_reach(p, s, run):
+        close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+        return True
+    if is_refuted(p, s, x, c, run):
+        return False
+    state, slots, decided = s.run_state[run], s.run_bits[run, GREEDY], NOTHING
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        if (p.slot[step] & slots) == NOTHING or not p.is_greedy[step]:
+            continue
+        outcome = test_step(p, s, x, c, run, step)
+        if outcome == TAKEN:
+            return False
+        if p.mode[step] == STRICT:
+            decided |= p.slot[step]
+        if p.mode[step] == STRICT or (p.mode[step] == NEXT and outcome != PASSES):
+            s.run_bits[run, MODE + 1] |= p.slot[step]
+    close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+    if slots != NOTHING and (slots & ~decided) == NOTHING and s.run_lead[run] == EARLIEST:
+        rest = open_deadline(p, s, x, run, NOTHING)
+        s.run_due[run] = max(rest, s.now[TIME])
+        if rest <= s.now[TIME]:
+            s.run_lead[run] = s.now[TIME]
+    return True
+
+
+@routine
+def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+    """Let a complete run meet the event at hand; False: it is told for good, or refuted."""
+    if s.run_kind[run] == PENDING:
+        is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
+        settle(s, run)
+        if not is_decided(s, run, s.now[TIME], is_later):
+            return wait(p, s, x, c, run)
+        if not decide(p, s, found, run):
+            return False
+    return meet_told(p, s, x, c, found, run)
+
+
+@routine
+def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+    """Correct a match that was told too early, or drop it if it was not told yet; False: nothing of it is kept."""
+    kind = s.run_kind[run]
+    if kind == DECIDED:
+        return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
+    is_over = s.now[TIME] >= s.run_due[run]
+    if not is_over and is_in_reach(p, s, run) and is_refuted(p, s, x, c, run):
+        hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), np.bool_(True))
+        s.run_due[run] = EARLIEST
+        is_over = True
+    return kind == SPENT or not is_over
+
+
+@routine
+def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let every run of a pair meet the event at hand."""
+    pattern = s.now[PATTERN]
+    within = p.within[pattern]
+    keeps = (p.flags[pattern] & TIMEOUTS) != 0
+    before = NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        if x.is_simultaneous[0] and is_vetoed(p, s, x, c, run):
+            is_kept = False
+        elif s.run_kind[run] == ACTIVE:
+            settle(s, run)
+            if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+                is_kept = keeps
+            else:
+                is_kept = advance(p, s, x, c, found, run, limit) or keeps
+        else:
+            is_kept = meet_waiting(p, s, x, c, found, run)
+        if is_kept:
+            before = run
+        else:
+            if before == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[before] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        run = following
+
+
+@routine
+def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
+    """Time of the newest event before the one at hand that a leading NOT of a first step takes."""
+    newest, number = np.int64(EARLIEST), 0
+    while p.leads[step] >> np.uint64(number) != NOTHING:
+        if (p.leads[step] >> np.uint64(number)) & ONE:
+            is_same = x.is_simultaneous[0] and s.pair_leads[pair, number, 0] == s.now[TIME]
+            newest = max(newest, s.pair_leads[pair, number, 1 if is_same else 0])
+        number += 1
+    return newest
+
+
+@routine
+def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
+    """Note that leading NOTs take the event at hand."""
+    first = p.lead_from[s.now[PATTERN]]
+    for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
+        number = lead - first
+        if s.pair_leads[pair, number, 0] == s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
+            continue
+        if holds(c, p.lead_condition[lead], np.int32(NIL), s.now[EVENT], NOTHING):
+            s.pair_leads[pair, number, 1] = s.pair_leads[pair, number, 0]
+            s.pair_leads[pair, number, 0] = s.now[TIME]
+
+
+@routine
+def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
+    """Whether a match that the event at hand begins could complete, or may begin anyway.
+
+    An event that breaks a constraint is the first of a trace that is no longer pruned. Where a guard gives up whole
+    patterns only, matches begin as long as anything held could complete, or something was told.
+    """
+    monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
+    start, gates = p.column[p.state_from[pattern]], x.gates
+    if gates.policy[monitor] != BY_QUERY:
+        return bool(gates.live[gates.gate[monitor], start] != 0)
+    truth = gates.truth[monitor]
+    is_alive = gates.live[truth, start] != 0
+    if pair != NIL and not is_alive:
+        is_alive = s.pair_told[pair] == HAS_TOLD
+        for first in (s.pair_runs[pair], s.pair_parked[pair]):
+            run = first
+            while run != NIL and not is_alive:
+                is_waiting = s.run_kind[run] == ACTIVE or s.run_kind[run] == PENDING
+                is_alive = is_waiting and gates.live[truth, p.column[s.run_state[run]]] != 0
+                run = s.run_next[run]
+    return bool(is_alive)
+
+
+@routine
+def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let the event at hand begin matches."""
+    pattern = s.now[PATTERN]
+    state = p.state_from[pattern]
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        if not x.taken[p.symbol[step], s.now[ROW]]:
+            continue
+        if not holds(c, p.condition[step], np.int32(NIL), s.now[EVENT], p.begins[step]):
+            continue
+        if meets_until(p, s, x, c, np.int32(NIL), p.inside[step]) != NOTHING:
+            continue
+        lead = newest_lead(p, s, x, pair, step)
+        if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
+            bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
+
+
+@routine
+def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
+    """Take the fresh runs into a pair's lists."""
+    while s.now[FRESH] != NIL:
+        run = np.int32(s.now[FRESH])
+        s.now[FRESH] = s.run_next[run]
+        s.pair_count[pair] += 1
+        if s.run_kind[run] == ACTIVE and p.parks[s.run_state[run]]:
+            park(p, s, pair, run)
+        else:
+            s.run_next[run] = s.pair_runs[pair]
+            s.pair_runs[pair] = run
+
+
+@routine
+def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+    """Let the parked runs of a pair that wait for an event like the one at hand take their steps."""
+    within, event, mask = p.within[s.now[PATTERN]], np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
+    for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
+        step = p.hear_step[place]
+        column, state, value = p.asks[step], p.source[step], NOTHING
+        if not x.taken[p.symbol[step], s.now[ROW]]:
+            continue
+        if column != NIL:
+            if s.event_kinds[event, column] == NULL:
+                continue
+            value = value_of(s, event, column)
+        home = home_of(pair, state, value)
+        run = s.buckets[home & mask]
+        while run != NIL:
+            following = s.bucket_next[run]
+            if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
+                if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+                    drop(s, run)
+                else:
+                    s.now[STEPS] += 1
+                    if holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
+                        bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
+            run = following

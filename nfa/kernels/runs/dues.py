@@ -1,0 +1,158 @@
+"""What the passing of time does to a pair of trace and pattern: when it is due, what goes and what is decided then."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.runs.arena import close_pair, free_run
+from nfa.kernels.runs.parking import sweep
+from nfa.kernels.runs.ranks import has_to_rank
+from nfa.kernels.runs.tables import (
+    ACTIVE,
+    DECIDED,
+    DONE,
+    EARLIEST,
+    FILLED,
+    FLUSH,
+    HAS_TOLD,
+    LATEST,
+    NEEDED,
+    NIL,
+    NO_ROOM,
+    PATTERN,
+    PENDING,
+    ROW,
+    SPENT,
+    TOLD,
+    TRACE,
+    UNTOLD_YET,
+    WRITTEN,
+    Found,
+    Int,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import decide, is_decided
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
+
+
+@routine
+def end_of(s: RunState, node: Int) -> Int:
+    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
+    newest = np.int64(EARLIEST)
+    while node != NIL:
+        newest = max(newest, s.event_time[s.node_event[node]])
+        node = s.node_parent[node]
+    return newest
+
+
+@routine
+def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
+    """When a pair has to be looked at again, without a further event."""
+    pattern = s.pair_pattern[pair]
+    within = p.within[pattern]
+    due = s.pair_parked_due[pair]
+    run = s.pair_runs[pair]
+    while run != NIL:
+        kind = s.run_kind[run]
+        own = LATEST
+        if kind == DECIDED or (kind == PENDING and s.run_lead[run] != EARLIEST):
+            own = s.run_due[run] if s.run_due[run] == LATEST else s.run_due[run] + 1
+        elif kind in (PENDING, TOLD):
+            own = s.run_due[run]
+        elif within != LATEST:
+            own = s.run_start[run] + within
+            if kind == SPENT:
+                own = end_of(s, s.run_node[run]) + within
+        due = min(due, own)
+        run = s.run_next[run]
+    for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
+        if s.pair_leads[pair, number, 0] != EARLIEST:
+            due = min(due, s.pair_leads[pair, number, 0] + within)
+    s.pair_due[pair] = due
+
+
+@routine
+def is_void(s: RunState, pair: Int) -> bool:
+    """Whether a pair holds nothing that has to be remembered."""
+    if s.pair_runs[pair] != NIL or s.pair_parked[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
+        return False
+    if s.pair_work[pair] != 0:  # what it still has to pay off must not depend on when time is told to pass
+        return False
+    is_empty = True
+    for number in range(s.pair_leads.shape[1]):
+        is_empty &= s.pair_leads[pair, number, 0] == EARLIEST
+    return is_empty
+
+
+@routine
+def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
+    """Forget what leading NOTs took too long ago; a pair of which nothing is left is closed."""
+    within = p.within[s.pair_pattern[pair]]
+    for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
+        if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
+            s.pair_leads[pair, number, 0] = s.pair_leads[pair, number, 1] = EARLIEST
+    renew_due(p, s, pair)
+    if is_void(s, pair):
+        close_pair(s, pair)
+
+
+@routine
+def note_told(s: RunState, pair: Int, filled: Int) -> None:
+    """Remember that a pair has told something, where that matters; ``filled`` matches were found before."""
+    if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
+        s.pair_told[pair] = HAS_TOLD
+
+
+@routine
+def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
+    """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
+    pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
+    s.now[PATTERN], s.now[WRITTEN] = pattern, 0
+    if s.pair_parked_due[pair] <= time:
+        sweep(p, s, pair, time)
+    previous = NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        is_over = s.run_kind[run] == ACTIVE and time - s.run_start[run] >= p.within[pattern]
+        if s.run_kind[run] == PENDING and is_decided(s, run, time, np.bool_(False)):
+            is_over = not decide(p, s, found, run)
+        if s.run_kind[run] == TOLD and s.run_due[run] <= time:
+            is_over = True
+        if not is_over:
+            previous = run
+        else:
+            if previous == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[previous] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        run = following
+    note_told(s, pair, filled)
+    forget(p, s, pair, time)
+
+
+@kernel
+def pass_time(
+    p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int
+) -> tuple[Int, Int]:
+    """Let the watermark reach pairs that are due, from ``first`` on.
+
+    Returns:
+        (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` where matches have to be ranked.
+    """
+    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+    for place in range(first, pairs.shape[0]):
+        pair = pairs[place]
+        if has_to_rank(p, s, pair):
+            return FLUSH, np.int64(place)
+        if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
+            s.counters[NEEDED] = s.pair_count[pair]
+            return NO_ROOM, np.int64(place)
+        s.now[TRACE], s.now[ROW] = s.pair_trace[pair], NIL
+        expire(p, s, found, pair, watermark)
+    return DONE, np.int64(pairs.shape[0])

@@ -1,0 +1,232 @@
+"""Gaps of a run: what is open, what an event closes, where a gap began."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.conditions import TRUE, evaluate_condition
+from nfa.kernels.runs.tables import (
+    ANY,
+    EVENT,
+    LATEST,
+    MODE,
+    NIL,
+    NOT,
+    NOTHING,
+    ONE,
+    ORDER,
+    PASSED,
+    PATTERN,
+    ROW,
+    TIME,
+    UNTIL,
+    VETO,
+    Conditions,
+    Int,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+from streams.kernels.compiling import routine
+
+
+@routine
+def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
+    """Whether a condition is true for the event at hand behind a chain; NIL is no condition."""
+    if condition == NIL:
+        return True
+    start, end = c.starts[condition], c.ends[condition]
+    newest, at_hand = np.int64(head), np.int64(event)  # one compiled signature, whoever asks
+    return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, at_hand, begins) == TRUE)
+
+
+@routine
+def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
+    """Newest node behind which a slot opened afresh: the last event before the gap."""
+    node = head
+    while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
+        node = s.node_parent[node]
+    return node
+
+
+@routine
+def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
+    """Oldest node behind the one that opened a slot afresh; NIL: nothing is bound since."""
+    node, behind = head, np.int64(NIL)
+    while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
+        behind = np.int64(node)
+        node = s.node_parent[node]
+    return behind
+
+
+@routine
+def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
+    """Node that began the current instance of a repetition with UNTIL."""
+    node = head
+    while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
+        node = s.node_parent[node]
+    return node
+
+
+@routine
+def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
+    """Those of some repetitions whose current instance began before the event at hand."""
+    found, number = NOTHING, 0
+    while repetitions >> np.uint64(number) != NOTHING:
+        bit = ONE << np.uint64(number)
+        is_asked = repetitions & bit != NOTHING
+        if is_asked and s.now[ORDER] > s.event_order[s.node_event[group_start(p, s, head, bit)]]:
+            found |= bit
+        number += 1
+    return found
+
+
+@routine
+def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
+    """Whether an event of an order is after the beginning of a gap; only equal times can make it not."""
+    if order > s.event_order[s.node_event[head]]:
+        return True
+    node = anchor(p, s, head, slot)
+    return node == NIL or order > s.event_order[s.node_event[node]]
+
+
+@routine
+def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
+    """Limit of the gap and spans of the parts that a step goes on with, at a time."""
+    if p.limit[step] != LATEST and p.slot[step] != NOTHING:
+        node = anchor(p, s, head, p.slot[step])
+        if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
+            return False
+    spans = p.in_spans[step]
+    if spans != NOTHING:
+        first = p.span_from[s.now[PATTERN]]
+        number = 0
+        while spans >> np.uint64(number) != NOTHING:
+            bit = ONE << np.uint64(number)
+            if spans & bit != NOTHING:
+                node = head
+                while (p.opens_spans[s.node_step[node]] & bit) == NOTHING:
+                    node = s.node_parent[node]
+                if time - s.event_time[s.node_event[node]] >= p.span_within[first + number]:
+                    return False
+            number += 1
+    return True
+
+
+@routine
+def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
+    """Those of some repetitions whose UNTIL the event at hand satisfies."""
+    found = NOTHING
+    first = p.until_from[s.now[PATTERN]]
+    number = 0
+    while repetitions >> np.uint64(number) != NOTHING:
+        bit = ONE << np.uint64(number)
+        if repetitions & bit != NOTHING:
+            symbol, condition = p.until_symbol[first + number], p.until_condition[first + number]
+            if x.taken[symbol, s.now[ROW]] and holds(c, condition, head, s.now[EVENT], NOTHING):
+                found |= bit
+        number += 1
+    return found
+
+
+@routine
+def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
+    """Whether no event so far forbids a step to a run: mode, NOT, UNTIL."""
+    bits, slot = s.run_bits, p.slot[step]
+    if (bits[run, MODE] & slot) != NOTHING and p.mode[step] != ANY:
+        return False
+    if p.has_nots[step] and (bits[run, NOT] & slot) != NOTHING:
+        return False
+    return bool((bits[run, UNTIL] & p.goes_on[step]) == NOTHING)
+
+
+@routine
+def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
+    """Whether a NOT takes the event at hand, which is after the beginning of its gap."""
+    if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
+        return False
+    if p.watch_within[watch] != LATEST:
+        node = anchor(p, s, head, p.watch_slot[watch])
+        if s.now[TIME] - s.event_time[s.node_event[node]] >= p.watch_within[watch]:
+            return False
+    return holds(c, p.watch_condition[watch], head, s.now[EVENT], NOTHING)
+
+
+@routine
+def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
+    """Whether a STRICT NOT takes the event at hand, or one of its time, that directly follows the gap's beginning."""
+    state = p.source[step]
+    if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
+        return False
+    if (s.run_bits[run, VETO] & p.slot[step]) != NOTHING:
+        return True
+    for watch in range(p.watch_from[state], p.watch_from[state + 1]):
+        is_own = p.watch_strict[watch] and p.watch_slot[watch] == p.slot[step]
+        if is_own and counts(p, s, x, c, s.run_node[run], watch):
+            return True
+    return False
+
+
+@routine
+def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
+    """Whether a STRICT NOT takes the event at hand, which directly follows a gap that a run left at the same time."""
+    node = s.run_node[run]
+    while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
+        parent, step = s.node_parent[node], s.node_step[node]
+        if s.node_direct[node]:
+            state = p.source[step]
+            for watch in range(p.watch_from[state], p.watch_from[state + 1]):
+                is_own = p.watch_strict[watch] and p.watch_slot[watch] == p.slot[step]
+                if is_own and counts(p, s, x, c, parent, watch):
+                    return True
+        node = parent
+    return False
+
+
+@routine
+def settle(s: RunState, run: Int) -> None:
+    """Let what an earlier event closed hold from the event at hand on."""
+    bits = s.run_bits
+    if s.run_bits_order[run] < s.now[ORDER]:
+        for column in range(0, VETO, 2):
+            bits[run, column] |= bits[run, column + 1]
+            bits[run, column + 1] = NOTHING
+        bits[run, VETO] = NOTHING
+        s.run_bits_order[run] = s.now[ORDER]
+
+
+@routine
+def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
+    """Note for STRICT NOTs that the event at hand directly follows the beginning of their gaps, or comes later."""
+    state, head = s.run_state[run], s.run_node[run]
+    for watch in range(p.watch_from[state], p.watch_from[state + 1]):
+        slot = p.watch_slot[watch]
+        if p.watch_strict[watch] and (slot & kept) != NOTHING and is_after(p, s, head, slot, s.now[ORDER]):
+            s.run_bits[run, PASSED + 1] |= slot
+
+
+@routine
+def close_gaps(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, kept: np.uint64, ignored: np.uint64
+) -> None:
+    """Close the NOT gaps and UNTIL groups that the event at hand ends for a run.
+
+    ``kept`` are the slots whose gap began before the event, ``ignored`` the repetitions that it is no element of.
+    """
+    state, head = s.run_state[run], s.run_node[run]
+    bits = s.run_bits
+    for watch in range(p.watch_from[state], p.watch_from[state + 1]):
+        slot = p.watch_slot[watch]
+        if (slot & kept) == NOTHING or (slot & bits[run, NOT]) != NOTHING:
+            continue
+        if p.watch_strict[watch] and (bits[run, PASSED] & slot) != NOTHING:
+            continue
+        if is_after(p, s, head, slot, s.now[ORDER]) and counts(p, s, x, c, head, watch):
+            bits[run, NOT + 1] |= slot
+            if p.watch_strict[watch]:
+                bits[run, VETO] |= slot
+    pass_strict(p, s, run, kept)
+    met = meets_until(p, s, x, c, head, p.until[state] & ignored)
+    if met != NOTHING and s.now[ORDER] <= s.event_order[s.node_event[head]]:
+        met = begun_before(p, s, head, met)
+    bits[run, UNTIL + 1] |= met

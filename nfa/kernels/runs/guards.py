@@ -1,0 +1,258 @@
+"""What a guard ends: partial matches that can no longer complete, waiting ones that are certain, whole traces.
+
+Sources: the monitor automaton of C-CEP, what it does on violations, early certainty (constraint-aware CEP, sections
+4.2, 4.4, 4.6 and 6.3).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.runs.arena import close_pair, find_pair, free_run
+from nfa.kernels.runs.dues import expire, forget, note_told
+from nfa.kernels.runs.parking import unpark
+from nfa.kernels.runs.ranks import has_to_rank
+from nfa.kernels.runs.tables import (
+    ACTIVE,
+    AFTER,
+    BEFORE,
+    DECIDED,
+    DONE,
+    EARLIEST,
+    FAIL,
+    FILLED,
+    FLUSH,
+    HAS_TOLD,
+    KILLED,
+    LATEST,
+    MARK,
+    NEEDED,
+    NIL,
+    NO_ROOM,
+    PATTERN,
+    PENDING,
+    RELEASED,
+    ROW,
+    STOP_PAIR,
+    TIME,
+    TIMEOUTS,
+    TRACE,
+    UNASKED,
+    WRITTEN,
+    Ended,
+    Found,
+    Int,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import hasten
+from nfa.kernels.traces import BY_QUERY, EVICT
+from streams.kernels.compiling import routine
+
+
+@routine
+def mark_chain(s: RunState, run: Int) -> Int:
+    """Walk over the bound events of a run as far as nobody did under this mark; returns how many were new."""
+    mark, node, found = s.counters[MARK], s.run_node[run], np.int64(0)
+    while node != NIL and s.node_mark[node] != mark:
+        s.node_mark[node] = mark
+        event = s.node_event[node]
+        found += s.event_mark[event] != mark
+        s.event_mark[event] = mark
+        node = s.node_parent[node]
+    return found
+
+
+@routine
+def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
+    """Whether a guard has a say about a run: it is growing, or complete and something must not follow it."""
+    if s.run_kind[run] == PENDING:
+        finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+        return bool(p.trail_from[finish] != p.trail_from[finish + 1])
+    return bool(s.run_kind[run] == ACTIVE)
+
+
+@routine
+def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
+    """Give up the runs of a pair that are dead by a row of ``live``; ``NIL``: all that a guard has a say about."""
+    gone, previous = NIL, NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        if can_end(p, s, run) and (row == NIL or x.gates.live[row, p.column[s.run_state[run]]] == 0):
+            if previous == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[previous] = following
+            s.pair_count[pair] -= 1
+            s.run_next[run] = gone
+            gone = np.int64(run)
+        else:
+            previous = np.int64(run)
+        run = following
+    if gone == NIL:
+        return
+    s.counters[MARK] += 1
+    run = s.pair_runs[pair]
+    while run != NIL:
+        mark_chain(s, run)
+        run = s.run_next[run]
+    while gone != NIL:
+        run = np.int32(gone)
+        gone = np.int64(s.run_next[run])
+        released = mark_chain(s, run)
+        x.gates.released[s.now[TRACE]] += released
+        s.counters[RELEASED] += released
+        free_run(s, run)
+
+
+@routine
+def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
+    """Whether a pair finds nothing more: its one match was found, or it was given up for its work."""
+    is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
+    return bool(is_finished or s.pair_work[pair] == LATEST)
+
+
+@routine
+def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
+    """End what can no longer complete after the event at hand, as the guard's policy says, and report the pattern."""
+    live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
+    policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
+    was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
+    if pair != NIL:
+        if is_out(p, s, pair, pattern):
+            return
+        if s.pair_parked[pair] != NIL:
+            unpark(s, np.int32(pair))
+        has_told, is_any_dead = s.pair_told[pair] == HAS_TOLD, False
+        run = s.pair_runs[pair]
+        while run != NIL:
+            state, kind = s.run_state[run], s.run_kind[run]
+            has_told |= policy == BY_QUERY and kind == DECIDED
+            if kind in (ACTIVE, PENDING):
+                is_open = live[after, p.column[state]] != 0 or not can_end(p, s, run)
+                was_open = live[before, p.column[state]] != 0
+                is_possible |= is_open
+                was_possible |= was_open
+                is_any_dead |= not is_open
+                if was_open and not is_open:
+                    furthest = max(furthest, state)
+            run = s.run_next[run]
+        is_possible |= has_told
+        if policy == EVICT and is_any_dead:
+            give_up(p, s, x, pair, np.int64(after))
+        elif policy == BY_QUERY and not is_possible and is_any_dead:
+            give_up(p, s, x, pair, NIL)
+        forget(p, s, pair, EARLIEST)
+    if was_possible and not is_possible:
+        place = ended.filled[0]
+        ended.filled[0] += 1
+        ended.rows[place, 0] = s.now[ROW]
+        ended.rows[place, 1] = pattern
+        ended.rows[place, 2] = s.now[BEFORE]
+        ended.rows[place, 3] = s.now[AFTER]
+        ended.rows[place, 4] = furthest
+
+
+@routine
+def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: Int) -> None:
+    """Let the waiting matches of a pair know what the guard says of the event at hand."""
+    s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
+    filled, previous = s.counters[FILLED], NIL
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[TIME]
+        if is_waiting and not hasten(p, s, x, found, run):
+            if previous == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[previous] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        else:
+            previous = np.int64(run)
+        run = following
+    note_told(s, pair, filled)
+    forget(p, s, pair, EARLIEST)
+
+
+@routine
+def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
+    """Let the time of the event at hand come for a pair that it does not meet otherwise.
+
+    Returns:
+        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
+    """
+    if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
+        s.counters[NEEDED] = s.pair_count[pair]
+        return NO_ROOM
+    if s.pair_due[pair] > s.now[TIME]:
+        return DONE
+    if has_to_rank(p, s, pair):
+        s.counters[STOP_PAIR] = pair
+        return FLUSH
+    expire(p, s, found, pair, s.now[TIME])
+    return DONE
+
+
+@routine
+def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, number: Int) -> Int:
+    """Go through a list of what can no longer come or complete: certain matches first, then what is given up.
+
+    ``counters[KILLED]`` says how far it came.
+    """
+    gates, known = x.gates, p.pattern_at.shape[0]
+    first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]
+    for place in range(s.counters[KILLED], 2 * size):
+        s.counters[KILLED] = place
+        column = gates.kills[first + place % size]
+        if column >= known:
+            continue
+        is_certain = place < size
+        pattern = p.waits_at[column] if is_certain else p.pattern_at[column]
+        is_seen = not is_certain and place > size and p.pattern_at[gates.kills[first + place - size - 1]] == pattern
+        if pattern == NIL or is_seen or p.is_suspended[pattern]:
+            continue
+        pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
+        if pair != NIL:
+            status = catch_up(p, s, found, pair)
+            if status != DONE:
+                return status
+            pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
+        if not is_certain:
+            prune(p, s, x, ended, pair, pattern)
+        elif pair != NIL:
+            make_certain(p, s, x, found, pair)
+    s.counters[KILLED] = 0
+    return DONE
+
+
+@routine
+def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
+    """The event at hand broke a constraint, and the trace is no longer pruned: what was certain no longer is."""
+    pair = s.trace_pairs[s.now[TRACE]]
+    while pair != NIL:
+        following = s.pair_next[pair]
+        s.pair_told[pair] = UNASKED
+        make_certain(p, s, x, found, pair)
+        pair = following
+
+
+@routine
+def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
+    """The event at hand broke a constraint, and nothing is looked for in the trace any more.
+
+    What was decided before it is told; stops for each pair whose matches are ranked.
+    """
+    while s.trace_pairs[s.now[TRACE]] != NIL:
+        pair = s.trace_pairs[s.now[TRACE]]
+        if has_to_rank(p, s, pair):
+            s.counters[STOP_PAIR] = pair
+            return FAIL
+        if s.pair_due[pair] > s.now[TIME]:
+            close_pair(s, pair)
+        elif catch_up(p, s, found, pair) != DONE:
+            return NO_ROOM
+    return DONE

@@ -1,0 +1,165 @@
+"""Parked runs: partial matches that an event finds by their state, and by a value, instead of being looked through.
+
+A state is *plain* when nothing that an event does to a gap matters there: every step on from it is under ANY, without
+NOT, limit, UNTIL or GREEDY. A run in a plain state only waits for an event that takes a step. Where all steps on from
+the state ask that an attribute of the event equals one of an earlier event, the run waits under that value as well: the
+partners of an equality are found by hash.
+
+Parked runs of a pair are a list of their own, newest first. Those that share state and value are in one *bucket* of a
+hash table over all pairs, newest first too. Both lists are doubly linked, so that any run can leave at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.conditions import FLOAT, INTEGER, TEXT
+from nfa.kernels.runs.arena import enter_bucket, free_run, leave
+from nfa.kernels.runs.tables import ACTIVE, LATEST, NIL, NOTHING, ONE, Int, RunProgram, RunState
+from streams.kernels.compiling import routine
+
+SPREAD, LOW = np.uint64(0x9E3779B1), np.uint64(0xFFFFFFFF)
+HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
+
+
+@routine
+def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
+    """A hash with another word in it; no product wraps."""
+    word ^= more
+    high = (word >> HALF) * SPREAD
+    word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
+    return word ^ (word >> FOLD)
+
+
+@routine
+def hash_of_value(kind: Int, bits: Int) -> np.uint64:
+    """A hash that is the same for values that are equal: numbers of both kinds by their float64."""
+    if kind in (INTEGER, FLOAT):
+        number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
+        return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
+    return mixed(TWO if kind == TEXT else NOTHING, np.int64(bits).view(np.uint64))
+
+
+@routine
+def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
+    """The bucket of a pair's runs in a state that wait under a value."""
+    return mixed(mixed(value, np.uint64(pair) + ONE), np.uint64(state))
+
+
+@routine
+def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
+    """Hash of what an event has in a column."""
+    return hash_of_value(s.event_kinds[event, column], s.event_values[event, column])
+
+
+@routine
+def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
+    """Hash of the value under which a run waits; nothing where its state has no such value."""
+    column = p.key_column[s.run_state[run]]
+    if column == NIL:
+        return NOTHING
+    node = s.run_node[run]
+    while node != NIL and (p.key_atoms[s.run_state[run]] >> np.uint64(s.node_atom[node])) & ONE == NOTHING:
+        node = s.node_parent[node]
+    if node == NIL:
+        return NOTHING
+    return value_of(s, s.node_event[node], column)
+
+
+@routine
+def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
+    """Park a run that is in no list, in front of the others."""
+    first = s.pair_parked[pair]
+    s.run_next[run], s.run_before[run] = first, NIL
+    if first != NIL:
+        s.run_before[first] = run
+    s.pair_parked[pair] = run
+    s.run_pair[run] = pair
+    s.run_hash[run] = home_of(pair, s.run_state[run], key_of(p, s, run))
+    enter_bucket(s, run)
+    within = p.within[s.pair_pattern[pair]]
+    if within != LATEST:
+        s.pair_parked_due[pair] = min(s.pair_parked_due[pair], s.run_start[run] + within)
+
+
+@routine
+def drop(s: RunState, run: Int) -> None:
+    """Give back a parked run."""
+    pair = s.run_pair[run]
+    leave(s, run)
+    free_run(s, run)
+    s.pair_count[pair] -= 1
+
+
+@routine
+def sweep(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
+    """Give back the parked runs of a pair that have expired."""
+    within = p.within[s.pair_pattern[pair]]
+    due: Int = LATEST
+    run = s.pair_parked[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        if within != LATEST and time - s.run_start[run] >= within:
+            drop(s, run)
+        elif within != LATEST:
+            due = min(due, s.run_start[run] + within)
+        run = following
+    s.pair_parked_due[pair] = due
+    s.pair_visits[pair] = 0
+
+
+@routine
+def unpark(s: RunState, pair: Int) -> None:
+    """Move the parked runs of a pair to its list of runs, in their order; ``settle_runs`` parks them again."""
+    last = np.int64(NIL)
+    run = s.pair_parked[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        leave(s, run)
+        if last == NIL:
+            s.run_next[run] = s.pair_runs[pair]
+            s.pair_runs[pair] = run
+        else:
+            s.run_next[run] = s.run_next[last]
+            s.run_next[last] = run
+        last = np.int64(run)
+        run = following
+    s.pair_parked_due[pair] = LATEST
+    s.pair_is_loose[pair] = True
+
+
+@routine
+def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
+    """Park the runs of a pair that belong there and are in its list, in their order."""
+    parked, before = np.int64(NIL), np.int64(NIL)
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        if s.run_kind[run] == ACTIVE and p.parks[s.run_state[run]]:
+            if before == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[before] = following
+            s.run_next[run] = parked
+            parked = np.int64(run)
+        else:
+            before = np.int64(run)
+        run = following
+    while parked != NIL:
+        run = np.int32(parked)
+        parked = np.int64(s.run_next[run])
+        park(p, s, pair, run)
+    s.pair_is_loose[pair] = False
+
+
+@routine
+def fill_buckets(p: RunProgram, s: RunState) -> None:
+    """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
+    for pair in range(s.pair_parked.shape[0]):
+        run = s.pair_parked[pair]
+        while run != NIL and s.run_next[run] != NIL:
+            run = s.run_next[run]
+        while run != NIL:
+            s.run_hash[run] = home_of(np.int32(pair), s.run_state[run], key_of(p, s, run))
+            enter_bucket(s, run)
+            run = s.run_before[run]

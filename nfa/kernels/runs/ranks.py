@@ -1,0 +1,293 @@
+"""Ranking at the event that completes matches: their order, what each kept one rules out, how many are emitted.
+
+Where events have an order of their own (``ties: log``), a match without trailing conditions is decided by its last
+event. All matches of a trace that one event completes are ranked here and emitted with it; what waits for time to pass
+is ranked outside the kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version
+is ``nfa.reference.emission``.
+
+Matches that one event completes share their last event, and the events of a chain are in the order of the log. So they
+are compared by start, first event, length, then event by event, at last by which alias binds what.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.runs.arena import free_run
+from nfa.kernels.runs.tables import (
+    ACTIVE,
+    DECIDED,
+    EARLIEST,
+    FRESH,
+    HAS_TOLD,
+    NIL,
+    NOT_WAITED,
+    NOTHING,
+    ONCE_PER_KEY,
+    ONE,
+    PATTERN,
+    PENDING,
+    READY,
+    SKIP_PAST_LAST,
+    SKIP_TO_FIRST,
+    SKIP_TO_NEXT,
+    SPENT,
+    TIME,
+    TIMEOUTS,
+    UNTOLD,
+    UNTOLD_YET,
+    WAS_MATCH,
+    WRITTEN,
+    Found,
+    Int,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import hand_out
+from streams.kernels.compiling import routine
+
+
+@routine
+def set_aside(s: RunState, run: Int) -> None:
+    """Move the newest fresh run, a match that the event at hand completed, to the list of those to be ranked."""
+    s.now[FRESH] = s.run_next[run]
+    s.run_next[run] = s.now[READY]
+    s.now[READY] = run
+    s.run_due[run] = s.now[TIME]
+
+
+@routine
+def compare_events(s: RunState, one: Int, other: Int) -> Int:
+    """-1, 0 or 1 for two chains of one length, oldest events first."""
+    left, right, order = s.run_node[one], s.run_node[other], np.int64(0)
+    while left != right:
+        a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
+        if a != b:
+            order = np.int64(-1) if a < b else np.int64(1)
+        left, right = s.node_parent[left], s.node_parent[right]
+    return order
+
+
+@routine
+def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) -> Int:
+    """-1, 0 or 1 for the events that two chains over the same events bind to an alias; the alias missing is greater."""
+    first = p.alias_from[s.now[PATTERN]]
+    left, right = s.run_node[one], s.run_node[other]
+    order, n_left, n_right = np.int64(0), 0, 0  # so far, from the newest event back
+    while left != NIL:
+        is_left = p.alias_rank[first + s.node_atom[left]] == alias
+        is_right = p.alias_rank[first + s.node_atom[right]] == alias
+        if is_left and not is_right:  # the other one's list goes on with a later event, or is at its end
+            order = np.int64(-1) if n_right > 0 else np.int64(1)
+        elif is_right and not is_left:
+            order = np.int64(1) if n_left > 0 else np.int64(-1)
+        n_left += is_left
+        n_right += is_right
+        left, right = s.node_parent[left], s.node_parent[right]
+    if n_left == 0 or n_right == 0:
+        return np.int64(n_left == 0) - np.int64(n_right == 0)
+    return order
+
+
+@routine
+def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
+    """-1, 0 or 1: which of two matches that one event completed is emitted first; 0: they bind the same."""
+    if s.run_start[one] != s.run_start[other]:
+        return np.int64(-1) if s.run_start[one] < s.run_start[other] else np.int64(1)
+    if s.run_first[one] != s.run_first[other]:
+        return np.int64(-1) if s.run_first[one] < s.run_first[other] else np.int64(1)
+    size, other_size = s.node_length[s.run_node[one]], s.node_length[s.run_node[other]]
+    if size != other_size:
+        return np.int64(-1) if size > other_size else np.int64(1)
+    order = compare_events(s, one, other)
+    alias = np.int64(0)
+    while order == 0 and alias < p.alias_count[s.now[PATTERN]]:
+        order = compare_alias(p, s, one, other, alias)
+        alias += 1
+    return order
+
+
+@routine
+def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
+    """Two ordered lists of runs as one."""
+    first, last = np.int64(NIL), np.int64(NIL)
+    while left != NIL or right != NIL:
+        if right == NIL or (left != NIL and compare(p, s, left, right) <= 0):
+            taken = np.int64(left)
+            left = np.int64(s.run_next[left])
+        else:
+            taken = np.int64(right)
+            right = np.int64(s.run_next[right])
+        if last == NIL:
+            first = taken
+        else:
+            s.run_next[last] = taken
+        last = taken
+    if last != NIL:
+        s.run_next[last] = NIL
+    return first
+
+
+@routine
+def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
+    """A list of runs in the order in which they are emitted (merge sort, bottom up)."""
+    size = 0
+    run = np.int64(first)
+    while run != NIL:
+        size += 1
+        run = np.int64(s.run_next[run])
+    width = np.int64(1)
+    while width < size:
+        rest, last = np.int64(first), np.int64(NIL)
+        first = np.int64(NIL)
+        while rest != NIL:
+            left, rest = cut(s, rest, width)
+            right, rest = cut(s, rest, width)
+            part = merged(p, s, left, right)
+            if last == NIL:
+                first = part
+            else:
+                s.run_next[last] = part
+            last = part
+            while s.run_next[last] != NIL:
+                last = np.int64(s.run_next[last])
+        width *= 2
+    return np.int64(first)
+
+
+@routine
+def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
+    """The first runs of a list, at most so many, and the rest."""
+    last = np.int64(first)
+    while last != NIL and size > 1:
+        last = np.int64(s.run_next[last])
+        size -= 1
+    if last == NIL:
+        return np.int64(first), np.int64(NIL)
+    rest = np.int64(s.run_next[last])
+    s.run_next[last] = NIL
+    return np.int64(first), rest
+
+
+@routine
+def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
+    """Sequence number of the event to which SKIP TO FIRST or LAST goes; ``NIL`` where its alias is unbound."""
+    pattern, target = s.now[PATTERN], np.int64(NIL)
+    node = s.run_node[kept]
+    while node != NIL:
+        if (p.rule_atoms[pattern] >> np.uint64(s.node_atom[node])) & ONE != NOTHING:
+            target = s.event_sequence[s.node_event[node]]
+            if p.rule[pattern] != SKIP_TO_FIRST:
+                break
+        node = s.node_parent[node]
+    return target
+
+
+@routine
+def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
+    """Whether a kept match rules out another, which may still be a beginning; ``target`` is that of the skip."""
+    rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
+    if rule == ONCE_PER_KEY:
+        return True
+    if rule == SKIP_PAST_LAST:
+        return bool(first <= s.event_sequence[s.node_event[s.run_node[kept]]])
+    if rule == SKIP_TO_NEXT or target == NIL or target == s.run_first[kept]:
+        return bool(first == s.run_first[kept])
+    return bool(first < target)
+
+
+@routine
+def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
+    """Rule out what a kept match rules out: of the pair's runs, and of the matches that follow it."""
+    pattern = s.now[PATTERN]
+    target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
+    run = np.int64(following)
+    while run != NIL:
+        s.run_muted[run] |= rules_out(p, s, kept, target, run)
+        run = np.int64(s.run_next[run])
+    keeps = (p.flags[pattern] & TIMEOUTS) != 0
+    before, run = np.int64(NIL), np.int64(s.pair_runs[pair])
+    while run != NIL:
+        after = np.int64(s.run_next[run])
+        is_out = s.run_kind[run] <= DECIDED and rules_out(p, s, kept, target, run)
+        s.run_muted[run] |= is_out
+        if not is_out or keeps:
+            before = run
+        else:
+            if before == NIL:
+                s.pair_runs[pair] = after
+            else:
+                s.run_next[before] = after
+            free_run(s, np.int32(run))
+            s.pair_count[pair] -= 1
+        run = after
+    if p.rule[pattern] == ONCE_PER_KEY:
+        s.pair_finished[pair] = True
+
+
+@routine
+def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
+    """What waits and binds the same as a match that is emitted is not emitted again."""
+    run = s.pair_runs[pair]
+    while run != NIL:
+        if s.run_kind[run] == PENDING and not s.run_muted[run]:
+            is_same = (
+                s.node_event[s.run_node[run]] == s.node_event[s.run_node[kept]]
+                and compare(p, s, np.int64(run), np.int64(kept)) == 0
+            )
+            s.run_muted[run] |= is_same
+        run = s.run_next[run]
+
+
+@routine
+def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
+    """Give back a match that was ranked, or keep it for the sake of timeouts."""
+    if run == NIL:
+        return
+    if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
+        free_run(s, np.int32(run))
+        return
+    s.run_kind[run], s.run_lead[run], s.run_due[run] = SPENT, WAS_MATCH, EARLIEST
+    s.run_next[run] = s.pair_runs[pair]
+    s.pair_runs[pair] = run
+    s.pair_count[pair] += 1
+
+
+@routine
+def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
+    """Rank the matches that the event at hand completed in a pair, and emit those that nothing rules out."""
+    if s.now[READY] == NIL:
+        return
+    pattern = s.now[PATTERN]
+    if s.pair_told[pair] == UNTOLD_YET:
+        s.pair_told[pair] = HAS_TOLD
+    limit = min(np.int64(limit), p.most[pattern])
+    run, before = ordered(p, s, s.now[READY]), np.int64(NIL)
+    s.now[READY] = NIL
+    while run != NIL:
+        following = np.int64(s.run_next[run])
+        is_out = s.run_muted[run] or s.pair_finished[pair] or (before != NIL and compare(p, s, before, run) == 0)
+        if not is_out and s.now[WRITTEN] < limit:
+            s.now[WRITTEN] += 1
+            hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), np.bool_(False))
+        elif not is_out:
+            s.now[UNTOLD] += 1
+        if not is_out:
+            mute_twins(p, s, pair, run)
+            if p.rule[pattern] != 0:
+                mute(p, s, pair, run, following)
+        put_away(p, s, pair, before)
+        before, run = run, following
+    put_away(p, s, pair, before)
+
+
+@routine
+def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
+    """Whether time that passes for a pair, or its end, has to be ranked outside the kernel."""
+    flags = p.flags[s.pair_pattern[pair]]
+    if flags == 0 or flags & TIMEOUTS != 0:
+        return bool(flags != 0)
+    run = s.pair_runs[pair]
+    while run != NIL and s.run_kind[run] == ACTIVE:
+        run = s.run_next[run]
+    return bool(run != NIL)

@@ -1,0 +1,362 @@
+"""The loop of the run kernel: visits in, complete matches, ended pairs and losses out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.runs.advancing import begin_runs, is_startable, note_leads, process_pair, process_parked, take_fresh
+from nfa.kernels.runs.arena import (
+    close_pair,
+    find_pair,
+    give_up_pair,
+    open_pair,
+    place_event,
+    release_event,
+    release_node,
+)
+from nfa.kernels.runs.dues import forget, note_told
+from nfa.kernels.runs.guards import fail_trace, kill, reopen
+from nfa.kernels.runs.parking import settle_runs, sweep
+from nfa.kernels.runs.ranks import has_to_rank, tell_ready
+from nfa.kernels.runs.tables import (
+    AFTER,
+    BEFORE,
+    BUDGET,
+    BY_TRACE_END,
+    BY_WINDOW,
+    CLOSE,
+    DECIDED,
+    DONE,
+    EARLIEST,
+    EVENT,
+    EVENTS,
+    FILLED,
+    FLUSH,
+    FRESH,
+    GIVEN_UP,
+    GREEDY,
+    HEARD,
+    KILLED,
+    LATEST,
+    LISTENER,
+    LOST,
+    NEEDED,
+    NIL,
+    NO_ROOM,
+    NODES,
+    NOT_WAITED,
+    NOTHING,
+    ORDER,
+    PAIR_FREE,
+    PATTERN,
+    PEAK_EVENTS,
+    PENDING,
+    READY,
+    ROW,
+    RUNS,
+    STEPS,
+    STOP_PAIR,
+    TIME,
+    TIMEOUTS,
+    TRACE,
+    UNTOLD,
+    UNTOLD_YET,
+    WRITTEN,
+    Conditions,
+    Ended,
+    Found,
+    Int,
+    Limits,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import deadline, hand_out
+from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
+
+SWEEP_SHARE = 8  # parked runs looked through for one event
+
+
+@routine
+def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
+    """Whether an event could begin a match of a pattern, where one can, or is one that a leading NOT takes."""
+    state = p.state_from[pattern]
+    for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
+        if x.taken[p.symbol[step], row]:
+            return True
+    is_lead = False
+    for lead in range(p.lead_from[pattern], p.lead_from[pattern + 1]):
+        is_lead |= x.taken[p.lead_symbol[lead], row]
+    return is_lead
+
+
+@routine
+def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
+    """The trace has ended: what waits for that is complete.
+
+    ``ended`` is the time of the end event, which decides everything; where it is ``LATEST`` the input has ended, and
+    ``last``, the time of the trace's last event, decides what has no deadline.
+    """
+    s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
+    s.now[WRITTEN] = 0
+    run = s.pair_runs[pair]
+    while run != NIL:
+        if s.run_kind[run] == PENDING:
+            due, how = s.run_due[run], np.int64(BY_WINDOW if s.run_how[run] == NOT_WAITED else s.run_how[run])
+            if due == LATEST:
+                slots = s.run_bits[run, GREEDY] if s.run_lead[run] == EARLIEST else NOTHING
+                due = deadline(p, s, run, slots, np.int64(last))
+                how = np.int64(BY_TRACE_END if due == last else BY_WINDOW)
+            if due > ended:
+                due, how = np.int64(ended), np.int64(BY_TRACE_END)
+            s.run_due[run], s.run_how[run], s.run_kind[run] = due, how, DECIDED
+            if p.flags[s.now[PATTERN]] == 0:
+                hand_out(s, found, s.run_node[run], due, how, np.bool_(False))
+        run = s.run_next[run]
+
+
+@routine
+def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
+    """Whether a pair can meet an event that makes at most so many nodes."""
+    return not (
+        s.counters[NODES] + need > s.node_parent.shape[0]
+        or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
+        or s.counters[FILLED] + 2 * need > found.node.shape[0]
+        or s.counters[EVENTS] >= s.event_next.shape[0]
+        or s.counters[PAIR_FREE] == NIL
+        or ended.filled[1] >= ended.lost.shape[0]
+    )
+
+
+@routine
+def meet_pair(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, pattern: Int, limits: Limits
+) -> Int:
+    """Let a pattern meet the event at hand in its trace.
+
+    Returns:
+        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once the
+        event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: it meets nothing when it is called again.
+    """
+    row = s.now[ROW]
+    place = find_pair(s, s.now[TRACE], np.int64(pattern))
+    pair = s.pair_slots[place]
+    if pair != NIL and s.pair_work[pair] == LATEST:
+        return DONE
+    can_begin = is_startable(p, s, x, pattern, pair)
+    if pair == NIL and not concerns(p, x, pattern, row, can_begin):
+        return DONE
+    count = np.int64(0) if pair == NIL else np.int64(s.pair_count[pair])
+    if pair != NIL:
+        if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
+            if count == 0:
+                return DONE
+            can_begin = False
+        if p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME] and has_to_rank(p, s, pair):
+            s.counters[STOP_PAIR] = pair
+            return FLUSH
+    s.counters[NEEDED] = (count + 1) * (limits.width + 1)
+    if not has_room(s, found, ended, s.counters[NEEDED]):
+        return NO_ROOM
+    if pair == NIL:
+        pair = open_pair(s, place, s.now[TRACE], np.int64(pattern))
+    if not run_pair(p, s, x, c, found, ended, pair, limits, can_begin):
+        return DONE
+    s.counters[STOP_PAIR] = pair
+    return GIVEN_UP
+
+
+@routine
+def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
+    """Park what belongs there, and now and then give back what has expired.
+
+    Looking through them is paid for by the events since the last time. Where runs may not all find room, those that
+    have expired must not count, whenever they were last looked through.
+    """
+    if s.pair_is_loose[pair]:
+        settle_runs(p, s, pair)
+    s.pair_visits[pair] += 1
+    if s.pair_parked_due[pair] <= s.now[TIME]:
+        is_tight = s.pair_count[pair] * (limits.width + 1) >= limits.runs
+        if is_tight or SWEEP_SHARE * s.pair_visits[pair] >= s.pair_count[pair]:
+            sweep(p, s, pair, s.now[TIME])
+
+
+@routine
+def count_work(p: RunProgram, s: RunState, pair: Int) -> Int:
+    """Add the runs that met the event at hand to the pair's work, less what an event allows; beyond the limit the pair
+    is given up.
+
+    Only runs that time has not decided or ended are counted, so the count depends on the trace's events alone.
+
+    Returns:
+        The work for which it was given up, or 0.
+    """
+    pattern = s.pair_pattern[pair]
+    work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
+    s.pair_work[pair] = work
+    if work <= p.work[pattern]:
+        return np.int64(0)
+    give_up_pair(s, pair)
+    return np.int64(work)
+
+
+@routine
+def run_pair(
+    p: RunProgram,
+    s: RunState,
+    x: RunBatch,
+    c: Conditions,
+    found: Found,
+    ended: Ended,
+    pair: Int,
+    limits: Limits,
+    can_begin: bool,
+) -> bool:
+    """Let the runs of a pair meet the event at hand; there is room. True: the pair is given up."""
+    pattern = s.pair_pattern[pair]
+    place_event(s, x)
+    look_after_parked(p, s, pair, limits)
+    if x.gates.policy[s.now[AFTER]] == BY_QUERY:
+        s.pair_told[pair] = max(s.pair_told[pair], np.int8(UNTOLD_YET))
+    s.now[PATTERN] = pattern
+    s.now[FRESH], s.now[READY] = NIL, NIL
+    s.now[WRITTEN] = 0
+    s.now[UNTOLD] = 0
+    s.now[LOST], s.now[STEPS] = 0, 0
+    s.now[BUDGET] = limits.runs - s.pair_count[pair]
+    filled = s.counters[FILLED]
+    process_parked(p, s, x, c, found, pair, limits.matches)
+    process_pair(p, s, x, c, found, pair, limits.matches)
+    if can_begin:
+        begin_runs(p, s, x, c, found, pair, limits.matches)
+    note_leads(p, s, x, c, pair)
+    take_fresh(p, s, pair)
+    tell_ready(p, s, found, pair, limits.matches)
+    note_told(s, pair, filled)
+    s.event_references[s.now[EVENT]] -= 1
+    if s.event_references[s.now[EVENT]] == 0:
+        release_event(s, np.int32(s.now[EVENT]))
+    given_up = count_work(p, s, pair)
+    if s.now[UNTOLD] > 0 or s.now[LOST] > 0 or given_up > 0:
+        place = ended.filled[1]
+        ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern
+        ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[UNTOLD], s.now[LOST], given_up
+        ended.lost[place, 5] = 0
+        ended.filled[1] += 1
+    forget(p, s, pair, s.now[TIME])
+    return bool(given_up > 0)
+
+
+@routine
+def meet_patterns(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, limits: Limits
+) -> Int:
+    """Let all patterns that listen meet the event at hand; ``counters[LISTENER]`` says how far it came."""
+    row, met = s.now[ROW], np.int64(0)
+    for part in range(-1, x.cells.shape[0]):
+        code = x.types[row] if part < 0 else x.cells[part, row]
+        begin = np.int64(p.listen_from[code] if part < 0 else p.cell_begin[code])
+        end = np.int64(p.listen_from[code + 1] if part < 0 else p.cell_end[code])
+        for listener in range(begin + max(s.counters[LISTENER] - met, 0), end):
+            s.now[HEARD] = listener
+            pattern = p.listeners[listener]
+            status = DONE if p.is_suspended[pattern] else meet_pair(p, s, x, c, found, ended, pattern, limits)
+            if status != DONE:
+                s.counters[LISTENER] = met + listener - begin
+                return status
+        met += end - begin
+    s.counters[LISTENER] = met
+    return DONE
+
+
+@routine
+def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
+    """Finish and close the pairs of the trace at hand; stops for each pair whose matches are ranked."""
+    time = s.now[TIME]
+    while s.trace_pairs[s.now[TRACE]] != NIL:
+        pair = s.trace_pairs[s.now[TRACE]]
+        if has_to_rank(p, s, pair):
+            finish_pair(p, s, found, pair, time, time)
+            s.counters[STOP_PAIR] = pair
+            return CLOSE
+        s.counters[NEEDED] = s.pair_count[pair]
+        if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
+            return NO_ROOM
+        finish_pair(p, s, found, pair, time, time)
+        close_pair(s, pair)
+    return DONE
+
+
+@kernel
+def match_rows(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, first: Int, limits: Limits
+) -> tuple[Int, Int]:
+    """Process visits from ``first`` on; stops where the wrapper has to make room or to rank matches.
+
+    Returns:
+        (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` says where within the visit.
+    """
+    p, s, x, c, found, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(found), borrowed(ended)
+    patterns = p.flags.shape[0]
+    for visit in range(first, x.types.shape[0]):
+        s.now[ROW] = visit
+        s.now[TIME] = x.times[visit]
+        s.now[ORDER] = x.orders[visit]
+        s.now[TRACE] = x.traces[visit]
+        s.now[BEFORE] = x.before[visit]
+        s.now[AFTER] = x.after[visit]
+        if x.after[visit] == FAILED:
+            status = fail_trace(p, s, found)
+        else:
+            status = meet_patterns(p, s, x, c, found, ended, limits)
+        if status == DONE and x.ends[visit]:
+            status = end_trace(p, s, found)
+        elif status == DONE and x.kill[visit] != NOTHING_ENDS:
+            if s.counters[KILLED] == 0 and ended.filled[0] + patterns > ended.rows.shape[0]:
+                return NO_ROOM, visit
+            status = kill(p, s, x, found, ended, x.kill[visit])
+        elif status == DONE and x.after[visit] == DEVIANT and x.before[visit] != DEVIANT:
+            reopen(p, s, x, found)
+        if status != DONE:
+            return status, visit
+        s.counters[LISTENER] = 0
+        s.counters[PEAK_EVENTS] = max(s.counters[PEAK_EVENTS], s.counters[EVENTS])
+    return DONE, x.types.shape[0]
+
+
+@kernel
+def chain_lengths(s: RunState, nodes: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
+    """Number of bound events of each chain."""
+    s = borrowed(s)
+    for place in range(nodes.shape[0]):
+        node, size = nodes[place], 0
+        while node != NIL:
+            size += 1
+            node = s.node_parent[node]
+        lengths[place] = size
+
+
+@kernel
+def unroll(
+    s: RunState,
+    nodes: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    atoms: NDArray[np.int32],
+    sequences: NDArray[np.int64],
+    releases: bool,
+) -> None:
+    """Write chains out, oldest event first; ``ends`` are the places behind each."""
+    s = borrowed(s)
+    for place in range(nodes.shape[0]):
+        node, at = nodes[place], ends[place]
+        while node != NIL:
+            at -= 1
+            atoms[at] = s.node_atom[node]
+            sequences[at] = s.event_sequence[s.node_event[node]]
+            node = s.node_parent[node]
+        if releases:
+            release_node(s, nodes[place])

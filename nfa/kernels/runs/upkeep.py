@@ -1,0 +1,58 @@
+"""What is done with runs between the rows of a batch.
+
+There is one kernel for each set of tables, as unpacking them is most of what such a kernel is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.runs import advancing as runs
+from nfa.kernels.runs import arena as run_arena
+from nfa.kernels.runs import dues as run_dues
+from nfa.kernels.runs import parking as run_parking
+from nfa.kernels.runs import rows as run_rows
+from nfa.kernels.runs import waits as run_waits
+from nfa.kernels.runs.tables import LATEST, NIL, NOTHING, Found, Int, RunProgram, RunState
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel
+
+REBUILD_INDEX, UNPARK_ALL, CLOSE_PAIR, FREE_RUN = range(4)
+FILL_BUCKETS, FORGET, DEADLINE, HAS_FUTURE = range(4)
+
+
+@kernel
+def arrange(s: RunState, what: Int, number: Int) -> None:
+    """Change what no pattern is asked about: ``number`` is the run or pair meant."""
+    s = borrowed(s)
+    if what == REBUILD_INDEX:
+        run_arena.rebuild_index(s)
+    elif what == CLOSE_PAIR:
+        run_arena.close_pair(s, np.int32(number))
+    elif what == FREE_RUN:
+        run_arena.free_run(s, np.int32(number))
+    else:
+        for pair in range(s.pair_parked.shape[0]):
+            if s.pair_parked[pair] != NIL:
+                run_parking.unpark(s, np.int32(pair))
+
+
+@kernel
+def ask(p: RunProgram, s: RunState, what: Int, number: Int, time: Int, order: Int) -> Int:
+    """What a pattern says about a run or a pair, ``number``, or what it wants done with it."""
+    p, s = borrowed(p), borrowed(s)
+    if what == FILL_BUCKETS:
+        run_parking.fill_buckets(p, s)
+    elif what == FORGET:
+        run_dues.forget(p, s, np.int32(number), time)
+    elif what == DEADLINE:
+        return np.int64(run_waits.deadline(p, s, np.int32(number), NOTHING, LATEST))
+    else:
+        return np.int64(runs.has_future(p, s, np.int32(number), time, order))
+    return np.int64(NIL)
+
+
+@kernel
+def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
+    """Complete what waits for the end of a trace."""
+    run_rows.finish_pair(borrowed(p), borrowed(s), borrowed(found), pair, ended, last)

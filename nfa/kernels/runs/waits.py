@@ -1,0 +1,189 @@
+"""Complete matches that wait: until when, what decides them, what contradicts them.
+
+A match that something must not follow waits until its deadline, or until a guard knows that nothing of the kind can
+still come (early certainty: constraint-aware CEP, section 6.3). One that was told so early stays known until the
+deadline, as its trace may yet break a constraint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.runs.gaps import holds
+from nfa.kernels.runs.tables import (
+    AFTER,
+    BY_CONSTRAINT,
+    BY_WINDOW,
+    DECIDED,
+    EARLIEST,
+    EVENT,
+    FILLED,
+    GREEDY,
+    LATEST,
+    MODE,
+    NIL,
+    NOT_WAITED,
+    NOTHING,
+    ORDER,
+    PATTERN,
+    ROW,
+    STRICT,
+    TIME,
+    TOLD,
+    TRACE,
+    UNTOLD,
+    WRITTEN,
+    Conditions,
+    Found,
+    Int,
+    RunBatch,
+    RunProgram,
+    RunState,
+)
+from streams.kernels.compiling import routine
+
+
+@routine
+def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
+    """Whether what a column of the guard's tables stands for may be held in a monitor state."""
+    return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
+
+
+@routine
+def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, is_correction: bool | np.bool_) -> None:
+    """Write a match; its chain stays referenced until the wrapper has unrolled it."""
+    place = s.counters[FILLED]
+    s.counters[FILLED] += 1
+    s.node_references[node] += 1
+    found.node[place] = node
+    found.pattern[place] = s.now[PATTERN]
+    found.row[place] = s.now[ROW]
+    found.trace[place] = s.now[TRACE]
+    found.detected[place] = detected
+    found.how[place] = how
+    found.is_correction[place] = is_correction
+
+
+@routine
+def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
+    """Hand out a match that waits for nothing, if it is within a limit."""
+    if s.now[WRITTEN] >= limit:
+        s.now[UNTOLD] += 1
+        return
+    s.now[WRITTEN] += 1
+    hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), np.bool_(False))
+
+
+@routine
+def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
+    """When the last of a complete match's trailing conditions is decided; those without deadline are at ``at_end``."""
+    within = p.within[s.now[PATTERN]]
+    whole = LATEST if within == LATEST else s.run_start[run] + within
+    latest = np.int64(EARLIEST)
+    if greedy != NOTHING:
+        latest = np.int64(at_end if whole == LATEST else whole)
+    end = s.event_time[s.node_event[s.run_node[run]]]
+    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
+        own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
+        own = min(own, whole)
+        latest = max(latest, np.int64(at_end if own == LATEST else own))
+    return latest
+
+
+@routine
+def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
+    """Like ``deadline``, without what can no longer come: ``EARLIEST`` if that is all that the match waits for."""
+    within = p.within[s.now[PATTERN]]
+    whole = LATEST if within == LATEST else s.run_start[run] + within
+    latest = np.int64(EARLIEST if greedy == NOTHING else whole)
+    end = s.event_time[s.node_event[s.run_node[run]]]
+    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
+        column = p.trail_column[trail]
+        if column == NIL or may_complete(x, s.now[AFTER], column):
+            own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
+            latest = max(latest, np.int64(min(own, whole)))
+    return latest
+
+
+@routine
+def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
+    """Trailing GREEDY repetitions of a complete match that no event under STRICT has decided."""
+    state, slots = s.run_state[run], s.run_bits[run, GREEDY]
+    closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
+    for step in range(p.step_from[state], p.step_from[state + 1]):
+        if p.is_greedy[step] and p.mode[step] == STRICT:
+            slots &= ~(p.slot[step] & closed)
+    return np.uint64(slots)
+
+
+@routine
+def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
+    """A complete match waits for nothing any more: tell or rank it; False: nothing of it has to be remembered.
+
+    One told before its deadline stays until then.
+    """
+    if s.run_how[run] == NOT_WAITED:
+        s.run_how[run] = BY_WINDOW
+    if p.flags[s.now[PATTERN]] != 0:
+        s.run_kind[run] = DECIDED
+        return True
+    hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), np.bool_(False))
+    latest = deadline(p, s, run, NOTHING, LATEST)
+    is_early = latest > s.run_due[run]
+    s.run_kind[run], s.run_due[run] = TOLD, latest
+    return bool(is_early)
+
+
+@routine
+def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> bool:
+    """Let a waiting match know what can no longer come; returns whether it stays.
+
+    What STRICT decided at this very time waits on for other events of that time.
+    """
+    if s.run_lead[run] != EARLIEST:
+        return True
+    due = open_deadline(p, s, x, run, open_greed(p, s, run))
+    s.run_due[run] = max(due, s.now[TIME])
+    if due > s.now[TIME]:
+        return True
+    s.run_how[run] = BY_CONSTRAINT
+    if (s.run_bits[run, MODE + 1] & s.run_bits[run, GREEDY]) != NOTHING:
+        s.run_lead[run] = s.now[TIME]
+        return True
+    return decide(p, s, found, run)
+
+
+@routine
+def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
+    """Whether all trailing conditions of a complete run are decided at a time.
+
+    A deadline is, once it is reached. A gap that a STRICT event closed is when no event of that time can come.
+    """
+    if s.run_lead[run] != EARLIEST:
+        return bool(time > s.run_due[run] or is_later)
+    return bool(time >= s.run_due[run])
+
+
+@routine
+def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
+    """Whether the event at hand comes after a complete match and before the end of its window."""
+    within = p.within[s.now[PATTERN]]
+    is_within = within == LATEST or s.now[TIME] - s.run_start[run] < within
+    return bool(is_within and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
+
+
+@routine
+def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
+    """Whether a trailing NOT of a complete run takes the event at hand, which is in its reach."""
+    head = s.run_node[run]
+    end = s.event_time[s.node_event[head]]
+    finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
+    for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
+        if p.trail_within[trail] != LATEST and s.now[TIME] - end >= p.trail_within[trail]:
+            continue
+        is_taken = x.taken[p.trail_symbol[trail], s.now[ROW]]
+        if is_taken and holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):
+            return True
+    return False

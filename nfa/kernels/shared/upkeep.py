@@ -1,0 +1,67 @@
+"""What is done with shared nodes between the rows of a batch: index, renumbered patterns, time that passes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.shared import pairs as shared_pairs
+from nfa.kernels.shared.tables import INDEXED, NEXT, NIL, PATTERN, TRACE, Int, Program, SharedState
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel
+
+
+@kernel
+def sweep(program: Program, state: SharedState, now: Int) -> None:
+    """Give back what has expired."""
+    shared_pairs.sweep(borrowed(program), borrowed(state), now)
+
+
+@kernel
+def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
+    """Enter pairs whose blocks are filled into the lists of their traces; False when one stands twice."""
+    state, pairs = borrowed(state), borrowed(pairs)
+    blocks = state.blocks
+    for number in range(pairs.shape[0]):
+        pair = np.int64(pairs[number])
+        trace = blocks[pair + TRACE]
+        if shared_pairs.find_pair(state, trace, blocks[pair + PATTERN]) != NIL:
+            return False
+        shared_pairs.link_pair(state, state, trace, pair)
+    return True
+
+
+@kernel
+def fill_index(state: SharedState) -> None:
+    """Enter all pairs but the first of each trace into an empty index."""
+    state = borrowed(state)
+    blocks, trace_first = state.blocks, state.trace_first
+    state.counters[INDEXED] = 0
+    for trace in range(trace_first.shape[0]):
+        pair = np.int64(trace_first[trace])
+        while pair != NIL:
+            pair = np.int64(blocks[pair + NEXT])
+            if pair != NIL:
+                shared_pairs.enter_pair(state, pair)
+
+
+@kernel
+def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
+    """Give patterns the numbers ``numbers[old]``, and up what is held of those that go (``NIL``); empties the index."""
+    program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
+    blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range
+    for trace in range(trace_first.shape[0]):
+        pair = np.int64(trace_first[trace])
+        while pair != NIL:
+            following = np.int64(blocks[pair + NEXT])
+            pattern = blocks[pair + PATTERN]
+            if numbers[pattern] == NIL:
+                shared_pairs.close_stacks(state, pair, state_range[pattern + 1] - state_range[pattern])
+            pair = following
+    for trace in range(trace_first.shape[0]):
+        pair = np.int64(trace_first[trace])
+        while pair != NIL:
+            blocks[pair + PATTERN] = numbers[blocks[pair + PATTERN]]
+            pair = np.int64(blocks[pair + NEXT])
+    for slot in range(slots.shape[0]):
+        slots[slot] = np.uint64(0)

@@ -1,0 +1,548 @@
+"""The shared-node kernel: partial matches that need no memory of their own, every array owned by the caller.
+
+Partial matches are shared, never copied. What a trace holds of a pattern is a *pair*: a block with one stack of nodes
+per pattern state. A node binds one event to one alias and points to the top of its source state's stack as it was
+then, so that a node stands for every combination below it. An event costs constant work per transition that listens
+to it, and enumeration costs work linear in what it prints. Nodes are counted references in one arena with a free list.
+
+Under WITHIN a stack's top knows when the last of its partial matches expires: enumeration never walks what has
+expired, and a sweep whose cost is paid by the nodes made since the last one gives it back.
+
+Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al.,
+VLDB 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.shared.pairs import close_pair, close_trace, find_pair, open_pair, release, sweep, trim_pair
+from nfa.kernels.shared.paths import complete
+from nfa.kernels.shared.tables import (
+    BEFORE,
+    BELOW,
+    BLOCK,
+    BLOCK_TOP,
+    BLOCKS_FULL,
+    DONE,
+    ENDINGS,
+    ENDINGS_FULL,
+    EVENT,
+    EVENT_BITS,
+    EVERY_TERM,
+    HEADER,
+    HELD,
+    INDEXED,
+    LARGE,
+    MATCHED,
+    MATCHES,
+    MEASURE,
+    MOST_AHEAD,
+    MOST_COUNTED,
+    NIL,
+    NO_CELL,
+    NODES,
+    NODES_FULL,
+    OCCUPIED,
+    OVERFLOW,
+    PAIRS_FULL,
+    PATTERN,
+    PEAK_HELD,
+    REFERENCES,
+    RELEASED,
+    SIBLING,
+    SWEEP_AT,
+    TOUCHED,
+    UNIT,
+    Int,
+    Matching,
+    Output,
+    SharedState,
+    Visited,
+)
+from nfa.kernels.traces import BY_QUERY, DEVIANT, EVICT, FAILED
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import apart, inlined, kernel
+
+
+@inlined
+def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
+    """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
+
+    Returns:
+        (place, deepest): where the next pattern begins, and the farthest dead state that was occupied or is the start.
+    """
+    kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
+    deepest = np.int32(NIL)
+    while place < end and kills[place] < last:
+        dead, head = kills[place], np.int32(NIL)
+        place += 1
+        if dead != first and pair != NIL:
+            head = blocks[pair + HEADER + dead - first - 1]
+        if (dead == first or head != NIL) and (deepest == NIL or depth[dead] > depth[deepest]):
+            deepest = dead
+        if head != NIL:
+            release(lent.state, head)
+            blocks[pair + HEADER + dead - first - 1] = NIL
+            blocks[pair + OCCUPIED] -= 1
+    return place, deepest
+
+
+@inlined
+def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
+    """Alternatives that something held can still complete, as bits; by query, those that ever completed too."""
+    blocks, live = matching.state.blocks, matching.tables.live
+    alive: np.uint32 = live[row, base]
+    if pair != NIL:
+        for state in range(1, states):
+            if blocks[pair + HEADER + state - 1] != NIL:
+                alive |= live[row, base + state]
+        if policy == BY_QUERY:
+            alive |= np.uint32(blocks[pair + MATCHED])
+    return alive
+
+
+@inlined
+def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
+    """What ``release_dead`` returns, with nothing released."""
+    kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
+    deepest = np.int32(NIL)
+    while place < end and kills[place] < last:
+        dead = kills[place]
+        place += 1
+        is_held = dead == first or (pair != NIL and blocks[pair + HEADER + dead - first - 1] != NIL)
+        if is_held and (deepest == NIL or depth[dead] > depth[deepest]):
+            deepest = dead
+    return place, deepest
+
+
+@inlined
+def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
+    """Release the stacks of which no alternative is alive."""
+    blocks, terms = lent.state.blocks, lent.program.state_terms
+    for number in range(1, states):
+        head = blocks[pair + HEADER + number - 1]
+        if head != NIL and terms[base + number] & alive == 0:
+            release(lent.state, head)
+            blocks[pair + HEADER + number - 1] = NIL
+            blocks[pair + OCCUPIED] -= 1
+
+
+@inlined
+def kill_in_pattern(
+    lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
+) -> tuple[Int, Int, bool]:
+    """Release what of one pattern lives no longer, as the policy says; ``place`` is where its kills begin.
+
+    Returns:
+        (place, deepest, has_future): where the next pattern begins, the farthest dead state, whether anything is left.
+    """
+    program, blocks = lent.program, lent.state.blocks
+    first, last = program.state_range[pattern], program.state_range[pattern + 1]
+    if policy == EVICT:
+        place, deepest = release_dead(lent, place, end, pair, first, last)
+        return place, deepest, lent.tables.live[truth, first] != 0 or (pair != NIL and blocks[pair + OCCUPIED] > 0)
+    place, deepest = furthest_dead(lent, place, end, pair, first, last)
+    alive = living(lent, truth, pair, first, last - first, policy)
+    has_future = bool(alive != 0)
+    if pair != NIL and policy == BY_QUERY:
+        release_terms(lent, pair, first, last - first, alive)
+    elif pair != NIL:  # in shadow mode it goes on, and ends once
+        has_future |= blocks[pair + MATCHED] != 0
+        blocks[pair + MATCHED] |= not has_future
+    return place, deepest, has_future
+
+
+@apart
+def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
+    """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
+    program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
+    now, policy, truth = lent.visited.times[row], tables.policy[before], tables.truth[after]
+    held = state.counters[HELD]
+    while place < end and tables.kills[place] < program.state_pattern.shape[0]:
+        pattern = program.state_pattern[tables.kills[place]]
+        states = program.state_range[pattern + 1] - program.state_range[pattern]
+        pair = np.int64(NIL)
+        if program.is_shared[pattern]:
+            pair = find_pair(state, trace, pattern)
+            if pair != NIL and program.within[pattern] != 0:
+                trim_pair(state, pair, states, now)
+        place, deepest, has_future = kill_in_pattern(lent, pattern, place, end, pair, policy, truth)
+        if not program.is_shared[pattern]:
+            continue
+        if pair != NIL and state.blocks[pair + OCCUPIED] == 0:
+            close_pair(state, pair, states)
+        if deepest != NIL and not has_future:
+            number = output.filled[2]
+            output.endings[number, 0], output.endings[number, 1] = row, pattern
+            output.endings[number, 2], output.endings[number, 3] = before, after
+            output.endings[number, 4] = deepest
+            output.filled[2] += 1
+            state.counters[ENDINGS] += 1
+    lent.visited.released[trace] += held - state.counters[HELD]
+    state.counters[RELEASED] += held - state.counters[HELD]
+
+
+@inlined
+def measure_of(
+    state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, within: Int
+) -> tuple[Int, Int]:
+    """What a node over two stacks stands for, and the stack below it, which is given back if it has expired.
+
+    Returns:
+        (measure, below): ways, or the time when the last of them expires.
+    """
+    nodes = state.nodes
+    if within == 0:
+        ways = nodes[before, MEASURE] if before != NIL else np.int64(1)
+        return min(ways + nodes[below, MEASURE], MOST_COUNTED) if below != NIL else ways, below
+    if below != NIL and nodes[below, MEASURE] <= now:
+        release(lent, below)
+        below = np.int32(NIL)
+    expires = now + within
+    if before != NIL:
+        expires = min(expires, nodes[before, MEASURE])
+    return max(expires, nodes[below, MEASURE]) if below != NIL else expires, below
+
+
+@inlined
+def push(state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, within: Int) -> np.int32:
+    """Bind an event: one node that stands for every combination below ``before``. References move to it."""
+    nodes, links, counters = state.nodes, state.links, state.counters
+    measure, below = measure_of(state, lent, below, before, now, within)
+    node: np.int32 = state.free[counters[NODES]]
+    counters[NODES] += 1
+    if within != 0:
+        state.times[node] = now
+    nodes[node, EVENT] = event
+    nodes[node, MEASURE] = measure
+    links[node, BELOW] = below
+    links[node, BEFORE] = before
+    links[node, REFERENCES] = 1
+    return node
+
+
+@inlined
+def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
+    """What a group of transitions would find no room for; else DONE."""
+    counters = state.counters
+    if counters[NODES] + pushes > state.nodes.shape[0]:
+        return NODES_FULL
+    if counters[BLOCK_TOP] + HEADER + states + UNIT > state.blocks.shape[0]:
+        return BLOCKS_FULL
+    if 2 * (counters[INDEXED] + 1) > state.slots.shape[0]:
+        return PAIRS_FULL
+    return DONE if output.filled[3] < output.dropped.shape[0] else ENDINGS_FULL
+
+
+@inlined
+def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
+    """Under NEXT, empty the states whose partial matches an event takes on; the references are the caller's."""
+    blocks, sources, taken = matching.state.blocks, matching.program.source, matching.output.taken
+    for place in range(n_taken):
+        if taken[place, 1] != NIL:
+            blocks[pair + HEADER + sources[taken[place, 0]] - 1] = NIL
+            blocks[pair + OCCUPIED] -= 1
+
+
+@inlined
+def bind(
+    matching: Matching,
+    lent: Matching,
+    n_taken: Int,
+    pair: Int,
+    trace: Int,
+    gate: Int,
+    alive: np.uint32,
+    event: Int,
+    now: Int,
+) -> None:
+    """Let an event take transitions: partial matches grow, and under NEXT leave the states that they come from."""
+    program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
+    blocks, links, counters, targets, terms = (
+        state.blocks,
+        state.links,
+        state.counters,
+        program.target,
+        program.state_terms,
+    )
+    pattern = program.pattern[taken[0, 0]]
+    base, is_next, within = program.state_range[pattern], program.is_next[pattern], program.within[pattern]
+    states = program.state_range[pattern + 1] - base
+    if is_next:
+        leave_sources(matching, n_taken, pair)
+    last = np.int32(NIL)
+    for place in range(n_taken):
+        transition, head = taken[place, 0], taken[place, 1]
+        named = event | (np.int64(program.alias[transition]) << 1)
+        target = targets[transition]
+        if not program.goes_on[transition] or live[gate, base + target] == 0 or terms[base + target] & alive == 0:
+            if is_next and head != NIL:
+                release(lent.state, head)
+            continue
+        if pair == NIL:
+            pair = open_pair(state, lent.state, trace, pattern, states)
+        below = blocks[pair + HEADER + target - 1]
+        blocks[pair + OCCUPIED] += below == NIL
+        if head != NIL and not is_next:
+            links[head, REFERENCES] += 1
+        node = push(state, lent.state, below, head, named, now, within)
+        blocks[pair + HEADER + target - 1] = node
+        counters[HELD] += last == NIL
+        links[node, SIBLING] = node
+        if last != NIL:
+            links[node, SIBLING] = links[last, SIBLING]
+            links[last, SIBLING] = node
+        last = node
+    if pair != NIL and blocks[pair + OCCUPIED] == 0:
+        close_pair(lent.state, pair, states)
+
+
+@inlined
+def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
+    """Say how many matches of an event and pattern are beyond the limit."""
+    counters, output = matching.state.counters, matching.output
+    number = output.filled[3]
+    counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
+    output.dropped[number, 0], output.dropped[number, 1], output.dropped[number, 2] = row, pattern, count
+    output.filled[3] += 1
+
+
+@inlined
+def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
+    """Say of the matches from ``first`` on which event of which trace completes them."""
+    for record in range(first, output.filled[0]):
+        output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
+
+
+@inlined
+def source_of(
+    state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, now: Int
+) -> tuple[bool, np.int32]:
+    """Whether something can go on from a state of a pair (or begin), and the stack that does."""
+    can_take, head = is_startable, np.int32(NIL)
+    if source != 0:
+        if pair != NIL:
+            head = state.blocks[pair + HEADER + source - 1]
+        can_take = head != NIL and (within == 0 or state.nodes[head, MEASURE] > now)
+    return can_take, head
+
+
+@inlined
+def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
+    """Whether a match may begin, and the alternatives for which events are still bound."""
+    tables = matching.tables
+    policy = tables.policy[monitor]
+    if policy != BY_QUERY:
+        return tables.live[tables.gate[monitor], base] != 0, np.uint32(EVERY_TERM)
+    alive = living(matching, tables.truth[monitor], pair, base, states, policy)
+    return alive != 0, alive
+
+
+@inlined
+def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
+    """By query, what has matched once is never given up."""
+    if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
+        matching.state.blocks[pair + MATCHED] |= np.int32(terms)
+
+
+@inlined
+def take(
+    matching: Matching,
+    lent: Matching,
+    first: Int,
+    last: Int,
+    trace: Int,
+    row: Int,
+    starting: Int,
+    after: Int,
+    first_sequence: Int,
+) -> Int:
+    """Let an event take the transitions of one pattern that it can; returns the status."""
+    program, tables, state, visited, output = (
+        matching.program,
+        matching.tables,
+        matching.state,
+        matching.visited,
+        matching.output,
+    )
+    passed, taken, filled = visited.passed, output.taken, output.filled
+    pattern = program.pattern[first]
+    base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
+    budget, now, states = program.limit[pattern], visited.times[row], program.state_range[pattern + 1] - base
+    event = ((first_sequence + row) << EVENT_BITS) | (within != 0)
+    status = lacking(state, output, states, last - first)
+    if status != DONE:
+        return status
+    pair = find_pair(state, trace, pattern)
+    can_begin, alive = may_begin(matching, starting, pair, base, states)
+    n_taken, dropped = np.int64(0), np.int64(0)
+    matches, bound = filled[0], filled[1]
+    for transition in range(first, last):
+        can_take, head = passed[program.predicate[transition], row], np.int32(NIL)
+        if can_take:
+            can_take, head = source_of(state, pair, program.source[transition], can_begin, within, now)
+        if not can_take:
+            continue
+        if program.accepts[transition]:
+            named = event | (np.int64(program.alias[transition]) << 1)
+            left = budget - (filled[0] - matches)
+            status, _, more = complete(lent.state, lent.output, head, named, now, within, left)
+            if status != DONE:
+                filled[0], filled[1] = matches, bound
+                return status
+            dropped = min(dropped + more, np.int64(MOST_COUNTED))
+            note_match(matching, starting, pair, program.state_terms[base + program.target[transition]])
+        if program.goes_on[transition] or (is_next and head != NIL):
+            taken[n_taken, 0], taken[n_taken, 1] = transition, head
+            n_taken += 1
+    state.counters[MATCHES] += filled[0] - matches
+    sign(output, matches, row, trace, pattern)
+    if dropped > 0:
+        drop(matching, row, pattern, dropped)
+    if n_taken > 0:
+        bind(matching, lent, n_taken, pair, trace, tables.gate[after], alive, event, now)
+    return DONE
+
+
+@apart
+def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None:
+    """Read what the next visits will need, so that their misses overlap instead of following one another."""
+    program, state, visited = lent.program, lent.state, lent.visited
+    rows, traces, event_types = visited.rows, visited.traces, visited.types
+    listen, patterns, sources, targets = program.listen, program.pattern, program.source, program.target
+    trace_first, blocks, nodes, times, free = state.trace_first, state.blocks, state.nodes, state.times, state.free
+    touched, n_used, is_timed = np.int64(0), state.counters[NODES], times.shape[0] > 0
+    for place in range(n_picked):
+        touched += trace_first[traces[picked[place]]]
+        node = free[min(n_used + place, free.shape[0] - 1)]
+        touched += nodes[node, EVENT] + (times[node] if is_timed else 0)
+    for place in range(n_picked):
+        touched += blocks[max(trace_first[traces[picked[place]]], 0) + HEADER]
+    for place in range(n_picked):
+        pair, event_type = trace_first[traces[picked[place]]], event_types[rows[picked[place]]]
+        if pair == NIL:
+            continue
+        first = listen[event_type]
+        for transition in range(first, min(listen[event_type + 1], first + MOST_AHEAD)):
+            if blocks[pair + PATTERN] != patterns[transition]:
+                break
+            for step in (sources[transition], targets[transition]):
+                head = blocks[pair + HEADER + max(step, 1) - 1]
+                touched += nodes[max(head, 0), MEASURE]
+    state.counters[TOUCHED] = touched
+
+
+@inlined
+def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
+    """The transitions that an event meets: part -1 are those of its type, others of its cells; they ascend."""
+    program = matching.program
+    if part < 0:
+        return program.listen[event_type], program.listen[event_type + 1]
+    cell = matching.visited.cells[part, row]
+    return program.cell_begin[cell], program.cell_end[cell]
+
+
+@inlined
+def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
+    """The first of some transitions whose predicate an event passes; else ``last``."""
+    passed, predicates = matching.visited.passed, matching.program.predicate
+    place = first
+    while place < last and not passed[predicates[place], row]:
+        place += 1
+    return place
+
+
+@inlined
+def match_visit(
+    matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
+) -> tuple[Int, Int]:
+    """Process one visit, from a transition on when it is not ``NIL``.
+
+    Returns:
+        (status, transition): ``DONE``, or what is missing and where to go on.
+    """
+    program, tables, visited = matching.program, matching.tables, matching.visited
+    counters = matching.state.counters
+    row, trace, before, after = visited.rows[visit], visited.traces[visit], visited.before[visit], visited.after[visit]
+    event_type = visited.types[row]
+    if first_transition == NIL and matching.state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
+        sweep(lent.program, lent.state, visited.times[row])
+    killed, killed_end = tables.kill_from[visited.kill[visit]], tables.kill_from[visited.kill[visit] + 1]
+    if matching.output.filled[2] + killed_end - killed > matching.output.endings.shape[0]:
+        return ENDINGS_FULL, first_transition
+    starting, part = DEVIANT if after == DEVIANT else before, np.int64(-1)
+    while part < visited.cells.shape[0] and after != FAILED:
+        transition, end = met(matching, event_type, row, part)
+        transition = max(transition, np.int32(first_transition))  # parts ascend
+        part += 1
+        while transition < end:
+            last = program.group_end[transition]
+            first = first_passed(matching, transition, last, row)
+            if first < last:
+                status = take(matching, lent, first, last, trace, row, starting, after, first_sequence)
+                if status != DONE:
+                    return status, transition
+            transition = last
+    if killed < killed_end:
+        kill(lent, np.int64(killed), killed_end, trace, row, before, after)
+    if visited.ends[visit] or after == FAILED:
+        close_trace(lent.program, lent.state, trace)
+    counters[PEAK_HELD] = max(counters[PEAK_HELD], counters[HELD])
+    return DONE, NIL
+
+
+@inlined
+def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
+    """Whether some transition may take an event: of its type, or of its cells."""
+    is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
+    for slot in range(visited.cells.shape[0]):
+        is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
+    return is_found
+
+
+@kernel
+def match_visits(
+    given: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
+) -> tuple[Int, Int, Int]:
+    """Process visits from ``first_visit`` on.
+
+    Stops *before* a group of transitions that needs room, so that the wrapper can supply it and call again. The tables
+    are borrowed twice: ``matching`` is dissolved into machine registers, as all that reads it is part of this function;
+    ``lent`` stays in memory for the routines that are called.
+
+    Args:
+        given: The batch, the patterns and what is held of them.
+        picked: Room for ``BLOCK`` visits.
+        first_sequence: Sequence number of the batch's first row.
+        first_visit: Where to go on.
+        first_transition: Where to go on within it, or ``NIL``.
+
+    Returns:
+        (status, visit, transition): ``DONE``, or what is missing and where to go on.
+    """
+    matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
+    program, visited = matching.program, matching.visited
+    rows, listen = visited.rows, program.listen
+    is_large = matching.state.nodes.shape[0] > LARGE
+    visit, n_visits = first_visit, rows.shape[0]
+    while visit < n_visits:
+        n_picked = 0
+        while visit < n_visits and n_picked < BLOCK:
+            picked[n_picked] = visit
+            n_picked += (
+                is_met(visited, listen, rows[visit])
+                or visited.ends[visit]
+                or visited.kill[visit] != 0
+                or visited.after[visit] == FAILED
+            )
+            visit += 1
+        if is_large:
+            look_ahead(lent, picked, n_picked)
+        for place in range(n_picked):
+            status, transition = match_visit(matching, lent, picked[place], first_sequence, first_transition)
+            if status != DONE:
+                return status, picked[place], transition
+            first_transition = NIL
+    return DONE, n_visits, NIL

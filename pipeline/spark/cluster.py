@@ -1,0 +1,203 @@
+"""Spark on other machines: what they are sent, what they must have, and how many cores there are.
+
+The project's own packages travel with the job, so that the machines run what the driver runs. Third-party packages do
+not: they are compiled for a machine, and are expected in its Python.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from pipeline.errors import ClusterUnready
+from pipeline.spark.packages import pack
+
+NEEDED = ("defusedxml", "lark", "numba", "numpy", "orjson", "pyarrow", "pyspark", "pyyaml", "redis", "structlog")
+
+_LOCAL = re.compile(r"local(\[[^]]*\])?")
+_POLL_S = 0.1
+_LOOKS_PER_CORE = 4  # tasks are dealt out as cores get free: more than one each reaches every machine
+
+Report = tuple[str, str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """How the driver and the machines of a cluster meet; of no account where the master is local.
+
+    Attributes:
+        python: Interpreter on every machine, the driver's included; empty: the path of the one that runs here.
+        driver_host: Name or address by which the machines reach the driver; empty: Spark looks for one.
+        bind_address: Address on which the driver listens; empty: that of ``driver_host``.
+        worker_folder: On each machine: compiled kernels, and states on their way from one process to the next.
+        patience_s: How long the first machine may take to come.
+        steady_s: No further machine is waited for when none came for so long.
+        settings: More settings of Spark, such as ``spark.executor.memory``; they win over all others.
+    """
+
+    python: str = ""
+    driver_host: str = ""
+    bind_address: str = ""
+    worker_folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "forestall")
+    patience_s: float = 120.0
+    steady_s: float = 2.0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def interpreter(self) -> str:
+        """What Spark starts for Python."""
+        return self.python or sys.executable
+
+    def handover(self, log_identity: str) -> Path:
+        """Folder on each machine for states of one log."""
+        return self.worker_folder / "handover" / log_identity
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in processes of this machine alone, as children of this one."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
+    """Spark's settings for a cluster.
+
+    Args:
+        options: How driver and machines meet.
+        folder: Where the archive of the packages is written, on the driver.
+    """
+    archive = pack(folder)
+    environment = {
+        "PYTHONPATH": archive.stem,  # Spark unpacks archives below the folder that an executor runs in
+        "PYTHONDONTWRITEBYTECODE": "",  # worker after worker imports the packages
+    }
+    settings = {
+        "spark.archives": f"{archive.resolve().as_uri()}#{archive.stem}",
+        **{f"spark.executorEnv.{name}": value for name, value in environment.items()},
+    }
+    if options.driver_host:
+        settings["spark.driver.host"] = options.driver_host
+    if options.bind_address:
+        settings["spark.driver.bindAddress"] = options.bind_address
+    return settings
+
+
+@contextmanager
+def starting_on(master: str) -> Iterator[None]:
+    """Say in words that a cluster does not answer while a session is started on it.
+
+    Raises:
+        ClusterUnready: Spark gave up on the cluster.
+    """
+    try:
+        yield
+    except Py4JError as error:
+        if is_local(master):
+            raise
+        raise _given_up(master) from error
+
+
+def cores(session: SparkSession) -> int:
+    """How many tasks run at the same time, as far as machines have come."""
+    return session.sparkContext.defaultParallelism
+
+
+def await_machines(session: SparkSession, options: ClusterOptions) -> int:
+    """Wait for the machines of a cluster and look at their Python; nothing happens where the master is local.
+
+    Returns:
+        The number of cores.
+
+    Raises:
+        ClusterUnready: None came, or one lacks a package; the message says what is missing where.
+    """
+    master = session.sparkContext.master or ""
+    if is_local(master):
+        return cores(session)
+    started, steady_since, came = time.monotonic(), time.monotonic(), 0
+    while not came or time.monotonic() - steady_since < options.steady_s:
+        now = _executors(session)
+        if now != came:
+            came, steady_since = now, time.monotonic()
+        if not came and time.monotonic() - started > options.patience_s:
+            raise ClusterUnready(
+                f"no executor of {master} came within {options.patience_s:g} s: no worker runs there, none has the "
+                "cores and memory that are asked for, or they do not reach the driver (FORESTALL_SPARK__DRIVER_HOST); "
+                "the master's page lists workers and applications",
+                master=master,
+            )
+        time.sleep(_POLL_S)
+    _check_python(session)
+    return cores(session)
+
+
+def _executors(session: SparkSession) -> int:
+    """How many executors are there."""
+    try:
+        java = session.sparkContext._jsc  # the only way: Spark's Python interface does not tell
+        return int(java.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
+    except Py4JError as error:
+        raise _given_up(session.sparkContext.master or "") from error
+
+
+def _given_up(master: str) -> ClusterUnready:
+    return ClusterUnready(
+        f"{master} does not answer, or does not take the application, and Spark gave up: is the master there, is its "
+        "name written as it names itself, and does it know the settings of FORESTALL_SPARK__CONF?",
+        master=master,
+    )
+
+
+def _check_python(session: SparkSession) -> None:
+    """See that every machine has the packages."""
+    needed = {name: version(name) for name in NEEDED}
+
+    def look(_: Iterable[int]) -> Iterator[Report]:
+        # Sent by value, with imports of its own: nothing of this project may be needed to find out what is missing.
+        import socket  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+        found: dict[str, str] = {}
+        for name in needed:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = ""
+        yield socket.gethostname(), sys.executable, found
+
+    tasks = _LOOKS_PER_CORE * cores(session)
+    reports = session.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+    if faults := faults_of(reports, needed):
+        raise ClusterUnready(
+            "the cluster's machines lack what the driver has:\n  " + "\n  ".join(faults), faults=list(faults)
+        )
+
+
+def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
+    """Sentences about machines that lack packages or have others than the driver.
+
+    Args:
+        reports: Host, interpreter and version by package (empty: it is not there) of some machines.
+        needed: The driver's version by package. Another major version will not do; of Spark, no other minor either.
+    """
+    faults: set[str] = set()
+    for host, python, found in reports:
+        for name, wanted in needed.items():
+            parts = 2 if name == "pyspark" else 1
+            got = found[name]
+            if not got:
+                if name != "pyspark":  # it may come with Spark itself
+                    faults.add(f"{host}: {python} has no package {name}; install {name}=={wanted}")
+            elif got.split(".")[:parts] != wanted.split(".")[:parts]:
+                faults.add(f"{host}: {python} has {name} {got}, and the driver {wanted}; install {name}=={wanted}")
+    return sorted(faults)

@@ -1,0 +1,173 @@
+"""A streaming query that one can wait for, stop, and ask for its state: what matching and feeds have in common."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.spark.pulse import Pulse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_Row = TypeVar("_Row")
+
+# Slept in Python, not in a call to the JVM: a signal that interrupts such a call leaves its answer to the next one.
+_POLL_S = 0.2
+
+
+class RunningQuery(ABC, Generic[_Row]):
+    """A query from a source to a sink on the driver; kinds of query differ in how they say that they failed.
+
+    Args:
+        session: From ``build_session``.
+        read_rows: Makes rows of a collected micro-batch.
+        sink: Called on the driver with the rows and the number of each micro-batch, again with the same after a crash.
+        pulse: Its sign of life, if it has one.
+
+    Attributes:
+        sink_error: What the sink raised, if that ended the query.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        read_rows: Callable[[pa.Table], Sequence[_Row]],
+        sink: Callable[[Sequence[_Row], int], None],
+        pulse: Pulse | None = None,
+    ) -> None:
+        self._session = session
+        self._read_rows = read_rows
+        self._sink = sink
+        self._pulse = pulse
+        self._query: StreamingQuery | None = None
+        self._is_stop_requested = False
+        self.sink_error: Exception | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        try:
+            return self._query is not None and self._query.isActive
+        except (Py4JError, OSError):
+            return False
+
+    def recent_progress(self) -> list[Mapping[str, Any]]:
+        """What Spark tells of the latest micro-batches, as plain JSON, oldest first.
+
+        Raises:
+            ForestallError: Spark's process is gone.
+        """
+        with self._failures():
+            found: list[Any] = self._started().recentProgress
+        return [one if isinstance(one, Mapping) else json.loads(one.json) for one in found]
+
+    def start(self, frame: DataFrame, checkpoint: Path, *, interval_s: float, is_bounded: bool) -> None:
+        """Begin; called once.
+
+        Args:
+            frame: What comes in.
+            checkpoint: Folder of offsets and commits, on the driver.
+            interval_s: Least time between the starts of two micro-batches.
+            is_bounded: End after what is there at the start.
+
+        Raises:
+            ForestallError: It cannot start.
+        """
+        pace = f"{round(interval_s * 1_000)} milliseconds"
+        trigger = {"availableNow": True} if is_bounded else {"processingTime": pace}
+        if self._pulse is not None:
+            self._session.streams.addListener(self._pulse)
+        writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
+        with self._failures():
+            self._query = writer.trigger(**trigger).foreachBatch(self._store).start()
+
+    def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
+        """Wait for the end, by itself or by ``request_stop``; whether it came within the time.
+
+        Args:
+            timeout_s: None waits for ever.
+            look: Called now and then.
+
+        Raises:
+            ForestallError: The query ended by an error, or Spark's process is gone.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while deadline is None or time.monotonic() < deadline:
+            if self._is_stop_requested:
+                self.stop()
+                return True
+            with self._failures():
+                if not self._started().isActive:
+                    self._unlisten()
+                    self._started().awaitTermination()
+                    return True
+            look()
+            time.sleep(_POLL_S)
+        return False
+
+    def request_stop(self) -> None:
+        """Let ``wait`` stop the query and return; the one thing that a signal handler may safely do."""
+        self._is_stop_requested = True
+
+    def drain(self) -> None:
+        """Wait until everything that was there at the call has reached the sink.
+
+        Raises:
+            ForestallError: The query ended by an error, or Spark's process is gone.
+        """
+        with self._failures():
+            self._started().processAllAvailable()
+
+    def stop(self) -> None:
+        """Stop, if need be within a micro-batch; what was not committed is done again by the next query.
+
+        Raises:
+            ForestallError: Spark's process is gone.
+        """
+        with self._failures():
+            self._started().stop()
+            self._unlisten()
+
+    @abstractmethod
+    def _fail(self, error: Exception) -> NoReturn:
+        """Raise what the caller is told of an error; ``sink_error`` may be its cause.
+
+        Args:
+            error: A ``PySparkException``, or another error if Spark's process is gone.
+        """
+
+    def _store(self, batch: DataFrame, epoch_id: int) -> None:
+        rows = self._read_rows(batch.toArrow())
+        try:
+            self._sink(rows, epoch_id)
+        # house: allow broad-except: whatever it is, it is remembered and raised again
+        except Exception as error:
+            self.sink_error = error
+            raise
+
+    def _started(self) -> StreamingQuery:
+        if self._query is None:
+            raise RuntimeError("the query was not started")
+        return self._query
+
+    def _unlisten(self) -> None:
+        if self._pulse is not None:
+            self._session.streams.removeListener(self._pulse)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (PySparkException, Py4JError, OSError) as error:
+            self._fail(error)

@@ -1,0 +1,181 @@
+"""The Spark session and what is below it, the context: one way to build them, whatever the master."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from pipeline.spark.cluster import ClusterOptions, cluster_settings, is_local, starting_on
+from pipeline.spark.java import archive_options, find_java
+
+_ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# The driver plans a small job some times a second. Compiling its code to the utmost keeps two cores busy for minutes
+# and gains nothing that could be measured; a heap this small is collected fastest by one thread.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Hadoop starts a process, chmod, for each file that it makes. A micro-batch makes two in the checkpoint; a file of
+# checksums beside each would double that, and Spark's own checksums once more.
+_FEW_FILES = {
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+_LOG_SETTINGS = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
+"""
+
+_LOCAL_THREADS = re.compile(r"local(?:\[(\d+|\*)\])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """How Spark runs.
+
+    Attributes:
+        data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``.
+        master: Spark master; ``local[*]`` runs in this machine's own processes, ``spark://HOST:PORT`` and others on a
+            cluster.
+        writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
+        cluster: How driver and machines meet where the master is not local.
+        task_attempts: How often a task is begun before the job fails, such as when its Python process was killed; on a
+            cluster, and where ``master`` says so itself, Spark's own settings count.
+    """
+
+    data_folder: Path
+    master: str = "local[*]"
+    writes_archive: bool = False
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    task_attempts: int = 1
+
+
+def build_session(options: SessionOptions) -> SparkSession:
+    """The session of this process, started if there is none yet; as ``build_context`` otherwise.
+
+    Raises:
+        JavaMissing: No Java of version 17 or newer was found.
+        ClusterUnready: The master does not answer.
+    """
+    build_context(options)
+    return SparkSession.builder.getOrCreate()
+
+
+def build_context(options: SessionOptions) -> SparkContext:
+    """The Spark context of this process, started if there is none yet: all that jobs without frames need.
+
+    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, which is where Spark looks for
+    the interpreter.
+
+    Raises:
+        JavaMissing: No Java of version 17 or newer was found.
+        ClusterUnready: The master does not answer.
+    """
+    _, java = find_java()
+    _clear()
+    folder = (options.data_folder / "spark").resolve()
+    for name in ("local", "warehouse"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
+    settings = {"spark.app.name": "forestall", "spark.master": _master_of(options)} | _settings(options, folder, java)
+    with _own_interrupts(), starting_on(options.master):
+        return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+
+
+def end_session(session: SparkSession | SparkContext) -> None:
+    """Stop Spark, if its Java process is still there."""
+    with suppress(OSError, Py4JError):  # what it died of is the news, and is told by whoever waits for the query
+        session.stop()
+
+
+def end_with_process(context: SparkContext) -> None:
+    """Stop Spark, but leave what is on Python's side of it to the end of this process, or to the next context.
+
+    ``SparkContext.stop`` waits a second for a thread that listens to Spark's tasks.
+    """
+    with suppress(OSError, Py4JError):
+        context._jsc.stop()  # the only way past the wait
+
+
+def _clear() -> None:
+    """End what ``end_with_process`` has left."""
+    left = SparkContext._active_spark_context
+    if left is not None and left._jsc.sc().isStopped():
+        left.stop()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Undo that Spark takes SIGINT for itself: who ends this process decides how."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _master_of(options: SessionOptions) -> str:
+    """The master with the attempts of a task, which Spark reads from nowhere else where it is local."""
+    threads = _LOCAL_THREADS.fullmatch(options.master)
+    return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
+
+
+def _worker_environment(options: SessionOptions) -> dict[str, str]:
+    """For Spark's Python processes: where compiled kernels are, and no imports from the folder that they run in."""
+    # house: allow environment: numba's own variable, set by builds and by hand, wins
+    kept = os.environ.get("NUMBA_CACHE_DIR", "")
+    if not kept and not is_local(options.master):
+        kept = str(options.cluster.worker_folder)  # executors of a cluster may have no home
+    return {"NUMBA_CACHE_DIR": kept, "PYTHONSAFEPATH": "1"}
+
+
+def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str]:
+    log_settings = folder / "log4j2.properties"
+    log_settings.write_text(_LOG_SETTINGS, encoding="utf-8")
+    java_options = [
+        _JAVA_OPTIONS,
+        f'-Dlog4j2.configurationFile="{log_settings.as_uri()}"',
+        archive_options(java, writes=options.writes_archive),
+    ]
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB_PROVIDER,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",
+        "spark.sql.streaming.metricsEnabled": "false",
+    } | _FEW_FILES
+    settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
+    if is_local(options.master):
+        here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        return settings | here | {"spark.python.daemon.module": "pipeline.spark.daemon"}
+    return settings | cluster_settings(options.cluster, folder) | dict(options.cluster.settings)

@@ -1,0 +1,1 @@
+"""Numbers, text and lists of different lengths by columns."""

@@ -1,0 +1,170 @@
+"""Batches of well-formed event objects, read by columns: the same as one by one, in a fraction of the time.
+
+Nothing is refused here. Where an object is unusual in any way the answer is that these are to be read one by one, which
+knows what is wrong with each, and takes what only looks odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from itertools import chain
+from typing import Any, cast
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.batch import EventBatch
+from streams.declaration import StreamDeclaration
+from streams.errors import EventRejected
+from streams.forms.cloudevents import SPEC_VERSION
+from streams.forms.extent import check_extent
+from streams.forms.parsing import MISSING
+from streams.timestamps import EARLIEST_US, LATEST_US
+
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+_KNOWN = frozenset({"id", "type", "time", "key", "subject", "data", "source", "specversion", "datacontenttype"})
+_NO_NUMBERS = frozenset({str, type(None)})
+_CLOUDEVENT_TYPES = frozenset({"application/json", None})
+
+_Objects = Sequence[Mapping[str, Any]]
+
+
+def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> EventBatch | None:
+    """All events of a batch, when every object is a well-formed CloudEvent, or every one a well-formed plain object.
+
+    Args:
+        objects: Decoded JSON, one per event, in their order.
+        declaration: Of their stream.
+
+    Returns:
+        What ``parse_cloudevent`` or ``parse_plain`` make of each object that ``check_extent`` lets pass, as columns;
+        None when some object needs to be read on its own.
+    """
+    if set(map(type, objects)) != {dict}:
+        return None
+    found = cast("_Objects", objects)
+    versions = {value.get("specversion", MISSING) is MISSING for value in found}
+    if len(versions) != 1:
+        return None
+    try:
+        return _plain(found, declaration) if True in versions else _cloudevents(found, declaration)
+    except (EventRejected, _Unusual, UnicodeEncodeError, TypeError, OverflowError, pa.ArrowInvalid):
+        return None
+
+
+class _Unusual(Exception):
+    """Columns will not do: an object is to be read on its own, which may well be right."""
+
+
+def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
+    mapping = declaration.mapping
+    if declaration.key == "subject":
+        keys = [value["subject"] if "subject" in value else value.get("key", MISSING) for value in objects]
+    else:
+        keys = _at(objects, declaration.key)
+    data = list(objects) if mapping.data is None else _at(objects, mapping.data)
+    times = _at(objects, mapping.time)
+    used = {mapping.id, mapping.type, mapping.time, "data", declaration.key}
+    is_known = mapping.data == "data" and _is_known(objects, used)
+    ids = _names(_at(objects, mapping.id))
+    return _batch(objects, (ids, _at(objects, mapping.type), times, _names(keys), data), declaration, is_known=is_known)
+
+
+def _cloudevents(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
+    for value in objects:
+        if value["specversion"] != SPEC_VERSION or "data_base64" in value:
+            raise _Unusual
+        if value.get("datacontenttype") not in _CLOUDEVENT_TYPES:
+            raise _Unusual
+    _require_texts([value.get("source") for value in objects])
+    times = [value.get("time") for value in objects]
+    ids = _require_texts([value.get("id") for value in objects])
+    if set(map(type, times)) != {str}:
+        raise _Unusual
+    keys = _names(_at(objects, declaration.key))
+    columns = (ids, [value.get("type") for value in objects], times, keys, [value.get("data") for value in objects])
+    is_known = _is_known(objects, _KNOWN - {"key", "subject"} | {declaration.key})
+    return _batch(objects, columns, declaration, is_known=is_known)
+
+
+def _batch(
+    objects: _Objects,
+    columns: tuple[list[str], list[Any], list[Any], list[str], list[Any]],
+    declaration: StreamDeclaration,
+    *,
+    is_known: bool,
+) -> EventBatch:
+    """The batch of ids, types, times, keys and attributes; ``is_known``: what is there beside these is harmless."""
+    ids, types, times, keys, data = columns
+    distinct = set(_require_texts(types))
+    if declaration.event_types and not distinct.issubset(declaration.event_types):
+        raise _Unusual
+    if set(map(type, data)) != {dict}:
+        data = [_attributes(value) for value in data]
+    if not is_known or not _LEAVES.issuperset(map(type, chain.from_iterable(map(dict.values, data)))):
+        for value in objects:
+            check_extent(value)
+    texts = list(map(orjson.dumps, data))
+    return EventBatch.from_columns(ids, types, _times_us(times), keys, texts)
+
+
+def _is_known(objects: _Objects, used: Set[str]) -> bool:
+    """Whether all members have usual names and those that are not ``used``, and so not looked at, are texts."""
+    members = set(chain.from_iterable(objects))
+    return _KNOWN.issuperset(members) and all(
+        _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
+    )
+
+
+def _at(objects: _Objects, path: str) -> list[Any]:
+    """The values at a dotted path; ``MISSING`` where there is none."""
+    found: list[Any] = list(objects)
+    for place, name in enumerate(path.split(".")):
+        if place and set(map(type, found)) != {dict}:
+            raise _Unusual
+        found = [value.get(name, MISSING) for value in found]
+    return found
+
+
+def _require_texts(values: list[Any]) -> list[str]:
+    if set(map(type, values)) != {str} or not all(values):
+        raise _Unusual
+    return values
+
+
+def _names(values: list[Any]) -> list[str]:
+    """Ids and keys: texts that are not empty, or integers as texts."""
+    kinds = set(map(type, values))
+    if int in kinds and kinds <= {int, str}:
+        check_extent(values)
+        values = list(map(str, values))
+    return _require_texts(values)
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    if value is None or value is MISSING:
+        return {}
+    if type(value) is not dict:
+        raise _Unusual
+    return value
+
+
+def _times_us(values: list[Any]) -> NDArray[np.int64]:
+    """Microseconds of RFC 3339 texts or of integers; leap seconds, small letters and the like are read one by one."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        times_us = np.array(values, np.int64)
+    elif kinds == {str}:
+        texts = pa.array(values, pa.string())
+        if not pc.all(pc.match_substring_regex(texts, _TIME)).as_py():
+            raise _Unusual
+        times_us = texts.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).to_numpy()
+    else:
+        raise _Unusual
+    if not (times_us.min() >= EARLIEST_US and times_us.max() <= LATEST_US):
+        raise _Unusual
+    return times_us

@@ -1,0 +1,64 @@
+"""Plain JSON objects to and from events, through a stream's declared mapping.
+
+The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object.
+Time is RFC 3339 text or whole microseconds. Where the declaration keeps the default ``subject``, which plain objects
+seldom have, a top-level ``key`` serves when ``subject`` is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.declaration import StreamDeclaration
+from streams.errors import EventRejected
+from streams.event import Event
+from streams.forms.parsing import (
+    MISSING,
+    check_type,
+    read_path,
+    require_data,
+    require_name,
+    require_object,
+    require_text,
+)
+from streams.timestamps import format_time, parse_time
+
+
+def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
+    """The event that a plain JSON object stands for.
+
+    Raises:
+        EventRejected: A part that the mapping names is missing or of the wrong form.
+    """
+    source = require_object(value)
+    mapping = declaration.mapping
+    event_id = require_name(read_path(source, mapping.id), mapping.id)
+    event_type = require_text(read_path(source, mapping.type), mapping.type)
+    check_type(event_type, declaration)
+    moment = read_path(source, mapping.time)
+    if moment is MISSING or moment is None:
+        raise EventRejected(
+            f"{mapping.time!r} is missing; it must say when the event occurred, in RFC 3339 or whole microseconds",
+            field=mapping.time,
+        )
+    data = require_data(source if mapping.data is None else read_path(source, mapping.data), mapping.data or "event")
+    return Event(id=event_id, type=event_type, time_us=parse_time(moment), key=_key(source, declaration.key), data=data)
+
+
+def render_plain(event: Event) -> dict[str, Any]:
+    """The plain object of an event under the default mapping, its key as ``key``: one line of a JSONL file."""
+    return {
+        "id": event.id,
+        "type": event.type,
+        "time": format_time(event.time_us),
+        "key": event.key,
+        "data": dict(event.data),
+    }
+
+
+def _key(source: Mapping[str, Any], path: str) -> str:
+    value = read_path(source, path)
+    if value is MISSING and path == "subject" and "key" in source:
+        return require_name(source["key"], "key")
+    return require_name(value, path)

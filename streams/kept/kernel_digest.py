@@ -1,0 +1,37 @@
+"""A name for compiled kernels: numba does not notice that a kernel's callee in another file has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES_WITH_KERNELS = ("streams", "nfa")
+
+
+@cache
+def kernel_digest() -> str:
+    """Sixteen hexadecimal digits over the sources of all kernels, as they were when this process began.
+
+    Compiled kernels are kept under it, so none of another release, or of before a change, is ever loaded.
+    """
+    return digest_of(_folder_of(package) / "kernels" for package in PACKAGES_WITH_KERNELS)
+
+
+def digest_of(folders: Iterable[Path]) -> str:
+    """Sixteen hexadecimal digits over the sources in folders."""
+    digest = blake2b(digest_size=8)
+    for folder in folders:
+        for source in sorted(folder.rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _folder_of(package: str) -> Path:
+    """Where a package is, which need not be imported."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError(f"the package {package} of this program is not installed as a folder")
+    return Path(next(iter(spec.submodule_search_locations)))

@@ -1,0 +1,452 @@
+"""Control records: what the log says besides events. They take effect at their place in each shard.
+
+Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each record reads and writes its
+own body, so that those who append to the log and the shards that apply it agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_args
+
+import orjson
+
+from streams.declaration import StreamDeclaration
+from streams.errors import ControlRecordError
+from streams.log.operators import Definition, Input
+from streams.log.records import RecordKind
+from streams.timestamps import EARLIEST_US, LATEST_US
+from streams.work_budget import USUAL_BUDGET, WorkBudget
+
+FORMAT_VERSION = 1
+
+_SWITCH = "constraints"
+
+Start: TypeAlias = Literal["fresh", "migrate"]
+TickCause: TypeAlias = Literal["events", "clock"]
+
+
+class Members:
+    """The members of a body, read one by one; what is wrong names the record and the member.
+
+    Args:
+        kind: Of the record.
+        found: The members.
+    """
+
+    def __init__(self, kind: RecordKind, found: Mapping[str, Any]) -> None:
+        self._kind = kind
+        self._found = found
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found
+
+    def get(self, name: str) -> Any:
+        """A member as it is; None where it is missing."""
+        return self._found.get(name)
+
+    def text(self, name: str) -> str:
+        """A text that is not empty."""
+        value = self.get(name)
+        if not isinstance(value, str) or not value:
+            raise self.error(name, f"{name} is {value!r}; a non-empty text is wanted")
+        return value
+
+    def version(self) -> int:
+        """The member ``version``, a number from 1."""
+        value = self.get("version")
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self.error("version", f"version is {value!r}; a number from 1 is wanted")
+        return value
+
+    def time_us(self, name: str) -> int | None:
+        """A time in microseconds UTC, or None."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST_US <= value <= LATEST_US:
+            raise self.error(name, f"{name} is {value!r}; microseconds UTC in the years 1 to 9999 are wanted")
+        return value
+
+    def choice(self, name: str, known: Sequence[str]) -> str:
+        """One of some words; the first of them where the member is missing."""
+        value = self._found.get(name, known[0])
+        if value not in known:
+            raise self.error(name, f"{name} is {value!r}; {' or '.join(map(repr, known))} is wanted")
+        return str(value)
+
+    def json_object(self, name: str) -> dict[str, Any]:
+        """A JSON object."""
+        value = self.get(name)
+        if not isinstance(value, dict):
+            raise self.error(name, f"{name} is not a JSON object")
+        return value
+
+    def error(self, name: str, what: str) -> ControlRecordError:
+        """An error that names the record."""
+        return ControlRecordError(f"{self._kind.value} record: {what}", field=name)
+
+
+class ControlRecord(Protocol):
+    """What every control record is; ``CONTROL_RECORDS`` has them all."""
+
+    KIND: ClassVar[RecordKind]
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        ...
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written.
+
+        Raises:
+            ControlRecordError: A member is missing or malformed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOn:
+    """A stream exists from here on."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
+
+    declaration: StreamDeclaration
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"declaration": self.declaration.to_json()}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(StreamDeclaration.from_json(members.get("declaration")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternOn:
+    """A pattern is matched from here on, by this version; another version of it stops, its partial matches included.
+
+    Where it ``start``s with ``migrate``, the other version goes on for the partial matches that it has.
+
+    Attributes:
+        name: Also in the text.
+        version: Counts from 1 for each name and never repeats.
+        text: As posted.
+        is_guarded: Whether the stream's constraints end its partial matches early.
+        start: What to do with the partial matches of another version: drop or keep them.
+        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        budget: How much work it may cost.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
+
+    name: str
+    version: int
+    text: str
+    is_guarded: bool = True
+    start: Start = "fresh"
+    route: str = ""
+    budget: WorkBudget = USUAL_BUDGET
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body; those with a usual value are there only where they have another."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "text": self.text,
+            **({} if self.is_guarded else {_SWITCH: "off"}),
+            **({} if self.start == "fresh" else {"start": self.start}),
+            **({"route": self.route} if self.route else {}),
+            **({} if self.budget == USUAL_BUDGET else {"work": self.budget.to_json()}),
+        }
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(
+            name=members.text("name"),
+            version=members.version(),
+            text=members.text("text"),
+            is_guarded=members.choice(_SWITCH, ("on", "off")) == "on",
+            start=cast("Start", members.choice("start", get_args(Start))),
+            route=members.text("route") if "route" in members else "",
+            budget=_budget(members),
+        )
+
+    def definition(self, stream: str) -> Definition:
+        """The pattern as an operator of a stream."""
+        return Definition(
+            kind="pattern",
+            name=self.name,
+            version=self.version,
+            inputs=(Input(stream, self.route),),
+            body={"text": self.text, "is_guarded": self.is_guarded, "budget": self.budget.to_json()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PatternOff:
+    """A pattern stops here, its partial matches included."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.PATTERN_OFF
+
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPause:
+    """A pattern sees nothing from here on, and its partial matches go; ``PatternOn`` with its version resumes it."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
+
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOn:
+    """An operator runs from here on, by this version; another version of it stops.
+
+    ``PatternOn`` is the same for patterns, under the name that the log has always had for it.
+
+    Attributes:
+        operator: What runs.
+        start: What happens to the work of another version: it is dropped, or finished by that version.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
+
+    operator: Definition
+    start: Start = "fresh"
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        operator = self.operator
+        return {
+            "kind": operator.kind,
+            "name": operator.name,
+            "version": operator.version,
+            "inputs": [{"stream": source.stream, "key": source.key} for source in operator.inputs],
+            "body": operator.body,
+            "start": self.start,
+        }
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        inputs = members.get("inputs")
+        if not isinstance(inputs, list) or not inputs or not all(isinstance(source, dict) for source in inputs):
+            raise members.error("inputs", f"inputs are {inputs!r}; a list of objects is wanted")
+        operator = Definition(
+            kind=members.text("kind"),
+            name=members.text("name"),
+            version=members.version(),
+            inputs=tuple(Input(str(source.get("stream")), str(source.get("key", ""))) for source in inputs),
+            body=members.json_object("body"),
+        )
+        return cls(operator, cast("Start", members.choice("start", get_args(Start))))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOff:
+    """An operator stops here; its work is dropped."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_OFF
+
+    operator: str
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"kind": self.operator, "name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("kind"), members.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPause(OperatorOff):
+    """An operator sees nothing from here on, and its work is dropped; ``OperatorOn`` with its version resumes it."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_PAUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintsOn:
+    """Traces that begin after this place follow this version of the stream's constraints; open ones keep theirs.
+
+    Attributes:
+        name: The stream's name.
+        version: Counts from 1 within the stream and never repeats.
+        document: In the canonical form of ``constraints.to_document``, the stream's end events included.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.CONSTRAINTS_ON
+
+    name: str
+    version: int
+    document: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"name": self.name, "version": self.version, "document": self.document}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(name=members.text("name"), version=members.version(), document=members.json_object("document"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """The stream's event time has been seen to reach a time.
+
+    Attributes:
+        time_us: Before the stream's lateness is subtracted.
+        cause: What told: events of another shard, or the wall clock of a quiet stream.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.TICK
+
+    time_us: int
+    cause: TickCause
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"time": self.time_us, "cause": self.cause}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        time_us = members.time_us("time")
+        if time_us is None:
+            raise members.error("time", "time is None; microseconds UTC are wanted")
+        return cls(time_us=time_us, cause=cast("TickCause", members.choice("cause", get_args(TickCause))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceEnd:
+    """The trace of a key ends here.
+
+    Attributes:
+        key: Its correlation key.
+        time_us: When it ended, in event time; at the newest time that the shard knows, if that is earlier or for None.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
+
+    key: str
+    time_us: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"key": self.key, "time": self.time_us}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(key=members.text("key"), time_us=members.time_us("time"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Punctuation:
+    """A promise about the events that come after this place; at least one of both members is there.
+
+    Attributes:
+        before_us: None of them has an earlier time.
+        key: None of them is of this correlation key.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
+
+    before_us: int | None = None
+    key: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"before": self.before_us, "key": self.key}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        key = None if members.get("key") is None else members.text("key")
+        before_us = members.time_us("before")
+        if key is None and before_us is None:
+            raise members.error("before", "it has neither a time before nor a key")
+        return cls(before_us=before_us, key=key)
+
+
+def _budget(members: Members) -> WorkBudget:
+    try:
+        return WorkBudget.from_json(members.get("work") if "work" in members else {})
+    except ValueError as error:
+        raise members.error("work", f"work: {error}") from error
+
+
+CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
+    StreamOn,
+    PatternOn,
+    PatternOff,
+    PatternPause,
+    OperatorOn,
+    OperatorOff,
+    OperatorPause,
+    ConstraintsOn,
+    Tick,
+    TraceEnd,
+    Punctuation,
+)
+
+_BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for record in CONTROL_RECORDS}
+
+
+def encode_control(record: ControlRecord) -> bytes:
+    """The body that stands for a record in the log; its kind is ``record.KIND``."""
+    return orjson.dumps({"format": FORMAT_VERSION, **record.to_json()})
+
+
+def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
+    """Read the body of a control record.
+
+    Raises:
+        ControlRecordError: It is not JSON, of an unknown format, or misses a part.
+        DeclarationError: A stream declaration misses a part or contradicts itself.
+    """
+    if kind not in _BY_KIND:
+        raise ControlRecordError("events are not a control record")
+    return _BY_KIND[kind].from_json(Members(kind, _object(kind, body)))
+
+
+def _object(kind: RecordKind, body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ControlRecordError(f"{kind.value} record: {len(body)} bytes are not JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT_VERSION:
+        version = found.get("format") if isinstance(found, dict) else None
+        raise ControlRecordError(
+            f"{kind.value} record: format {version!r} is unknown; this release reads {FORMAT_VERSION}"
+        )
+    return found

@@ -1,0 +1,56 @@
+"""What the event log holds: batches of events, and control records that take effect at their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+LAYOUT_KEY = "forestall:layout"
+"""The Redis hash that says how many shards the log has, and where each begins."""
+
+
+class RecordKind(StrEnum):
+    """Kind of one log entry; the value is what is stored."""
+
+    EVENTS = "events"
+    STREAM_ON = "stream-on"
+    PATTERN_ON = "pattern-on"
+    PATTERN_OFF = "pattern-off"
+    PATTERN_PAUSE = "pattern-pause"
+    OPERATOR_ON = "operator-on"
+    OPERATOR_OFF = "operator-off"
+    OPERATOR_PAUSE = "operator-pause"
+    CONSTRAINTS_ON = "constraints-on"
+    TICK = "tick"
+    TRACE_END = "trace-end"
+    PUNCTUATION = "punctuation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One entry of one shard of the event log.
+
+    Attributes:
+        position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
+        kind: What the body is.
+        stream: Name of the stream that the entry belongs to.
+        body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.log.control``.
+        route: Of ``EVENTS``: name of the further key whose traces they are for; empty for the correlation key.
+    """
+
+    position: str
+    kind: RecordKind
+    stream: str
+    body: bytes
+    route: str = ""
+
+
+def log_key(shard: int) -> str:
+    """The Redis key under which a shard's log is kept."""
+    return f"forestall:log:{shard}"
+
+
+def position_order(position: str) -> tuple[int, int]:
+    """Sort key of a position within its shard."""
+    milliseconds, _, sequence = position.partition("-")
+    return int(milliseconds), int(sequence or 0)
