@@ -11,8 +11,21 @@ import numpy as np
 import orjson
 
 from shards.operators import KeyChoice, Origin, Result, SavedHost
-from shards.rows import RowKind, row_id
+from shards.results import ResultKind, ResultMetric
+from shards.rows import row_id
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, key_hash
+
+TALLY = ResultKind(
+    name="tally",
+    plural="tallies",
+    title="tallies",
+    subject="tally",
+    counted_by=("stream", "tally"),
+    delivered_as="tally.reached",
+    members=frozenset(("type", "id", "stream", "tally", "key", "n")),
+    in_backtests="listed",
+    metric=ResultMetric(name="tallies", meaning="Tallies that were reached.", labels=("stream", "tally")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +37,9 @@ class TallyOutput:
     def results(self, origin: Origin) -> Iterator[Result]:
         stream = origin.entry.stream
         for name, key, count in self.reached:
-            identity = row_id(RowKind.ALERT, stream, name, key, count)
-            yield RowKind.ALERT, identity, {"id": identity, "stream": stream, "pattern": name, "key": key, "n": count}
+            identity = row_id(TALLY, stream, name, key, count)
+            told = {"type": TALLY.delivered_as, "id": identity, "stream": stream, "tally": name, "key": key, "n": count}
+            yield TALLY, identity, told
 
 
 @dataclass(slots=True)
@@ -102,6 +116,7 @@ class TallyHost:
 
 class TallyKind:
     name: ClassVar[str] = "tally"
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = (TALLY,)
     is_resident: ClassVar[bool] = False
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> TallyHost:

@@ -1,5 +1,5 @@
 """Patterns as a kind of operator: the matcher of ``nfa`` under the constraints of the stream."""
 
-from shards.kinds.patterns.host import PatternHost, PatternKind
+from lazy_loader import attach_stub
 
-__all__ = ["PatternHost", "PatternKind"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
