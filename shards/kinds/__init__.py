@@ -1,5 +1,5 @@
 """The kinds of operators: one module or package each, and the table of all of them."""
 
-from lazy_loader import attach_stub
+from shards.kinds.table import KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__all__ = ["KINDS", "KINDS_BY_NAME", "RESULT_KINDS", "result_table"]

@@ -1,5 +1,6 @@
 """Patterns as a kind of operator: the matcher of ``nfa`` under the constraints of the stream."""
 
-from lazy_loader import attach_stub
+from shards.kinds.patterns.kind import PatternKind
+from shards.kinds.patterns.result_kinds import ALERT, alert_id
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__all__ = ["ALERT", "PatternKind", "alert_id"]
