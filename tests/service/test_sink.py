@@ -179,3 +179,25 @@ def test_endings_that_are_but_counted_are_not_listed(stores, clock):
         AlertSink(stores, clock)([counted], 5)
     assert [found["count"] for found in stores.results["ending"].counts()] == [7]
     assert stores.results["ending"].recent(9) == []
+
+
+def test_bodies_are_stored_as_they_came_with_the_severity_as_last_member(stores, clock, client, registered):
+    AlertSink(stores, clock)([row("alert", "a1"), row("correction", "c1"), row("timeout", "t1", missing=["b"])], 1)
+    plain = b'"stream":"s","pattern":"p","event_type":"A","code":"c"'
+    assert stores.alerts.body("a1") == b'{"id":"a1",%b,"severity":"high"}' % plain
+    records = [client.xrange(stores.results[name].key)[0][1][b"record"] for name in ("correction", "timeout")]
+    assert records == [
+        b'{"format":1,"id":"c1",%b,"severity":"high"}' % plain,
+        b'{"format":1,"id":"t1",%b,"missing":["b"]}' % plain,
+    ]
+
+
+def test_alerts_that_pruning_would_lose_are_counted_whatever_they_return(stores, clock):
+    alerts = [
+        row("alert", "a1", would_be_lost=True),
+        row("alert", "a2", returns={"would_be_lost": True}),
+        row("alert", "a3"),
+    ]
+    AlertSink(stores, clock)(alerts, 1)
+    assert stores.alerts.lost_counts() == {("s", "p"): 1}
+    assert stores.alerts.counts() == {("s", "p"): 3}
