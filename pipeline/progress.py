@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from shards import OutputRow, RowKind
+from shards import RESULT_KINDS, STATS, OutputRow
 
 PARTS = ("plan", "read", "match", "state", "commit", "other")
 
@@ -138,11 +138,12 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
     """What the rows of a micro-batch say, as plain values."""
     counts: Counter[str] = Counter()
     for row in rows:
-        if row.kind is RowKind.ENDING_COUNT:
-            counts[RowKind.ENDING.value] += orjson.loads(row.body)["count"]
-        elif row.kind is not RowKind.STATS:
-            counts[row.kind.value] += 1
-    told = [orjson.loads(row.body) for row in rows if row.kind is RowKind.STATS]
+        kind = RESULT_KINDS.get(row.kind)
+        if kind is not None and kind.counts_for:
+            counts[kind.counts_for] += orjson.loads(row.body)["count"]
+        elif kind is not STATS:
+            counts[row.kind] += 1
+    told = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
     return SinkTime(told=told, rows=counts, sink_ms=sink_ms)
 
 

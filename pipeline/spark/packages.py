@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
-SHIPPED = ("streams", "nfa", "constraints", "workflows", "pipeline")
+SHIPPED = ("streams", "nfa", "constraints", "workflows", "shards", "pipeline")
 
 _LEFT_OUT = {"__pycache__"}
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal archives

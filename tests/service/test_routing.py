@@ -74,7 +74,7 @@ def send(stores, settings, clock):
 
 def alerts(stores):
     rows = run_inline({shard: stores.log.read_range(shard) for shard in range(stores.log.shards())})
-    assert {row.kind.value for row in rows} <= {"alert"}
+    assert {row.kind for row in rows} <= {"alert"}
     found = [orjson.loads(row.body) for row in rows]
     return sorted(
         (one["pattern"], one["version"], one["key"], one.get("route"), *one["bindings"].values()) for one in found

@@ -10,7 +10,6 @@ from nfa import Overflow
 from shards.entries import StoredEntry
 from shards.errors import SavedStateError
 from shards.inline import run_inline
-from shards.rows import RowKind
 from shards.state import ShardState
 from shards.testing import Step, bodies, event, log_of
 from streams import (
@@ -60,7 +59,7 @@ def test_an_alert_says_what_matched_and_why():
         "returns": {},
         "why": "e1 is A a; e2 is U u [x > 3]",
     }
-    assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == (RowKind.ALERT, "orders", "1-3", 0)
+    assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == ("alert", "orders", "1-3", 0)
 
 
 def test_an_alert_tells_the_step_of_each_alias_and_all_where_alternatives_share_it():

@@ -7,7 +7,6 @@ cut where a match ends; that holds for every shape of a match.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RegisteredPattern, atoms_of, describe_atom
-from shards.rows import FoundRows, RowKind, row_ids
+from shards.kinds.patterns.result_kinds import ALERT, ENDING
+from shards.results import ResultKind
+from shards.rows import FoundRows, row_ids
 from streams import (
     Texts,
     chosen_texts,
@@ -73,7 +74,8 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     told = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
     parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
     parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(told, columns.kind)]
-    return FoundRows(kind=RowKind.ENDING, ids=ids, bodies=joined_texts(parts).cast(pa.binary()))
+    about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
+    return _rows(ENDING, ids, joined_texts(parts), about, columns.kind)
 
 
 def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
@@ -92,10 +94,26 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
     parts += [_decisions(columns.how), flag_texts(columns.is_deviating, ',"deviating":true')]
     parts += [flag_texts(columns.is_lost, ',"would_be_lost":true'), end]
-    tally: Counter[str] = Counter()
-    for one, count in zip(patterns, np.bincount(place, minlength=len(patterns)).tolist(), strict=True):
-        tally[one.name] += count
-    return FoundRows(kind=RowKind.ALERT, ids=ids, bodies=joined_texts(parts).cast(pa.binary()), tally=tally)
+    about = [{"stream": stream, "pattern": one.name} for one in patterns]
+    return _rows(ALERT, ids, joined_texts(parts), about, place)
+
+
+def _rows(
+    kind: ResultKind, ids: pa.Array, bodies: pa.Array, about: Sequence[Mapping[str, Any]], which: NDArray[np.integer]
+) -> FoundRows:
+    """Columns; ``about`` has what subjects and counters are made of, ``which`` of each row the place in it."""
+    places = column_of(which.astype(np.int32))
+    return FoundRows(
+        kind=kind,
+        ids=ids,
+        bodies=bodies.cast(pa.binary()),
+        subjects=_chosen(places, [kind.subject_of(one) for one in about]),
+        counters=_chosen(places, [kind.counter_of(one) for one in about]),
+    )
+
+
+def _chosen(places: pa.Array, texts: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.string()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
