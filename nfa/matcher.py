@@ -14,7 +14,8 @@ from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
 from nfa.lanes import snapshot
 from nfa.lanes.draining import Draining, first_row_past, without_later
-from nfa.lanes.lane import KeyChoice, Lane, LaneOptions
+from nfa.lanes.lane import KeyChoice, Lane
+from nfa.lanes.state import LaneOptions
 from nfa.language.keys import require_key
 from nfa.registered import RegisteredPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
@@ -258,7 +259,7 @@ class Matcher:
     @property
     def newest_us(self) -> int | None:
         """How far time has come; None before the first event."""
-        newest_us = self._main.table.newest_us
+        newest_us = self._main.newest_us
         return None if newest_us == EARLIEST else newest_us
 
     def finish(self) -> MatchOutput:
@@ -368,10 +369,10 @@ class Matcher:
     def _drain(self, pattern: RegisteredPattern) -> None:
         """Let a replaced version go on for what it has, if it has seen anything."""
         lane = self._lanes.get(self._lane_keys(pattern))
-        if lane is None or lane.table.newest_us == EARLIEST:
+        if lane is None or lane.newest_us == EARLIEST:
             return
         within_us = pattern.query.pattern.within_us
-        until_us = None if within_us is None else lane.table.newest_us + within_us
+        until_us = None if within_us is None else lane.newest_us + within_us
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _told(self, found: list[LaneOutput]) -> list[LaneOutput]:
