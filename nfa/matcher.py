@@ -20,7 +20,7 @@ from nfa.language.keys import require_key
 from nfa.registered import RegisteredPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
-from nfa.syntax import Path
+from nfa.syntax import Path, Pattern
 from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
@@ -101,6 +101,7 @@ class Matcher:
         self,
         text: str,
         *,
+        parsed: Pattern | None = None,
         version: int = 1,
         is_guarded: bool = True,
         drains: bool = False,
@@ -110,6 +111,7 @@ class Matcher:
 
         Args:
             text: The pattern.
+            parsed: The same, where the caller has read it already.
             version: Of the pattern.
             is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
                 knows is not to be.
@@ -123,7 +125,7 @@ class Matcher:
             PatternRefused: The text is refused.
             KeyMismatch: ``WHERE [..]`` contains neither ``key`` nor one of ``key_paths``.
         """
-        pattern = registered(text, version, is_guarded=is_guarded, budget=budget)
+        pattern = registered(text, version, is_guarded=is_guarded, budget=budget, parsed=parsed)
         require_key(pattern.query.pattern, self._key_paths)
         self._draining.pop(pattern.name, None)
         replaced = self._patterns.pop(pattern.name, None)

@@ -9,7 +9,7 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
 from nfa.language.parsing import parse_pattern
-from nfa.syntax import Path
+from nfa.syntax import Path, Pattern
 from streams import USUAL_BUDGET, WorkBudget
 
 
@@ -44,14 +44,19 @@ class RegisteredPattern:
 
 
 def registered(
-    text: str, version: int, *, is_guarded: bool = True, budget: WorkBudget = USUAL_BUDGET
+    text: str,
+    version: int,
+    *,
+    is_guarded: bool = True,
+    budget: WorkBudget = USUAL_BUDGET,
+    parsed: Pattern | None = None,
 ) -> RegisteredPattern:
-    """A pattern from its text.
+    """A pattern from its text, which is read here where the caller has not read it.
 
     Raises:
         PatternRefused: The text is refused.
     """
-    pattern = parse_pattern(text)
+    pattern = parse_pattern(text) if parsed is None else parsed
     query, automaton = build_query(pattern), build_automaton(pattern)
     return RegisteredPattern(
         name=pattern.name,
