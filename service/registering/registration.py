@@ -158,26 +158,6 @@ class Registration:
         wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
         return self.register(stream, parse_pattern(text), wish)
 
-    def register_definition(
-        self,
-        stream: str,
-        definition: object,
-        *,
-        is_guarded: bool = True,
-        start: Start = "fresh",
-        severity: Severity | None = None,
-    ) -> PatternReport:
-        """Register a pattern that is given in its JSON form; its text is made from it.
-
-        Raises:
-            PatternRefused: Also where the document does not have the form; the message names the place in it.
-            ForestallError: As ``register_pattern``.
-        """
-        self._stores.registry.stream(stream)
-        pattern = self.read_pattern(None, definition)
-        wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, severity=severity)
-        return self.register(stream, pattern, wish)
-
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
 
@@ -228,14 +208,6 @@ class Registration:
             if record.state == "draft":
                 self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
         return self._report(*self._stores.registry.move_pattern(name, action, condition, self._clock.now_us()))
-
-    def pause_pattern(self, name: str) -> PatternReport:
-        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
-        return self.move_pattern(name, "pause")
-
-    def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused or suspended pattern see what comes from this place of the log on."""
-        return self.move_pattern(name, "resume")
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.

@@ -110,9 +110,9 @@ def test_a_registration_looks_for_the_key_once(registration, monkeypatch):
 def test_a_paused_pattern_misses_what_comes_meanwhile(registration, send, stores):
     registration.register_pattern("shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
     send(("A", "o1", "c1"))
-    registration.pause_pattern("customer")
+    registration.move_pattern("customer", "pause")
     send(("B", "o2", "c1"), ("A", "o3", "c1"))
-    registration.resume_pattern("customer")
+    registration.move_pattern("customer", "resume")
     send(("B", "o4", "c1"), ("A", "o5", "c1"), ("B", "o6", "c1"))
     assert alerts(stores) == [("customer", 1, "c1", "customer", ["e5"], ["e6"])]
 

@@ -191,28 +191,6 @@ class Registry:
         record, is_new = self._book.apply(PATTERNS_KEY, PATTERN_VERSIONS_KEY, draft.name, change)
         return read_pattern(record, draft.name), is_new
 
-    def pause_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
-        """Let a pattern see nothing until it is resumed; its partial matches go.
-
-        Returns:
-            The pattern as it is now, and whether it changed.
-
-        Raises:
-            UnknownPatternName: There is none.
-        """
-        return self.move_pattern(name, "pause")
-
-    def resume_pattern(self, name: str) -> tuple[RegisteredPattern, bool]:
-        """Let a paused pattern see what comes from here on, as the same version.
-
-        Returns:
-            The pattern as it is now, and whether it changed.
-
-        Raises:
-            UnknownPatternName: There is none.
-        """
-        return self.move_pattern(name, "resume")
-
     def move_pattern(
         self, name: str, action: PatternAction, condition: Condition = ANY, now_us: int | None = None
     ) -> tuple[RegisteredPattern, bool]:
@@ -389,17 +367,6 @@ class Registry:
 
         record, is_new = self._book.apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
         return read_constraints(record, stream), is_new
-
-    def put_constraints(
-        self, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
-    ) -> tuple[RegisteredConstraints, bool]:
-        """Give a stream a constraint set; another document is its next version, the same one changes nothing.
-
-        Returns:
-            The constraint set as it is now, and whether it changed.
-        """
-        draft = ConstraintsDraft(document=document, notices=notices)
-        return self.change_constraints(stream, lambda _: draft, now_us)
 
     def constraints(self, stream: str) -> RegisteredConstraints:
         """The current constraint set of a stream.

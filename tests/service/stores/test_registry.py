@@ -16,6 +16,7 @@ from service.stores.log.routes import ROUTES_KEY
 from service.stores.registry.changes import RecordBook
 from service.stores.registry.event_types import STREAMS_KEY
 from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY
+from service.testing import put_constraints
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -114,12 +115,12 @@ def test_patterns_are_listed_by_name_and_by_stream(registry):
 
 
 def test_another_document_is_the_next_version_and_the_same_is_none(registry, client):
-    registry.put_constraints("orders", {"constraints": []}, (), 1)
-    record, is_new = registry.put_constraints("orders", {"end": ["Z"]}, ("a notice",), 2)
+    put_constraints(registry, "orders", {"constraints": []}, (), 1)
+    record, is_new = put_constraints(registry, "orders", {"end": ["Z"]}, ("a notice",), 2)
     assert is_new
     assert registry.constraints("orders") == record
     assert record.version == 2
-    assert registry.put_constraints("orders", {"end": ["Z"]}, (), 3) == (record, False)
+    assert put_constraints(registry, "orders", {"end": ["Z"]}, (), 3) == (record, False)
     assert registry.constraint_sets() == [record]
     assert sorted(client.hkeys(CONSTRAINT_VERSIONS_KEY)) == [b"1@orders", b"2@orders"]
 
@@ -127,8 +128,8 @@ def test_another_document_is_the_next_version_and_the_same_is_none(registry, cli
 def test_every_version_of_a_constraint_set_is_kept(registry):
     documents = [{"end": [name]} for name in "XYZ"]
     for number, document in enumerate(documents):
-        registry.put_constraints("orders", document, (), number)
-        registry.put_constraints("payments", {"end": ["P"]}, (), 9)
+        put_constraints(registry, "orders", document, (), number)
+        put_constraints(registry, "payments", {"end": ["P"]}, (), 9)
     versions = registry.constraint_versions("orders")
     assert [(record.version, record.document, record.uploaded_us) for record in versions] == [
         (number + 1, document, number) for number, document in enumerate(documents)
@@ -186,7 +187,7 @@ def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
     assert (pattern.version, is_new) == (2, True)
     lossy.remove_pattern("p")
     assert lossy.patterns() == []
-    constraints, is_new = lossy.put_constraints("orders", {"end": ["Z"]}, (), 1)
+    constraints, is_new = put_constraints(lossy, "orders", {"end": ["Z"]}, (), 1)
     assert (constraints.version, is_new) == (1, True)
     assert controls(stores) == ["stream-on", "pattern-on", "pattern-on", "pattern-off", "constraints-on"]
 
@@ -229,23 +230,23 @@ def test_the_golden_record_of_version_1_is_read(registry, client):
 
 def test_a_pattern_is_paused_and_resumed_as_the_same_version(registry, stores):
     first, _ = registry.put_pattern("orders", draft(), 1)
-    paused, is_new = registry.pause_pattern("p")
+    paused, is_new = registry.move_pattern("p", "pause")
     assert (paused.is_paused, paused.version, is_new) == (True, 1, True)
-    assert registry.pause_pattern("p") == (paused, False)
+    assert registry.move_pattern("p", "pause") == (paused, False)
     assert registry.patterns() == [paused]
     assert registry.put_pattern("orders", draft(), 2) == (paused, False)
-    assert registry.resume_pattern("p") == (first, True)
-    assert registry.resume_pattern("p") == (first, False)
+    assert registry.move_pattern("p", "resume") == (first, True)
+    assert registry.move_pattern("p", "resume") == (first, False)
     assert controls(stores) == ["pattern-on", "pattern-pause", "pattern-on"]
     last = list(stores.log.read_range(0))[-1]
     assert decode_control(last.kind, last.body) == PatternOn(name="p", version=1, text=TEXT)
     with pytest.raises(UnknownPatternName):
-        registry.pause_pattern("q")
+        registry.move_pattern("q", "pause")
 
 
 def test_the_next_version_of_a_paused_pattern_is_active(registry):
     registry.put_pattern("orders", draft(), 1)
-    registry.pause_pattern("p")
+    registry.move_pattern("p", "pause")
     second, is_new = registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
     assert (second.version, second.is_paused, is_new) == (2, False, True)
 
@@ -258,7 +259,7 @@ def starts(stores):
 def test_a_version_migrates_where_one_runs(registry, stores):
     registry.put_pattern("orders", draft(start="migrate"), 1)
     registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
-    registry.pause_pattern("p")
+    registry.move_pattern("p", "pause")
     registry.put_pattern("orders", draft(TEXT + " [x > 2]", start="migrate"), 3)
     assert starts(stores) == ["fresh", "migrate", "fresh"]
 
@@ -280,10 +281,10 @@ def test_routes_are_in_use_while_a_pattern_sees_events_on_them(registry, client)
     registry.put_pattern("payments", draft(name="e", route="place"), 1)
     assert routes(client) == {"orders": "customer place", "payments": "place"}
     registry.remove_pattern("a")
-    registry.pause_pattern("c")
+    registry.move_pattern("c", "pause")
     assert routes(client) == {"orders": "customer", "payments": "place"}
     registry.remove_pattern("b")
-    registry.resume_pattern("c")
+    registry.move_pattern("c", "resume")
     registry.remove_pattern("e")
     assert routes(client) == {"orders": "place"}
     registry.put_pattern("orders", draft(name="c", route=""), 2)
@@ -296,5 +297,5 @@ def test_routes_of_changes_whose_reply_was_lost_are_right(lossy, client):
     lossy.put_pattern("orders", draft(name="q", route="customer"), 1)
     lossy.remove_pattern("p")
     assert routes(client) == {"orders": "customer"}
-    lossy.pause_pattern("q")
+    lossy.move_pattern("q", "pause")
     assert routes(client) == {}
