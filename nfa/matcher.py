@@ -17,7 +17,7 @@ from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
 from nfa.lanes.state import LaneOptions
 from nfa.language.keys import require_key
-from nfa.registered import RegisteredPattern, registered
+from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
 from nfa.syntax import Path, Pattern
@@ -70,7 +70,7 @@ class Matcher:
             idle_timeout_us=idle_timeout_us,
         )
         self._key_paths = frozenset({("key",), *key_paths})
-        self._patterns: dict[str, RegisteredPattern] = {}
+        self._patterns: dict[str, RunningPattern] = {}
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
@@ -87,12 +87,12 @@ class Matcher:
         self._is_stale = True
 
     @property
-    def patterns(self) -> Mapping[str, RegisteredPattern]:
+    def patterns(self) -> Mapping[str, RunningPattern]:
         """The registered patterns by name."""
         return MappingProxyType(self._patterns)
 
     @property
-    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+    def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The patterns that run, by name and version: also versions on their way out."""
         running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
         return {(pattern.name, pattern.version): pattern for pattern in running}
@@ -359,16 +359,16 @@ class Matcher:
             keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
         }
 
-    def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RegisteredPattern]]:
-        found: dict[tuple[Path, ...], list[RegisteredPattern]] = {_STREAM_KEY: []}
+    def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RunningPattern]]:
+        found: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
         for pattern in [*self._patterns.values(), *(one.pattern for one in self._draining.values())]:
             found.setdefault(self._lane_keys(pattern), []).append(pattern)
         return found
 
-    def _lane_keys(self, pattern: RegisteredPattern) -> tuple[Path, ...]:
+    def _lane_keys(self, pattern: RunningPattern) -> tuple[Path, ...]:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
-    def _drain(self, pattern: RegisteredPattern) -> None:
+    def _drain(self, pattern: RunningPattern) -> None:
         """Let a replaced version go on for what it has, if it has seen anything."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
@@ -394,7 +394,7 @@ class Matcher:
             raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
 
 
-def _saved_budget(pattern: RegisteredPattern) -> list[dict[str, int]]:
+def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
     """The budget as it is saved: only where it is not the usual one, so that most states look as they always did."""
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 

@@ -14,7 +14,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RegisteredPattern:
+class RunningPattern:
     """A pattern that the matcher runs.
 
     Attributes:
@@ -50,7 +50,7 @@ def registered(
     is_guarded: bool = True,
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
-) -> RegisteredPattern:
+) -> RunningPattern:
     """A pattern from its text, which is read here where the caller has not read it.
 
     Raises:
@@ -58,7 +58,7 @@ def registered(
     """
     pattern = parse_pattern(text) if parsed is None else parsed
     query, automaton = build_query(pattern), build_automaton(pattern)
-    return RegisteredPattern(
+    return RunningPattern(
         name=pattern.name,
         version=version,
         text=text,

@@ -17,7 +17,7 @@ from nfa.lanes.event_classes import classes_of
 from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput, MatcherStats
 from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
@@ -47,8 +47,8 @@ class Lane:
         self.options = options
         self._is_finer = is_finer
         self._state = LaneState.empty(options)
-        self._patterns: tuple[RegisteredPattern, ...] = ()
-        self._compiled: dict[RegisteredPattern, CompiledPattern] = {}
+        self._patterns: tuple[RunningPattern, ...] = ()
+        self._compiled: dict[RunningPattern, CompiledPattern] = {}
         self._types = np.zeros(0, np.int32)
         self.configure(())
 
@@ -89,7 +89,7 @@ class Lane:
         """The state as plain values."""
         return self._state.dump()
 
-    def load(self, saved: SavedLane, patterns: Sequence[RegisteredPattern], guards: Mapping[int, Guard]) -> None:
+    def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
         """Continue from what ``dump`` gave; nothing may have been processed yet.
 
         Args:
@@ -105,7 +105,7 @@ class Lane:
         self.configure(patterns)
         self._state.load_matches(saved)
 
-    def configure(self, patterns: Sequence[RegisteredPattern]) -> None:
+    def configure(self, patterns: Sequence[RunningPattern]) -> None:
         """Tables for these patterns and the current guards; the state of open traces moves along."""
         state, options = self._state, self.options
         state.forget_unused_guards()
@@ -142,7 +142,7 @@ class Lane:
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
-    def _configure_engines(self, layout: Layout, patterns: Sequence[RegisteredPattern]) -> None:
+    def _configure_engines(self, layout: Layout, patterns: Sequence[RunningPattern]) -> None:
         number_before = {pattern: number for number, pattern in enumerate(self._patterns)}
         self._state.shared.configure(
             [layout.shared_pattern(number, self.options.match_limit) for number in range(len(patterns))],

@@ -13,7 +13,7 @@ from nfa.kernels.traces import NIL
 from nfa.lanes.guard_findings import NOTHING_FOUND, guard_findings
 from nfa.lanes.layout import Layout
 from nfa.lanes.state import LaneState
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
 from nfa.runs.engine import FoundRuns, RunOutput
@@ -49,7 +49,7 @@ class LaneReport:
         layout: Of these patterns; says which of them the run engine numbers, and how.
     """
 
-    def __init__(self, patterns: Sequence[RegisteredPattern], layout: Layout) -> None:
+    def __init__(self, patterns: Sequence[RunningPattern], layout: Layout) -> None:
         self._patterns = tuple(patterns)
         self._state_range = layout.state_range
         automata = [layout.patterns[number].automaton for number in layout.run_numbers]

@@ -21,7 +21,7 @@ from nfa.errors import StateFormatError
 from nfa.guards.protocol import Guard
 from nfa.lanes.lane import Lane
 from nfa.lanes.state import Arrays, SavedLane
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.runs.engine import Ties
 from nfa.syntax import Path
 
@@ -103,7 +103,7 @@ def restore(
     header: Header,
     arrays: Arrays,
     lanes: Mapping[tuple[Path, ...], Lane],
-    patterns: Mapping[tuple[Path, ...], Sequence[RegisteredPattern]],
+    patterns: Mapping[tuple[Path, ...], Sequence[RunningPattern]],
     guards: Mapping[int, Guard],
 ) -> None:
     """Fill fresh lanes with saved state.

@@ -16,7 +16,7 @@ from nfa.conditions.projection import project
 from nfa.guards.protocol import EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
 from nfa.kernels.traces import NIL
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
@@ -300,7 +300,7 @@ class LaneOutput:
         guards: Guards by version.
     """
 
-    patterns: Sequence[RegisteredPattern]
+    patterns: Sequence[RunningPattern]
     batch: EventBatch
     first_sequence: int
     stored: Sequence[StoredEvents]
@@ -465,7 +465,7 @@ class LaneOutput:
             yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
 
     def _ended_state(
-        self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
+        self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
         """The first pattern state behind an automaton's state that died by the event."""
         query = pattern.view.query
@@ -499,7 +499,7 @@ class MatchOutput:
     lanes: tuple[LaneOutput, ...]
 
     @property
-    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+    def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The patterns that findings may name, by name and version; of some the matcher has let go since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 

@@ -19,7 +19,7 @@ from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_
 webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
 
 
-class Kind(StrEnum):
+class WebhookKind(StrEnum):
     """What is sent."""
 
     ALERT = "alert"
@@ -49,7 +49,7 @@ def add_webhook(
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
     min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
     kind: Annotated[
-        list[Kind] | None,
+        list[WebhookKind] | None,
         typer.Option(metavar="KIND", help="alert, correction or deviation (default: the first two). Repeatable."),
     ] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
