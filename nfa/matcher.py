@@ -115,9 +115,9 @@ class Matcher:
             version: Of the pattern.
             is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
                 knows is not to be.
-            drains: The one of the same name goes on for the partial matches that it has, until its WITHIN has passed or
-                there is another version. All that it finds counts in the stats and towards its limits, and only what
-                began before is told.
+            drains: The one of the same name continues for its partial matches, until its WITHIN has passed or there is
+                another version. All that it finds counts in the stats and towards its limits, and only what
+                began before is reported.
             budget: How much work it may cost: beyond, it is given up in a trace, and at last suspended. It meets no
                 event then, until it is added again.
 
@@ -152,7 +152,7 @@ class Matcher:
         """Let traces that begin from here on follow a guard; open traces keep theirs.
 
         Raises:
-            ValueError: The matcher was told that no guard would come.
+            ValueError: The matcher was made for no guard.
         """
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
@@ -221,7 +221,7 @@ class Matcher:
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
         """End the traces of some correlation keys without an event; a later event of one opens a new trace.
 
-        What waits for the end of its trace is decided. No guard is told: what a trace still owes is no deviation, the
+        What waits for the end of its trace is decided. No guard sees it: what a trace still owes is no deviation, the
         trace is just incomplete.
 
         Args:
@@ -237,7 +237,7 @@ class Matcher:
         return MatchOutput(tuple(self._told(found)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is told of them.
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
 
         So the state of a shard is divided. Patterns, guards and how far time has come stay.
 
@@ -369,7 +369,7 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Let a replaced version go on for what it has, if it has seen anything."""
+        """Let a replaced version continue for what it has, if it has seen anything."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
