@@ -17,8 +17,6 @@ import orjson
 
 from shards import RESULT_KINDS, STATS, OutputRow
 
-PARTS = ("plan", "read", "match", "state", "commit", "other")
-
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
 _REMEMBERED = 8  # micro-batches whose end Spark has not told yet
@@ -35,7 +33,7 @@ class BatchProgress:
         batch: Its number; grows by one within a checkpoint.
         started_us: When it began, microseconds UTC.
         duration_ms: From its planning to its commit.
-        parts_ms: Where that went, by the names of ``PARTS``; together they are ``duration_ms``. ``plan``: looking for
+        parts_ms: Where that went, by name; together they are ``duration_ms``. ``plan``: looking for
             news (up to the source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own
             work on the tasks; ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and
             Spark's commit; ``other``: the rest. Tasks run side by side: their times are scaled down to the time of the

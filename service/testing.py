@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from service.embedded import EmbeddedServer
 from service.settings import Settings
-from service.stores import Client, connect
+from service.stores import Client, ConstraintsDraft, RegisteredConstraints, Registry, connect
 from shards import RESULT_KINDS, OutputRow
 
 _WEBHOOK_PATH = "/alerts"
@@ -169,3 +169,11 @@ def receiving() -> Iterator[HandReceiver]:
 def settings_for(url: str, **changes: object) -> Settings:
     """Settings for one test: those given, and three shards."""
     return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})
+
+
+def put_constraints(
+    registry: Registry, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
+) -> tuple[RegisteredConstraints, bool]:
+    """Give a stream a constraint set, without the checks of ``Registration``."""
+    draft = ConstraintsDraft(document=document, notices=notices)
+    return registry.change_constraints(stream, lambda _: draft, now_us)

@@ -1,4 +1,4 @@
-"""Old versions of patterns that go on for the partial matches that they had when the next version came."""
+"""Old versions of patterns that continue for the partial matches that they had when the next version came."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import MatchTable
 from streams import EventBatch
@@ -20,8 +20,8 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A version that is on its way out.
 
-    It runs as before, and of what it finds only that is told whose first event came before the border. Endings are not
-    told: they are of whole traces, which the next version looks at too.
+    It runs as before, and only those of its results are reported whose first event came before the border. Endings are
+    not reported: they are of whole traces, which the next version sees too.
 
     Attributes:
         pattern: The version.
@@ -29,7 +29,7 @@ class Draining:
         until_us: Behind this time nothing of what it had can match any more; None where it has no WITHIN.
     """
 
-    pattern: RegisteredPattern
+    pattern: RunningPattern
     border: int
     until_us: int | None
 
@@ -47,8 +47,8 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
     return int(rows[0]) if len(rows) else None
 
 
-def without_later(output: LaneOutput, borders: Mapping[RegisteredPattern, int]) -> LaneOutput:
-    """What is told, given the borders of the patterns that are on their way out."""
+def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
+    """What is reported, given the borders of the patterns that are on their way out."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

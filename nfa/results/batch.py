@@ -16,7 +16,7 @@ from nfa.conditions.projection import project
 from nfa.guards.protocol import EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
 from nfa.kernels.traces import NIL
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
@@ -37,7 +37,7 @@ class Match:
         detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
         decided_by: What decided that what must not follow does not: the window, the end of the trace, or a constraint
             by which it can no longer come; None where nothing was waited for.
-        deviating: Whether the trace had broken a constraint when the match was told.
+        deviating: Whether the trace had broken a constraint when the match was reported.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
         returns: Values of the columns of RETURN.
     """
@@ -62,7 +62,7 @@ def match_order(match: Match) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeout:
-    """A partial match that WITHIN ended while it could still go on.
+    """A partial match that WITHIN ended while it could still continue.
 
     Attributes:
         pattern: Name.
@@ -97,7 +97,7 @@ class Ending:
         guard_version: The guard that knows why.
         before: Monitor state before the event.
         after: Monitor state after it.
-        event: What the guard was told of it.
+        event: The event as the guard saw it.
         state: The furthest partial match that it ended.
     """
 
@@ -127,7 +127,7 @@ class Deviation:
         time_us: Its time.
         guard_version: The guard that did not allow it.
         before: Monitor state before the event.
-        event: What the guard was told of it.
+        event: The event as the guard saw it.
         released: Events that patterns had bound in the trace, and that had been given up because of the guard: matches
             that need one of them are lost.
     """
@@ -167,13 +167,13 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """An event that a match told early must not have: the trace broke the constraint that had ruled it out.
+    """An event that a match reported early must not have: the trace broke the constraint that had ruled it out.
 
     Attributes:
         pattern: Name.
         version: Of the pattern.
         key: Correlation key of the trace.
-        bindings: Of the match that was told.
+        bindings: Of the match that was reported.
         event_id: The event that came nevertheless.
         event_type: Its type.
         time_us: Its time.
@@ -232,7 +232,7 @@ class MatcherStats:
         endings: (trace, pattern) pairs that a guard ended.
         deviations: Traces that deviated from their guard.
         ignored_violations: Events that broke a constraint whose guard says to ignore it.
-        corrections: Matches told early that a later event contradicts.
+        corrections: Matches reported early that a later event contradicts.
         released: Bound events that were given up because of a guard.
         shadow_lost: Matches that eviction would have lost, where a guard only watches.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
@@ -245,7 +245,7 @@ class MatcherStats:
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
         guard_builds: Rows that a guard was asked for.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces go on unguarded.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that went on under bit tables, beyond the cap.
     """
 
@@ -288,7 +288,7 @@ class LaneOutput:
         matches: Complete matches.
         is_deviating: Which of them are of traces that broke a constraint.
         is_lost: Which of them eviction would have lost.
-        corrections: Matches told early that the event of their row contradicts.
+        corrections: Matches reported early that the event of their row contradicts.
         timeouts: Partial matches that WITHIN ended.
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
@@ -296,11 +296,11 @@ class LaneOutput:
         lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, 1 where
             that suspends the pattern.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: What guards were told of an event, by the class numbers in the rows.
+        classes: Events as guards saw them, by the class numbers in the rows.
         guards: Guards by version.
     """
 
-    patterns: Sequence[RegisteredPattern]
+    patterns: Sequence[RunningPattern]
     batch: EventBatch
     first_sequence: int
     stored: Sequence[StoredEvents]
@@ -465,7 +465,7 @@ class LaneOutput:
             yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
 
     def _ended_state(
-        self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
+        self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
         """The first pattern state behind an automaton's state that died by the event."""
         query = pattern.view.query
@@ -480,7 +480,7 @@ class LaneOutput:
         return joined([old, new])
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """What is told of the event of each row; nothing where the passing of time did it."""
+        """What is reported of the event of each row; nothing where the passing of time did it."""
         if not len(rows):
             return
         known = rows[rows != NIL]
@@ -499,7 +499,7 @@ class MatchOutput:
     lanes: tuple[LaneOutput, ...]
 
     @property
-    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+    def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The patterns that findings may name, by name and version; of some the matcher has let go since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
@@ -537,7 +537,7 @@ class MatchOutput:
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:
-        """Matches told early that a later event contradicts."""
+        """Matches reported early that a later event contradicts."""
         return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
 
     def deviations(self) -> list[Deviation]:

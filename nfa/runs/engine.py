@@ -45,7 +45,7 @@ class RunEngine:
 
     Args:
         ties: Whether events of one time are ordered by the log or not at all.
-        match_limit: Most matches told per trace, pattern and event (detection time where matches are ranked).
+        match_limit: Most matches reported per trace, pattern and event (detection time where matches are ranked).
         run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
     """
 
@@ -354,7 +354,7 @@ class RunEngine:
     def _suspend(self, pattern: int, times_us: NDArray[np.int64], collected: Collected) -> None:
         """Let a pattern meet no event any more, and free what it holds.
 
-        What time had decided before is told, as it was where time passed in between.
+        What time had decided before is reported, as it was where time passed in between.
 
         Args:
             pattern: Its number.

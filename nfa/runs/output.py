@@ -19,7 +19,7 @@ class FoundRuns:
 
     Attributes:
         patterns: int32, pattern number.
-        rows: int64, row of the batch at which it was told; -1: time told it.
+        rows: int64, row of the batch at which it was reported; -1 (``NIL``): the passing of time decided it.
         detected_us: int64.
         how: int8, what decided it: constants of ``run_tables``.
         traces: int32, trace number.
@@ -47,7 +47,7 @@ class RunOutput:
 
     Attributes:
         matches: Complete matches.
-        corrections: Matches told before their deadline that an event contradicts, which only a trace that breaks a
+        corrections: Matches reported before their deadline that an event contradicts, which only a trace that breaks a
             constraint can have; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.

@@ -120,7 +120,7 @@ def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resume
     kinds = Counter(delivery.kind for delivery in service.stores.deliveries.claim(clock.now_us(), 1, 99))
     assert kinds["pattern.suspended"] == 1  # among as many as one receiver gets at once
 
-    resumed = service.registration.resume_pattern("rising").pattern
+    resumed = service.registration.move_pattern("rising", "resume").pattern
     assert (resumed.state, resumed.version, resumed.suspension) == ("active", 2, None)
     for key in range(8):
         service.send(f"n{key}", "AAAB")
@@ -146,7 +146,7 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
     for key in range(4):
         service.send(f"k{key}", "A" * 40)
         service.match(is_restarted=key % 2 == 0)
-    service.registration.resume_pattern("rising")
+    service.registration.move_pattern("rising", "resume")
     service.send("k9", "A" * 40)
     service.match()
     entries = service.entries(0)

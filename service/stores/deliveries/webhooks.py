@@ -152,7 +152,7 @@ class WebhookStore:
             webhook = change(_webhook(current, webhook_id))
             if self._replace(records=WEBHOOKS_KEY, id=webhook_id, before=current, after=encode(**asdict(webhook))):
                 return webhook
-        raise _contended(webhook_id)
+        raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
         """Forget a webhook, its statistics and its log; what is queued for it is dropped when its turn comes.
@@ -171,7 +171,7 @@ class WebhookStore:
             )
             if is_gone:
                 return
-        raise _contended(webhook_id)
+        raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """How deliveries there fared so far."""
@@ -192,10 +192,6 @@ class WebhookStore:
 
 def _unknown(webhook_id: str) -> UnknownWebhook:
     return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
-
-
-def _contended(webhook_id: str) -> RegistryContended:
-    return RegistryContended(f"the webhook {webhook_id!r} keeps being changed by others; try again")
 
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:

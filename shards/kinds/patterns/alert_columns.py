@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RegisteredPattern, atoms_of, describe_atom
+from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.results import ResultKind
 from shards.rows import FoundRows, row_ids
@@ -139,7 +139,7 @@ class _Bound:
     place: NDArray[np.int8]
 
     @classmethod
-    def of(cls, columns: MatchColumns, patterns: Sequence[RegisteredPattern], place: NDArray[np.intp]) -> _Bound:
+    def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.intp]) -> _Bound:
         """Those of some matches.
 
         Args:
@@ -209,13 +209,13 @@ def _places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def _steps(pattern: RegisteredPattern) -> list[str]:
+def _steps(pattern: RunningPattern) -> list[str]:
     """The step of each alias of a pattern in words, as it stands in JSON."""
     told = steps_of(pattern)
     return [json_text(told[alias])[1:-1] for alias in pattern.automaton.aliases]
 
 
-def steps_of(pattern: RegisteredPattern) -> dict[str, str]:
+def steps_of(pattern: RunningPattern) -> dict[str, str]:
     """The steps of a pattern in words, by alias: where alternatives share an alias, all of them."""
     steps: dict[str, dict[str, None]] = {}
     for atom in atoms_of(pattern.query.pattern.event):

@@ -80,13 +80,14 @@ class PatternHost:
         running = self._matcher.patterns.get(definition.name)
         if running is not None and (running.version, running.text) == (definition.version, text):
             return
-        named = parse_pattern(text).name
-        if named != definition.name:
+        pattern = parse_pattern(text)
+        if pattern.name != definition.name:
             raise ControlRecordError(
-                f"pattern-on record: pattern {definition.name!r} calls itself {named!r} in its text"
+                f"pattern-on record: pattern {definition.name!r} calls itself {pattern.name!r} in its text"
             )
         self._matcher.add_pattern(
             text,
+            parsed=pattern,
             version=definition.version,
             is_guarded=definition.body["is_guarded"],
             drains=start == "migrate",

@@ -16,7 +16,7 @@ from nfa import (
     MatchOutput,
     Overflow,
     Query,
-    RegisteredPattern,
+    RunningPattern,
     Timeout,
     describe_atom,
 )
@@ -51,7 +51,7 @@ class PatternResults:
     """
 
     stream: str
-    patterns: Mapping[tuple[str, int], RegisteredPattern]
+    patterns: Mapping[tuple[str, int], RunningPattern]
     rules: Mapping[int, Rules]
     route: str = ""
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
