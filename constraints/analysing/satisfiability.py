@@ -68,7 +68,9 @@ class QueryCheck:
             return
         message = "the pattern can never match: " + "; ".join(dict.fromkeys(term.text for term in self.dead))
         if self.asks_for_violation:
-            message += "; it looks for a violation of the constraints: to find it, register it with constraints: off"
+            message += (
+                "; it describes a violation of the constraints; to find violations, register it with constraints: off"
+            )
         raise UnsatisfiablePattern(
             message,
             terms=[

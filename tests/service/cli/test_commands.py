@@ -70,7 +70,7 @@ def test_match_prints_lines_for_people(call, files: Path) -> None:
     assert status == 0
     assert out == (
         "expensive  t1  2026-01-01T00:00:00Z to 2026-01-01T00:00:02Z\n    q=e1  c=e3\n\n"
-        "5 events, 1 matches, 0 ended, 0 deviating traces, peak 1 held instances\n"
+        "5 events, 1 matches, 0 terminated early, 0 deviating transactions, peak 1 bound events\n"
     )
 
 
@@ -215,9 +215,9 @@ def test_check_says_what_looks_for_a_violation(call, files: Path) -> None:
 def test_check_says_what_nobody_needs(call, files: Path) -> None:
     (files / "more.yaml").write_text("- prior: [Cancel, Ship]\n- exclusive: [X, Y]\n- require: [Cancel, Quote]\n")
     _, out, _ = call("check", "any.pattern", "--constraints", "more.yaml")
-    assert "no pattern profits from:\n  exclusive(X, Y)\n" in out
+    assert "constraints that help no pattern:\n  exclusive(X, Y)\n" in out
     assert "monitor: all names are told apart" in out
-    assert "with Quote q bound, a partial match is ended (expected in " in out
+    assert "with Quote q bound, a partial match is terminated early (expected in " in out
 
 
 def test_match_says_which_patterns_can_never_match(call, files: Path) -> None:

@@ -91,7 +91,7 @@ def test_people_read_detection_returns_timeouts_and_losses(call, tmp_path: Path)
         "timed out:\n"
         "p  k  1970-01-01T00:00:03Z, due 1970-01-01T00:00:07Z\n"
         "    a=e4  missing b\n\n"
-        "5 events, 1 matches, 1 timeouts, 0 ended, 0 deviating traces, peak 4 held instances\n"
+        "5 events, 1 matches, 1 timeouts, 0 terminated early, 0 deviating transactions, peak 4 bound events\n"
         "1 matches beyond the limit per event were counted, not listed\n"
         "    p  as time passed: 1 matches, 0 partial matches\n"
     )
@@ -106,8 +106,11 @@ def test_people_read_violations_corrections_and_what_pruning_would_have_lost(cal
     status, out, _ = call(*arguments)
     assert status == 0
     assert "detected 1970-01-01T00:00:00.000002Z, decided by the constraints" in out
-    assert "first event by which a trace breaks its constraints:\nk  e3  order, 1 bound events had been let go" in out
-    assert "told early, and taken back:\np  k  e3\n    a=e1\n" in out
+    assert (
+        "deviations, each with the event that breaks the constraints:\n"
+        "k  e3  order, 1 bound events had already been dropped" in out
+    )
+    assert "retracted matches, which had been reported early:\np  k  e3\n    a=e1\n" in out
     _, out, _ = call(*arguments, "--outputs", "matches", "--prune", "shadow")
     assert "deviating, would be lost with pruning" in out
     assert "1 matches would have been lost with pruning" in out
