@@ -117,7 +117,9 @@ def parse_target(url: str) -> httpx.URL:
     if target.userinfo or "@" in urlsplit(url).netloc:
         raise _refused("a webhook's address holds no user name and password")
     if "%" in target.host or (_ends_in_a_number(target.host) and not _is_dotted(target.host)):
-        raise _refused(f"the webhook's host {target.host!r} is an oddly written number; write the address as 192.0.2.1")
+        raise _refused(
+            f"the webhook's host {target.host!r} is an unusual form of a number; write the address as 192.0.2.1"
+        )
     return target
 
 

@@ -52,4 +52,6 @@ def _check_text(value: str, name: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise EventRejected(f"{name!r} holds half of a surrogate pair, which is not text", field=name) from error
+        raise EventRejected(
+            f"{name!r} contains half of a surrogate pair, which is not valid Unicode", field=name
+        ) from error

@@ -275,7 +275,7 @@ def _clause(constraint: Constraint) -> Clause:
         return constraint.clause
     if isinstance(constraint, Clause):
         return constraint
-    raise TypeError(f"{constraint} is no clause")
+    raise TypeError(f"{constraint} is not a clause")
 
 
 def _is_unmet(clause: Clause, seen: frozenset[str]) -> bool:

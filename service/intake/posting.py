@@ -298,7 +298,7 @@ def _are_cloudevents(objects: Sequence[object]) -> bool:
 
 def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
     return IdempotencyKeyReused(
-        f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
+        f"the idempotency key {idempotency_key!r} was used before with another batch; use a new key for each batch"
     )
 
 

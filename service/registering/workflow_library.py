@@ -340,8 +340,8 @@ class WorkflowLibrary:
         self._stores.workflows.get(name)
         if streams := [follower.stream for follower in self._followers(name)]:
             raise WorkflowFollowed(
-                f"the workflow {name!r} is followed by {', '.join(streams)}; let them follow no workflow first "
-                "(DELETE /v1/streams/NAME/workflow)",
+                f"the workflow {name!r} is followed by {', '.join(streams)}; unfollow it first (DELETE "
+                f"/v1/streams/NAME/workflow)",
                 workflow=name,
                 streams=list(streams),
             )
@@ -421,7 +421,7 @@ class WorkflowLibrary:
         if len(followers) != 1:
             listed = ", ".join(followers) or "no stream"
             raise StreamMissing(
-                f"{listed} follows the workflow {name!r}: say whose transaction is meant, with ?stream=NAME"
+                f"{listed} follows the workflow {name!r}: name the stream of the transaction with ?stream=NAME"
             )
         return followers[0]
 

@@ -141,7 +141,7 @@ def look_into(path: Path) -> BackupContent:
         if kind == b"H":
             head = values[0]
     if head is None:
-        raise BackupDamaged(f"{path} is damaged: it does not say what it holds")
+        raise BackupDamaged(f"{path} is damaged: its list of contents is missing")
     return BackupContent(**orjson.loads(head))
 
 
@@ -155,8 +155,8 @@ def require_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
         raise BackupRefused(
-            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
-            f"counts as gone after {settings.heartbeat_stale_s:g} s"
+            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; a killed one counts as stopped "
+            f"after {settings.heartbeat_stale_s:g} s"
         )
 
 
@@ -166,7 +166,7 @@ def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None
     keys = keyspace.names()
     if (keys or there) and not replace and not keyspace.is_restoring():
         what = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in there]
-        raise BackupRefused(f"there is something already: {', '.join(what)}; --replace deletes it for good")
+        raise BackupRefused(f"data exists already: {', '.join(what)}; --replace deletes it for good")
     keyspace.begin_restoring()
     keyspace.delete()
     for folder in [*there, settings.data_dir / "handover"]:

@@ -94,6 +94,6 @@ def _check_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
     silent_s = None if last_us is None else (clock.now_us() - last_us) / _SECOND_US
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
         raise ReshardRefused(
-            f"the pipeline reported {max(0.0, silent_s):.0f} s ago: stop the service first; one that was "
-            f"killed counts as gone after {settings.heartbeat_stale_s:g} s"
+            f"the pipeline reported {max(0.0, silent_s):.0f} s ago: stop the service first; a killed one counts as "
+            f"stopped after {settings.heartbeat_stale_s:g} s"
         )

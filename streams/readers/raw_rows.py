@@ -145,7 +145,7 @@ def _checked_header(names: list[str], path: Path) -> list[str]:
 def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout]) -> RawRow:
     path, layout = of
     if len(row) != len(header):
-        fault = f"{len(row)} values for {len(header)} columns; quote values that hold commas"
+        fault = f"{len(row)} values for {len(header)} columns; quote values that contain commas"
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=fault)
     cells = {name: _cell(name, text, layout) for name, text in zip(header, row, strict=True)}
     return RawRow(place=line, body=orjson.dumps(_arranged(cells, f"{path.name}:{line}", layout)))

@@ -81,7 +81,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
     named = {"--id": columns.id, "--type": columns.type, "--time": columns.time, "--attributes": columns.attributes}
     if given := [option for option, value in named.items() if value is not None]:
         raise EventFileError(
-            f"{path}: XES itself says what the id, type, time and attributes of events are; leave out {listed(given)}",
+            f"{path}: XES defines id, type, time and attributes of events; remove {listed(given)}",
             file=str(path),
         )
 

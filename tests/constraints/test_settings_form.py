@@ -82,7 +82,7 @@ prior: [[A]]
         (
             'settings, frequencies, B [, line 8: cannot read "B [" as an event type with a condition on its '
             "attributes: the text ends; expected '(', '-', FALSE, NOT, NULL, TRUE, a name, a number or a text in "
-            'single quotes; an event type that only looks so is written {type: "B ["}'
+            'single quotes; an event type that only looks like one is written {type: "B ["}'
         ),
         'settings, frequencies, B [v > 1], line 10: the frequency of "B [v > 1]" is given twice; give it once',
         "settings, max_monitor_states, line 11: max_monitor_states is a whole number from 1 to 1000000; got 0.5",

@@ -150,7 +150,7 @@ def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
     except _BoundExceeded as error:
         raise ModelRefused([(_place(parser), f"the file is too large to be a model: {error}")]) from error
     except (LookupError, ValueError) as error:
-        raise ModelRefused([("", f"the XML has an encoding that is not read: {error}; save it as UTF-8")]) from error
+        raise ModelRefused([("", f"the XML has an unsupported encoding: {error}; save it as UTF-8")]) from error
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:

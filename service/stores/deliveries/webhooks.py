@@ -195,7 +195,7 @@ def _unknown(webhook_id: str) -> UnknownWebhook:
 
 
 def _contended(webhook_id: str) -> RegistryContended:
-    return RegistryContended(f"the webhook {webhook_id!r} keeps being changed by others; try again")
+    return RegistryContended(f"the webhook {webhook_id!r} is being changed by other clients; try again")
 
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:

@@ -114,8 +114,8 @@ class Registry:
                 return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
             if read_declaration(current, declaration.name) != declaration:
                 raise StreamExists(
-                    f"the stream {declaration.name!r} is declared already, differently; declare another name, "
-                    "or send the declaration that it has",
+                    f"the stream {declaration.name!r} exists with another declaration; use another name, or send the "
+                    f"existing declaration",
                     stream=declaration.name,
                 )
             return None
@@ -445,8 +445,8 @@ def _start(draft: PatternDraft, running: RegisteredPattern | None) -> Start:
         return "fresh"
     if running.route != draft.route:
         raise MigrationRefused(
-            f"the pattern {draft.name!r} is matched by {_named(running.route)} so far and is to be matched by "
-            f"{_named(draft.route)}, so its partial matches cannot go on beside it; register it with 'start': 'fresh'",
+            f"the pattern {draft.name!r} is matched by {_named(running.route)} and would be matched by "
+            f"{_named(draft.route)}, so its partial matches cannot be continued; register it with 'start': 'fresh'",
             pattern=draft.name,
         )
     return "migrate"

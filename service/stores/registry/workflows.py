@@ -254,4 +254,4 @@ def _unknown(name: str) -> UnknownWorkflow:
 
 
 def _contended(name: str) -> RegistryContended:
-    return RegistryContended(f"the workflow {name!r} keeps being changed by others; try again")
+    return RegistryContended(f"the workflow {name!r} is being changed by other clients; try again")

@@ -107,7 +107,7 @@ class BacktestStore:
         over = surplus(known[::-1], self._kept, lambda one: one.is_over)
         if over is None:
             raise TooManyBacktests(
-                f"{len(known)} backtests wait already; wait for some, or cancel some (DELETE /v1/backtests/ID)",
+                f"{len(known)} backtests are already waiting; wait for some, or cancel some (DELETE /v1/backtests/ID)",
                 limit=self._kept,
             )
         for old in over:
@@ -151,7 +151,7 @@ class BacktestStore:
             body = encode(**asdict(changed))
             if self._change(records=BACKTESTS_KEY, id=backtest_id, before=current, after=body):
                 return changed
-        raise RegistryContended(f"the backtest {backtest_id!r} keeps being changed by others; try again")
+        raise RegistryContended(f"the backtest {backtest_id!r} is being changed by other clients; try again")
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
         """Keep the result of a backtest, in place of what an earlier attempt may have left."""

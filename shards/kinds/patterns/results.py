@@ -92,7 +92,8 @@ class PatternResults:
             "event": correction.event_id,
             "event_type": correction.event_type,
             "time": format_time(correction.time_us),
-            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
+            "reason": f"{correction.event_type} must not follow, and was reported as impossible when the alert was "
+            f"sent",
         }
         return RowKind.CORRECTION, identity, body
 
@@ -182,8 +183,8 @@ class PatternResults:
         if overflow.work:
             yield WorkLimitReached(
                 f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
-                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; the pattern finds "
-                f"nothing more in this trace until it ends, and all else goes on. {_FEWER}"
+                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; it is not matched "
+                f"in this trace until the trace ends; everything else continues. {_FEWER}"
             )
 
     def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:

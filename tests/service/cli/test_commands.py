@@ -110,7 +110,7 @@ def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call,
     ("content", "message"),
     [
         ("PATTERN p EVENT SEQ(Quote q,, Cancel c)", "broken.pattern: line 1, column 29: unexpected ','; expected "),
-        (f"{PATTERN} {PATTERN}", "broken.pattern: a pattern named expensive is given already; rename one of them"),
+        (f"{PATTERN} {PATTERN}", "broken.pattern: a pattern named expensive exists already; rename one of them"),
     ],
 )
 def test_unreadable_patterns_name_file_and_place(call, files: Path, content: str, message: str) -> None:

@@ -80,4 +80,4 @@ def test_a_refused_model_is_said_in_words(call, tmp_path: Path, text: str, eleme
 def test_an_odd_duration_is_refused(call) -> None:
     status, _, err = call("generate", "--orders", "1", "--lateness", "5 moons")
     assert status == 2
-    assert "'5 moons' is no duration" in err
+    assert "'5 moons' is not a duration" in err

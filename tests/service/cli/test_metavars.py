@@ -11,7 +11,7 @@ from service.cli.app import COMMANDS, build_app
 CHOICES = "|"
 
 
-def options_of(command, name):
+def options_of(command, name: str):
     """Each option with its command."""
     for param in command.params:
         if isinstance(param, TyperOption):
@@ -25,7 +25,7 @@ def test_options_show_what_their_value_means_and_no_type_of_python(name: str) ->
     command = typer.main.get_command(build_app([name]))
     shown = {
         (path, option.opts[0]): option.display_type_rich(typer.Context(found)) or ""
-        for path, found, option in options_of(command.commands[name], name)
+        for path, found, option in options_of(vars(command)["commands"][name], name)
     }
     assert shown
     typed = {where: text for where, text in shown.items() if text.startswith("<") and CHOICES not in text}

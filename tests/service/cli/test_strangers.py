@@ -33,9 +33,9 @@ def test_a_file_of_a_stranger_is_matched(call, folder):
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ((), "say which column it is with --type, --time"),
+        ((), "name the column with --type, --time"),
         (("--type", "activity", "--time", "when"), "such as --assume-zone UTC"),
-        ((*NAMED, "--assume-zone", "Mars"), "there is no zone 'Mars'"),
+        ((*NAMED, "--assume-zone", "Mars"), "unknown time zone 'Mars'"),
         ((*NAMED, "--id", "nr"), "with --id"),
         ((*NAMED, "--assume-zone", "UTC", "--attributes", "price,size"), "--attributes (size)"),
     ],

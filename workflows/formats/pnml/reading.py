@@ -91,7 +91,7 @@ def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
         count = "several nets or pages have" if found else "no net and no page has"
         raise ModelRefused([("", f"{count} the id {wanted!r}; the file holds {_listed(nets)}")])
     if len(nets) > 1:
-        raise ModelRefused([("", f"the file holds {len(nets)} nets; say which by its id: {_listed(nets)}")])
+        raise ModelRefused([("", f"the file holds {len(nets)} nets; choose one by its id: {_listed(nets)}")])
     return nets[0], nets[0]
 
 

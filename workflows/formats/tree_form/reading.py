@@ -107,7 +107,7 @@ class _Reader:
         if isinstance(entry, Scalar):
             return self._bare_leaf(entry, path)
         if isinstance(entry, Listing):
-            return self._refused(path, entry, "a list stands under an operator only, such as sequence: [..]")
+            return self._refused(path, entry, "a list must be under an operator, such as sequence: [..]")
         if "activity" in entry.keys:
             return self._full_leaf(entry, path)
         if len(entry.pairs) != 1:
@@ -122,7 +122,7 @@ class _Reader:
 
     def _unknown(self, key: str) -> str:
         if key == "branch":
-            return "a branch stands in the list of xor or or, or under optional"
+            return "a branch must be in the list of xor or or, or under optional"
         return f"unknown operator {key!r}; there are {', '.join(self._operators)}"
 
     def _refused(self, path: str, entry: Entry, message: str) -> ProcessTree:
