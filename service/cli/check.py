@@ -23,7 +23,7 @@ from constraints import (
     choose,
     idle_parts,
 )
-from nfa import Atom, Pattern, Query, all_types_of, build_query, describe_atom, describe_node, parse_patterns
+from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.past import PastViolations
@@ -121,7 +121,7 @@ class _Found:
             "warnings": [warning.text for warning in self.warnings],
             "clash": None,
             "patterns": [
-                {**_pattern_document(*one), "warnings": unfollowed_types(one[0], self.parsed.constraint_set, ())}
+                {**_pattern_document(*one), "warnings": _warnings_of(one[0], self.parsed.constraint_set)}
                 for one in self.patterns
             ],
             "monitor": choice_document(self.choice),
@@ -166,6 +166,12 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
     }
 
 
+def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
+    """What is probably a mistake, as if the transactions of its stream ended: no stream is known here."""
+    notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
+    return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
+
+
 def _patterns(argument: str) -> list[Pattern]:
     if argument.lstrip().upper().startswith("PATTERN "):
         return list(parse_patterns(argument))
@@ -186,7 +192,7 @@ def _print(found: _Found) -> None:
         console.print(f"listens to {', '.join(sorted(query.types))}")
         if forbidden := _forbidden(pattern, query):
             console.print(f"forbids {', '.join(forbidden)}")
-        for mistake in unfollowed_types(pattern, found.parsed.constraint_set, ()):
+        for mistake in _warnings_of(pattern, found.parsed.constraint_set):
             console.print(f"warning: {mistake}")
         _print_pattern(console, query, inspection)
     if found.parsed.constraint_set.parts:

@@ -97,7 +97,7 @@ def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call,
     status, _, err = call("match", "--pattern", "keyed.pattern", "--events", "events.jsonl")
     assert status == 2
     assert (
-        "pattern expensive is correlated by [customer], the events by key: write WHERE [key, customer], or say" in err
+        "pattern expensive is correlated by [customer], the events by key: write WHERE [key, customer], or use" in err
     )
     status, out, _ = call(
         "match", "--pattern", "keyed.pattern", "--events", "events.jsonl", "--key", "data.customer", "--output", "json"
@@ -255,6 +255,17 @@ def test_check_shows_what_a_pattern_forbids_and_names_like_it(call, files) -> No
     _, out, _ = call(*arguments, "--json")
     (found,) = orjson.loads(out)["patterns"]
     assert (found["listens_to"], found["forbids"], len(found["warnings"])) == (["Close", "Receive"], ["Chek"], 1)
+
+
+def test_check_warns_of_work_that_nothing_bounds(call) -> None:
+    rising = "PATTERN p EVENT A+ a [v > coalesce(prev(v), -1)]"
+    _, out, _ = call("check", rising)
+    assert "warning: line 1, column 18: the work per event is not bounded" in out
+    _, out, _ = call("check", rising, "--json")
+    (found,) = orjson.loads(out)["patterns"]
+    assert any("the work per event is not bounded" in warning for warning in found["warnings"])
+    _, out, _ = call("check", f"{rising} WITHIN 1 h")
+    assert "warning" not in out
 
 
 REFUSED = [
