@@ -181,7 +181,7 @@ def _read_value(name: str, kind: str, value: str) -> _Scalar:
     try:
         return _SCALARS[kind](value)
     except ValueError as error:
-        raise EventRejected(f"attribute {name}: {shown(value)} is no {kind}", field=name) from error
+        raise EventRejected(f"attribute {name}: {shown(value)} is not of the type {kind}", field=name) from error
 
 
 def _read_integer(value: str) -> int:

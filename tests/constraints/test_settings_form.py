@@ -74,7 +74,7 @@ prior: [[A]]
         'settings, prune, line 2: prune is one of state, query, shadow, off; got "sometimes"',
         "settings, on_violation, line 3: on_violation is one of report, fail_trace, ignore; got yes",
         (
-            'settings, banana, line 4: "banana" is no setting; there are prune, on_violation, unknown_types, '
+            'settings, banana, line 4: "banana" is not a setting; use one of prune, on_violation, unknown_types, '
             "completion, types, frequencies, max_monitor_states, beyond_cap, reopen"
         ),
         "settings, types, entry 2, line 5: an event type is a text, got 3; put it in quotes",

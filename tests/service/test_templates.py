@@ -116,9 +116,9 @@ def test_what_no_body_has_is_refused():
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ({"a": "x" * 17_000}, "16384 are taken"),
+        ({"a": "x" * 17_000}, "16384 are allowed"),
         ({"a": ["{{id}}"] * 201}, "201 places"),
-        ({"{{id}}": "a"}, "would not be filled"),
+        ({"{{id}}": "a"}, "which is only filled in values"),
         ({"a": 2**70}, "cannot be sent"),
         ({"a": "\ud800"}, "cannot be sent"),
     ],

@@ -100,7 +100,7 @@ def test_a_topic_is_fed_as_far_as_it_is_now(place, stores):
 
 def test_a_missing_folder_is_named(call, place):
     status, _, said = call("feed", "folder", "nowhere", "--stream", "orders")
-    assert (status, "nowhere is no folder; make it" in said) == (2, True)
+    assert (status, "nowhere is not a folder; create it" in said) == (2, True)
 
 
 def test_a_stream_that_is_not_declared_is_named(call, place):

@@ -65,7 +65,7 @@ def test_durations_and_the_interval_set_the_pace(call, tmp_path: Path) -> None:
     [
         ("tree: {xor: A}", "tree.xor (line 1)", "the operator takes a list"),
         ("<pnml/>", "", "the file holds no <net>"),
-        ("<html/>", "", "which is no model that is known"),
+        ("<html/>", "", "which is not a known form of model"),
     ],
 )
 def test_a_refused_model_is_said_in_words(call, tmp_path: Path, text: str, element: str, message: str) -> None:
