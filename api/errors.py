@@ -80,7 +80,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The key does not have the scope that is wanted, or may not touch the stream; the details name either."""
+    """The key lacks the required scope, or access to the stream; the details name it."""
 
     code: ClassVar[str] = "forbidden"
 

@@ -135,7 +135,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """The text of an attribute: what stands in quotes is taken out of them, what is percent-encoded is decoded."""
+    """The text of an attribute, without quotes and percent-encoding."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

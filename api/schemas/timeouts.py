@@ -12,7 +12,7 @@ from service import RecentPage
 
 
 class TimeoutModel(WireModel):
-    """A partial match that could still go on when the window of its pattern had passed."""
+    """A partial match that could still have been completed when the window of its pattern had passed."""
 
     id: str
     stream: str

@@ -35,7 +35,7 @@ class EndedModel(WireModel):
 
 
 class TracePattern(WireModel):
-    """How a pattern stands in a transaction."""
+    """The state of a pattern in a transaction."""
 
     name: str
     version: int

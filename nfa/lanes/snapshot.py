@@ -220,7 +220,7 @@ def _unpack(
         raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
     header.counts.setdefault("ends", 0)
     if header.sequence < 0 or header.counts.keys() != lane.counts.keys():
-        raise StateFormatError("saved state: a counter is no count")
+        raise StateFormatError("saved state: a counter is not a count")
     lane.guards = GuardTables({version: guards[version] for version in needed if version is not None})
     lane.guard_version, lane.sequence, lane.counts = header.guard_version, header.sequence, header.counts
     for version, state in monitors:

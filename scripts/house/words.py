@@ -53,6 +53,12 @@ WORDS_FOR_USERS: tuple[Word, ...] = (
     _word(r"\b(go|goes|went|gone) away\b", "is removed, disconnects"),
     _word(_OTHER_ELSE + r" else\.?\Z", "(default: ...)"),
     _word(r"\banew\b", "again"),
+    _word(r"(?<!there)(?<!where)\s(is|are|was|were) no (?!longer\b|more\b|less\b|other\b|one\b)", "is not a, are not"),
+    _word(r"\b(go|goes|went|gone) on\b", "continues"),
+    _word(r"\bor say\b|, say \w", "or use, or give"),
+    _word(r"\bstands? (in|at|twice|before|between|inside)\b", "is, means"),
+    _word(r"\b(is|are) wanted\b", "give, must be"),
+    _word(r"\bwhich is the most\b", "the maximum"),
     _word(r"\bheld instances?\b", "bound events"),
 )
 

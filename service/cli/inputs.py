@@ -103,7 +103,7 @@ def read_text(path: Path) -> str:
     """A text file.
 
     Raises:
-        FileUnreadable: It cannot be read, or is no UTF-8 text.
+        FileUnreadable: It cannot be read, or is not UTF-8 text.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def read_json(path: Path) -> Any:
     """The value of a JSON file.
 
     Raises:
-        FileUnreadable: It cannot be read, or is no JSON.
+        FileUnreadable: It cannot be read, or is not JSON.
     """
     try:
         return orjson.loads(read_text(path))
@@ -135,7 +135,7 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
 
     Raises:
         PatternRefused: With file, line and column.
-        FileUnreadable: A file cannot be read, or is no JSON.
+        FileUnreadable: A file cannot be read, or is not JSON.
         PatternNameTaken: Two patterns have the same name.
     """
     found: dict[str, Pattern] = {}

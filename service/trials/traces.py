@@ -44,7 +44,7 @@ _NEXT = "\x00next"  # no event has such an id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInTrace:
-    """How a pattern stands in a transaction.
+    """The state of a pattern in a transaction.
 
     Attributes:
         name: Of the pattern.

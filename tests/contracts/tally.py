@@ -45,7 +45,7 @@ class TallyHost:
     def start(self, definition: Definition, start: Start) -> None:
         every = definition.body.get("every")
         if not isinstance(every, int) or every < 1:
-            raise ControlRecordError(f"tally {definition.name!r}: every is {every!r}; a number from 1 is wanted")
+            raise ControlRecordError(f"tally {definition.name!r}: every is {every!r}; it must be a number from 1")
         self.every[definition.name] = every
 
     def stop(self, name: str) -> None:

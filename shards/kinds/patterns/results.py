@@ -92,8 +92,7 @@ class PatternResults:
             "event": correction.event_id,
             "event_type": correction.event_type,
             "time": format_time(correction.time_us),
-            "reason": f"{correction.event_type} must not follow, and was reported as impossible when the alert was "
-            f"sent",
+            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
         }
         return RowKind.CORRECTION, identity, body
 

@@ -97,7 +97,9 @@ def test_what_cannot_be_an_event_has_a_fault(reader, brokers):
     assert "tombstone" in row.fault
 
 
-@pytest.mark.parametrize(("start", "reason"), [({"t:0": 9}, "from offset 9"), ({"gone:0": 0}, "no longer on the brokers")])
+@pytest.mark.parametrize(
+    ("start", "reason"), [({"t:0": 9}, "from offset 9"), ({"gone:0": 0}, "no longer on the brokers")]
+)
 def test_records_that_are_gone_are_an_error(reader, start, reason):
     with pytest.raises(KafkaGap, match=reason):
         all_now(reader, start)

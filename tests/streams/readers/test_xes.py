@@ -144,7 +144,10 @@ def test_logs_without_times_are_refused_with_advice_or_read_in_file_order(tmp_pa
         (trace("c", event("A", NOON, attribute("int", "n", "x"))), "event 1: attribute n: 'x' is not of the type int"),
         (trace("c", event("A", NOON, attribute("int", "n", str(2**63)))), "attribute n: .* is not of the type int"),
         (trace("c", event("A", NOON, attribute("float", "f", "x"))), "attribute f: 'x' is not of the type float"),
-        (trace("c", event("A", NOON, attribute("boolean", "b", "yes"))), "attribute b: 'yes' is not of the type boolean"),
+        (
+            trace("c", event("A", NOON, attribute("boolean", "b", "yes"))),
+            "attribute b: 'yes' is not of the type boolean",
+        ),
         (event("A", NOON), "events outside of traces"),
         ("<trace>", "not XML: mismatched tag: line 1"),
     ],

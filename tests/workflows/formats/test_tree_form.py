@@ -350,7 +350,11 @@ REFUSED = [
     ("tree: {activity: A, duration: 5}", "tree.duration (line 1)", "'5' is not a duration; write a number and a unit"),
     ("tree: {activity: A, duration: 5 moons}", "tree.duration (line 1)", "'5 moons' is not a duration"),
     ("tree: {activity: A, duration: 99999 d}", "tree.duration (line 1)", "at most ten years"),
-    ("tree: {activity: A, duration: {uniform: [5 s, 1 s]}}", "tree.duration (line 1)", "from the smaller to the larger"),
+    (
+        "tree: {activity: A, duration: {uniform: [5 s, 1 s]}}",
+        "tree.duration (line 1)",
+        "from the smaller to the larger",
+    ),
     ("tree: {activity: A, duration: {uniform: 5 s}}", "tree.duration (line 1)", "uniform takes a list of 2"),
     ("tree: {activity: A, duration: {fixed: [5 s]}}", "tree.duration (line 1)", "a duration is a number and a unit"),
     ("tree: {activity: A, duration: {gamma: 5 s}}", "tree.duration (line 1)", "one key of fixed, uniform, exponential"),
