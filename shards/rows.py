@@ -148,7 +148,8 @@ def row_id(kind: RowKind, *parts: Any) -> str:
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
     """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
 
-    How and when it became certain does not: an alert that is told early is the one that would have been told late.
+    How and when it became certain does not: an alert that is emitted early is the one that would have been emitted
+    late.
     """
     return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
 

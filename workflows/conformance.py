@@ -136,7 +136,7 @@ def check_trace(compiled: CompiledWorkflow, types: Sequence[str]) -> Conformance
 
 
 def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> LogConformance:
-    """What a model says of many traces; those that are alike are looked at once."""
+    """What a model says of many traces; equal ones are examined once."""
     checker = _checker(compiled)
     variants: Counter[tuple[str, ...]] = Counter()
     example: dict[tuple[str, ...], int] = {}

@@ -146,7 +146,7 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(key: str, given: object, size: int) -> bytes:
-    """The bytes of a packed array, which are just so many."""
+    """The bytes of a packed array, of exactly that number."""
     if not isinstance(given, str):
         raise Misread(f"{key} is a text in base64; got {shown(given)}")
     try:

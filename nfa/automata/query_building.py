@@ -60,7 +60,7 @@ def _count_terms(node: Node) -> int:
 
 
 def _count_steps(node: Node) -> int:
-    """Number of steps of a part, its repetitions written out; at most so many are ever made."""
+    """Number of steps of a part, its repetitions written out; at most that number is ever made."""
     match node:
         case Atom():
             return 1

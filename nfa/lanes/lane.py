@@ -210,7 +210,8 @@ class Lane:
         return self._end(EndedTraces(rows=np.zeros(len(keys), np.int64), keys=keys, times_us=times))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is told of them.
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted for
+        them.
 
         They end as any trace does, so that nothing in an engine is left of them. How far time has come stays.
 

@@ -1,4 +1,4 @@
-"""Rows that end a trace without an event: as an end event would, but no pattern and no guard is told of one."""
+"""Rows that end a trace without an event: as an end event would, but no pattern and no guard sees one."""
 
 from __future__ import annotations
 

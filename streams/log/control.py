@@ -129,7 +129,7 @@ class StreamOn:
 class PatternOn:
     """A pattern is matched from here on, by this version; another version of it stops, its partial matches included.
 
-    Where it ``start``s with ``migrate``, the other version goes on for the partial matches that it has.
+    Where it ``start``s with ``migrate``, the other version continues for its present partial matches.
 
     Attributes:
         name: Also in the text.
@@ -137,7 +137,7 @@ class PatternOn:
         text: As posted.
         is_guarded: Whether the stream's constraints end its partial matches early.
         start: What to do with the partial matches of another version: drop or keep them.
-        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        route: Name of the further key whose traces it sees; empty for those of the correlation key.
         budget: How much work it may cost.
     """
 

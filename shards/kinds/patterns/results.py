@@ -164,7 +164,7 @@ class PatternResults:
         return RowKind.DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """What was lost, in words: an alert that is not told has to be told of."""
+        """What was lost, in words: an alert that is not emitted must be reported."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
