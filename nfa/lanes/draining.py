@@ -20,8 +20,8 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A version that is on its way out.
 
-    It runs as before, and of its results only those are emitted whose first event came before the border. Early terminations
-    are not emitted: they are of whole traces, which the next version sees too.
+    It runs as before, and of its results only those are emitted whose first event came before the border. Early
+    terminations are not emitted: they are of whole traces, which the next version sees too.
 
     Attributes:
         pattern: The version.
