@@ -369,7 +369,7 @@ class Settings(BaseSettings):
         if url is not None and not _names_a_server(url.get_secret_value()):
             raise ValueError(
                 "this is not the URL of a Redis server; write redis://HOST:PORT/0, rediss://HOST:PORT/0 or "
-                "unix:///PATH (it is not shown here, as it may hold a password)"
+                "unix:///PATH (it is not shown here, as it may contain a password)"
             )
         return url
 

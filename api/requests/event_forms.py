@@ -98,7 +98,7 @@ def _lines(body: bytes, most: int) -> SentEvents:
     counted, end, number = 0, 0, 1
     while (written := _WRITTEN.search(body, end)) is not None:
         if len(texts) == most:
-            raise BatchTooLarge(f"the request holds more than {most} events; send at most {most} at a time", limit=most)
+            raise BatchTooLarge(f"the request has more than {most} events; send at most {most} at a time", limit=most)
         start = body.rfind(b"\n", end, written.start()) + 1 or end
         end = body.find(b"\n", start)
         end = len(body) if end < 0 else end

@@ -217,7 +217,7 @@ class Intake:
         check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
         if len(objects) > limit:
-            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are accepted", limit=limit)
+            raise BatchTooLarge(f"the request has {len(objects)} events; at most {limit} are accepted", limit=limit)
 
     def _dead_letters(
         self,

@@ -287,7 +287,7 @@ class WorkflowLibrary:
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
-            raise UnknownTrace(f"the log holds no event of the transaction {key!r}", key=key)
+            raise UnknownTrace(f"the log has no event of the transaction {key!r}", key=key)
         _, (found,) = self.conformance(name, [types], version)
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 

@@ -40,7 +40,7 @@ class Client(redis.Redis):
             if not isinstance(error, OutOfMemoryError) and _FULL not in str(error):
                 raise
             raise StoreFull(
-                f"Redis has reached its maxmemory and does not take the command {str(args[0])!r}; raise maxmemory, "
+                f"Redis has reached its maxmemory and rejects the command {str(args[0])!r}; raise maxmemory, "
                 f"or free memory: it holds alerts and the log"
             ) from error
 

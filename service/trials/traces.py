@@ -179,7 +179,7 @@ class Traces:
             for entry in entries:
                 _take(seen, entry, declaration, key, hashed)
         if not seen.events:
-            raise UnknownTrace(f"the log holds no event of the transaction {key!r} of {stream!r}", key=key)
+            raise UnknownTrace(f"the log has no event of the transaction {key!r} of {stream!r}", key=key)
         if len(seen.events) > _MOST_EVENTS:
             raise TraceTooLong(
                 f"the transaction {key!r} has {len(seen.events)} events in the log, and at most {_MOST_EVENTS} are "

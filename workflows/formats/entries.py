@@ -144,7 +144,7 @@ class _Composer:
         if self._problems:
             raise ModelRefused(self._problems)
         if len(documents) != 1:
-            raise ModelRefused([("", f"the text holds {len(documents)} documents; one is read")])
+            raise ModelRefused([("", f"the text has {len(documents)} documents; one is read")])
         return documents[0]
 
     def _next(self) -> Any:

@@ -64,7 +64,7 @@ def test_durations_and_the_interval_set_the_pace(call, tmp_path: Path) -> None:
     ("text", "element", "message"),
     [
         ("tree: {xor: A}", "tree.xor (line 1)", "the operator takes a list"),
-        ("<pnml/>", "", "the file holds no <net>"),
+        ("<pnml/>", "", "the file has no <net>"),
         ("<html/>", "", "which is not a known form of model"),
     ],
 )

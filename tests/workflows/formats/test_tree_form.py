@@ -425,7 +425,7 @@ def test_every_problem_is_listed() -> None:
 
 def test_a_process_that_is_asked_for_is_not_there() -> None:
     assert problems_of("tree: A", process="p") == [
-        ("", "a tree file holds one process without id; there is no process 'p'")
+        ("", "a tree file has one process without id; there is no process 'p'")
     ]
 
 

@@ -42,7 +42,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
     """
     entry = read_entries(content)
     if options.process is not None:
-        raise ModelRefused([("", f"a tree file holds one process without id; there is no process {options.process!r}")])
+        raise ModelRefused([("", f"a tree file has one process without id; there is no process {options.process!r}")])
     if not isinstance(entry, Mapped):
         raise ModelRefused([(at_line(entry.line), "a tree file is a mapping with name and tree")])
     problems = Problems()
