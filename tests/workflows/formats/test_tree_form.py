@@ -285,8 +285,8 @@ def test_the_order_example_is_the_order_workflow() -> None:
 
 REFUSED = [
     ("", "", "the text is empty"),
-    ("# nothing", "", "the text holds 0 documents; one is read"),
-    ("tree: A\n---\ntree: B", "", "the text holds 2 documents; one is read"),
+    ("# nothing", "", "the text has 0 documents; one is read"),
+    ("tree: A\n---\ntree: B", "", "the text has 2 documents; one is read"),
     ("tree: [", "line 2", "this is neither JSON nor YAML"),
     ("\x00", "", "this is neither JSON nor YAML"),
     ("- A", "line 1", "a tree file is a mapping with name and tree"),
