@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -38,6 +38,7 @@ from api.routers import (
     keys,
     live,
     metrics,
+    operators,
     patterns,
     pipeline,
     punctuations,
@@ -54,6 +55,7 @@ from api.services import Services
 from api.telemetry import telemetry_of
 from api.work import BoundedWork, WorkPool, is_bounded
 from service import Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
+from shards import DOCUMENT_KINDS, DocumentKind
 from streams import Clock, SystemClock
 
 # Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
@@ -88,7 +90,13 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
 )
 
 
-def create_app(settings: Settings | None = None, clock: Clock | None = None, *, has_workers: bool = False) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    clock: Clock | None = None,
+    *,
+    has_workers: bool = False,
+    kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
+) -> FastAPI:
     """The application.
 
     Args:
@@ -96,6 +104,7 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None, *, 
         clock: The machine's unless given; workers have that in any case.
         has_workers: Whether work that is not known to be small is done by worker processes within limits, as in the
             service; tests of what the work is need none.
+        kinds: Of operators that are registered as documents; each gets its operations.
 
     Raises:
         SettingsInvalid: The environment is wrong.
@@ -103,7 +112,7 @@ def create_app(settings: Settings | None = None, clock: Clock | None = None, *, 
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None
-    app = _application(settings, clock or SystemClock(), pool)
+    app = _application(settings, clock or SystemClock(), pool, kinds)
     if pool is not None:
         app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=bounded_routes())
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes, timeout_s=settings.api_read_timeout_s)
@@ -121,7 +130,12 @@ def create_worker(settings: Settings) -> FastAPI:
     return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
 
 
-def _application(settings: Settings, clock: Clock, pool: WorkPool | None = None) -> FastAPI:
+def _application(
+    settings: Settings,
+    clock: Clock,
+    pool: WorkPool | None = None,
+    kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
+) -> FastAPI:
     """The operations, without what is around them."""
     spans = open_spans(settings.tracing, "api")
 
@@ -132,7 +146,7 @@ def _application(settings: Settings, clock: Clock, pool: WorkPool | None = None)
                 ends.callback(spans.close)
             stores = ends.enter_context(open_stores(settings))
             context = {} if spans is None else {"context": spans.current}
-            services = Services.of(stores, settings, clock, **context)
+            services = Services.of(stores, settings, clock, kinds=kinds, **context)
             async with nullcontext() if pool is None else pool:
                 yield {"services": services}
 
@@ -152,6 +166,8 @@ def _application(settings: Settings, clock: Clock, pool: WorkPool | None = None)
     add_handlers(app)
     for resource, writing in _RESOURCES:
         _include(app, resource.router, writing, prefix=VERSION)
+    for kind in kinds:
+        _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)

@@ -56,6 +56,7 @@ from service import (
     StoreUnavailable,
     TooManyListeners,
 )
+from shards import OperatorRefused
 from streams import DeclarationError, EventRejected, Fault, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
@@ -230,6 +231,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # core
     PatternRefused: HTTPStatus.BAD_REQUEST,
     KeyMismatch: HTTPStatus.BAD_REQUEST,
+    OperatorRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidConstraints: HTTPStatus.BAD_REQUEST,
     ContradictoryConstraints: HTTPStatus.BAD_REQUEST,
     UnsatisfiablePattern: HTTPStatus.CONFLICT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
 
@@ -17,6 +17,7 @@ from service import (
     KeyLibrary,
     KeyRing,
     LiveAlerts,
+    OperatorLibrary,
     Registration,
     Settings,
     Stores,
@@ -24,6 +25,7 @@ from service import (
     WebhookLibrary,
     WorkflowLibrary,
 )
+from shards import DOCUMENT_KINDS, DocumentKind
 from streams import Clock
 
 
@@ -34,6 +36,7 @@ class Services:
     settings: Settings
     stores: Stores
     registration: Registration
+    operators: OperatorLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     backtests: BacktestLibrary
@@ -49,9 +52,22 @@ class Services:
 
     @classmethod
     def of(
-        cls, stores: Stores, settings: Settings, clock: Clock, context: Callable[[], str | None] = lambda: None
+        cls,
+        stores: Stores,
+        settings: Settings,
+        clock: Clock,
+        context: Callable[[], str | None] = lambda: None,
+        kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
     ) -> Self:
-        """The services on some stores; ``context`` gives the ``traceparent`` of the request that is being answered."""
+        """The services on some stores.
+
+        Args:
+            stores: All that the service keeps.
+            settings: Limits.
+            clock: Tells when.
+            context: Gives the ``traceparent`` of the request that is being answered.
+            kinds: Of operators that are registered as documents.
+        """
         registration = Registration(stores, settings, clock)
         intake = Intake(stores.log, stores.registry, settings.limits, clock, context)
         ring = KeyRing(stores.keys, settings, clock)
@@ -59,6 +75,7 @@ class Services:
             settings=settings,
             stores=stores,
             registration=registration,
+            operators=OperatorLibrary(stores, clock, kinds),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),

@@ -31,7 +31,7 @@ from pipeline.quarantine import Quarantine
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import START, connect, read_entries
 from pipeline.sources.options import EventLogOptions
-from shards import RowBlock, SavedStateError, ShardState, StoredEntry
+from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import position_order
 
 _ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed
@@ -50,10 +50,12 @@ class HeldOptions:
     Attributes:
         log: The log, with the place of its snapshots.
         handover: Folder on each machine for states on their way from one process to the next; None: none are.
+        kinds: The kinds of operators that shards run; equal in every process.
     """
 
     log: EventLogOptions
     handover: Path | None
+    kinds: tuple[Kind, ...] = KINDS
 
 
 @dataclass(slots=True)
@@ -77,6 +79,7 @@ class HeldShards:
 
     def __init__(self, options: HeldOptions) -> None:
         self._options = options.log
+        self._kinds = {kind.name: kind for kind in options.kinds}
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
@@ -199,7 +202,7 @@ class HeldShards:
         if body is None or len(body) < _UNSAVED.size:
             return None
         try:
-            state = ShardState.load(body[_UNSAVED.size :])
+            state = ShardState.load(body[_UNSAVED.size :], self._kinds)
         except SavedStateError as error:
             log.warning("handed-over-state-damaged", shard=shard, position=found, reason=error.message)
             return None
@@ -209,7 +212,7 @@ class HeldShards:
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
         """The state to go on from: a snapshot, or nothing where the log is whole from its beginning."""
         if saved is None and not self._options.generation:
-            return _Held(ShardState(shard))
+            return _Held(ShardState(shard, kinds=self._kinds))
         position = saved or START
         body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
@@ -219,7 +222,7 @@ class HeldShards:
                 shard=shard,
                 position=position,
             )
-        return _Held(ShardState.load(body), size_bytes=len(body))
+        return _Held(ShardState.load(body, self._kinds), size_bytes=len(body))
 
     def _keep(self, shard: int, after: str, grown: int) -> int:
         """Hand the state over to the process that matches the shard next; save a snapshot if due; its size in bytes.

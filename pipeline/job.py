@@ -21,7 +21,7 @@ from pipeline.spark.account import summary_of
 from pipeline.spark.pulse import Heartbeat, Pulse
 from pipeline.spark.running_query import RunningQuery
 from pipeline.step import from_table, ignore_shards, match_shards
-from shards import OutputRow
+from shards import KINDS, Kind, OutputRow
 
 Sink = Callable[[Sequence[OutputRow], int], None]
 
@@ -35,6 +35,7 @@ class JobOptions:
         checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
         handover: Folder on each machine for states on their way between Spark's Python processes; None: they rebuild
             them from snapshots and the log.
+        kinds: The kinds of operators that shards run.
         trigger_interval_s: Least time between the starts of two micro-batches; 0 begins the next as soon as there is
             news.
         is_bounded: Stop after what the log holds at the start.
@@ -43,6 +44,7 @@ class JobOptions:
     log: EventLogOptions
     checkpoint: Path
     handover: Path | None = None
+    kinds: tuple[Kind, ...] = KINDS
     trigger_interval_s: float = 0.0
     is_bounded: bool = False
 
@@ -111,6 +113,6 @@ def _start(
     session.dataSource.register(EventLogSource)
     entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
     query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
-    frame = step(entries, HeldOptions(log=options.log, handover=options.handover))
+    frame = step(entries, HeldOptions(log=options.log, handover=options.handover, kinds=options.kinds))
     query.start(frame, options.checkpoint, interval_s=options.trigger_interval_s, is_bounded=options.is_bounded)
     return query

@@ -15,7 +15,8 @@ from shards import OutputRow, rows_of
 
 def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], None]) -> None:
     """What the job does, without Spark: from its checkpoint to the log's end; the checkpoint is a file of offsets."""
-    reader, held = EventLogReader(options.log), HeldShards(HeldOptions(log=options.log, handover=options.handover))
+    held = HeldShards(HeldOptions(log=options.log, handover=options.handover, kinds=options.kinds))
+    reader = EventLogReader(options.log)
     checkpoint = options.checkpoint / "offsets"
     begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
     reader._check_beginnings(begin)

@@ -46,6 +46,7 @@ from .errors import (
     UnknownDeadLetter,
     UnknownDelivery,
     UnknownKey,
+    UnknownOperator,
     UnknownPatternName,
     UnknownStream,
     UnknownTrace,
@@ -68,6 +69,7 @@ from .observing.tracing import open_spans
 from .process import run_process
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
+from .registering.operators import OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
 from .registering.workflow_library import (
@@ -93,6 +95,7 @@ from .stores import (
     USUAL_KINDS,
     USUAL_SEVERITY,
     Acknowledgement,
+    Action,
     AlertFilter,
     AlertPage,
     Answer,
@@ -111,6 +114,7 @@ from .stores import (
     PatternDraft,
     RecentPage,
     RegisteredConstraints,
+    RegisteredOperator,
     RegisteredPattern,
     RegisteredWebhook,
     RegisteredWorkflow,
@@ -132,6 +136,7 @@ __all__ = [
     "USUAL_KINDS",
     "USUAL_SEVERITY",
     "Acknowledgement",
+    "Action",
     "AlertFilter",
     "AlertPage",
     "AlertSink",
@@ -190,6 +195,7 @@ __all__ = [
     "NotFollowing",
     "NotFound",
     "Note",
+    "OperatorLibrary",
     "PatternChoice",
     "PatternCounts",
     "PatternDraft",
@@ -206,6 +212,7 @@ __all__ = [
     "RecordFormatError",
     "Redelivery",
     "RegisteredConstraints",
+    "RegisteredOperator",
     "RegisteredPattern",
     "RegisteredWebhook",
     "RegisteredWorkflow",
@@ -241,6 +248,7 @@ __all__ = [
     "UnknownDeadLetter",
     "UnknownDelivery",
     "UnknownKey",
+    "UnknownOperator",
     "UnknownPatternName",
     "UnknownStream",
     "UnknownTrace",

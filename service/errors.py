@@ -21,6 +21,7 @@ ServiceError                     service.errors
 ├── NotFound
 │   ├── UnknownStream            no stream of that name
 │   ├── UnknownPatternName       no pattern of that name
+│   ├── UnknownOperator          no operator of that kind and name
 │   ├── UnknownConstraints       the stream has no constraint set
 │   ├── UnknownWorkflow          no workflow of that name, or no such version of it
 │   ├── NotFollowing             the stream follows no workflow
@@ -36,6 +37,8 @@ ServiceError                     service.errors
 │   ├── StreamExists             declared already, differently
 │   ├── PatternOnOtherStream     the name is taken on another stream
 │   ├── WrongPatternState        a pattern is in no state from which that can be done
+│   ├── OperatorOnOtherStream    the same of other kinds of operators
+│   ├── WrongOperatorState       the same of other kinds of operators
 │   ├── MigrationRefused         partial matches cannot be continued beside the next version
 │   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
@@ -230,6 +233,12 @@ class UnknownPatternName(NotFound):
     code: ClassVar[str] = "unknown-pattern"
 
 
+class UnknownOperator(NotFound):
+    """No operator of that kind and name is registered."""
+
+    code: ClassVar[str] = "unknown-operator"
+
+
 class UnknownConstraints(NotFound):
     """The stream has no constraint set."""
 
@@ -319,6 +328,18 @@ class WrongPatternState(Conflict):
     """A pattern is in no state from which that can be done; the details name what can be."""
 
     code: ClassVar[str] = "pattern-state"
+
+
+class OperatorOnOtherStream(Conflict):
+    """The name belongs to an operator of that kind on another stream."""
+
+    code: ClassVar[str] = "operator-on-other-stream"
+
+
+class WrongOperatorState(Conflict):
+    """An operator is in no state from which that can be done; the details name what can be."""
+
+    code: ClassVar[str] = "operator-state"
 
 
 class MigrationRefused(Conflict):

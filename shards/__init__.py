@@ -10,6 +10,7 @@ from shards.errors import (
     EntryQuarantined,
     EventLate,
     MatchLimitReached,
+    OperatorRefused,
     RunLimitReached,
     SavedStateError,
     ShardError,
@@ -17,18 +18,25 @@ from shards.errors import (
 )
 from shards.exercises import trial_exercises
 from shards.inline import run_inline
+from shards.kinds import DOCUMENT_KINDS, KINDS
+from shards.operators import DocumentKind, Kind
 from shards.rows import FoundRows, OutputRow, RowBlock, RowKind, alert_id, row_id, rows_of
 from shards.state import ShardState
 from shards.trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
 
 __all__ = [
+    "DOCUMENT_KINDS",
+    "KINDS",
     "ComparisonCounts",
+    "DocumentKind",
     "Entry",
     "EntryQuarantined",
     "EventLate",
     "FoundRows",
+    "Kind",
     "Likeness",
     "MatchLimitReached",
+    "OperatorRefused",
     "OutputRow",
     "RowBlock",
     "RowKind",

@@ -2,6 +2,7 @@
 
 ShardError
 ├── EntryQuarantined       an entry broke the matcher and was set aside
+├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
@@ -26,6 +27,13 @@ class EntryQuarantined(ShardError):
     """An entry broke the matcher and was set aside; it stays in the log."""
 
     code: ClassVar[str] = "quarantined"
+
+
+class OperatorRefused(ShardError):
+    """A document does not describe an operator of its kind, or one that cannot run on its streams."""
+
+    code: ClassVar[str] = "operator-refused"
+    fault: ClassVar[Fault] = "caller"
 
 
 class EventLate(ShardError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,37 @@ class Kind(Protocol):
 
         Raises:
             ForestallError: The saved state cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class DocumentKind(Kind, Protocol):
+    """A kind whose operators are registered as JSON documents; patterns have a language instead.
+
+    The API has it under ``/v1/<plural>``, the command line under ``forestall <plural>``.
+    """
+
+    @property
+    def plural(self) -> str:
+        """What people call several of it, as a part of a path."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of the members that are its own."""
+        ...
+
+    def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
+        """The operator that a document describes, as version 0.
+
+        Args:
+            document: Its members but those that all kinds have (``state``, ``severity``).
+            declared: The declaration of a stream by its name; may raise.
+
+        Raises:
+            OperatorRefused: The document is not of the form, or cannot run on its streams.
+            ForestallError: A stream is not declared.
         """
         ...
 

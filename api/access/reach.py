@@ -27,6 +27,7 @@ from service import (
     UnknownAlert,
     UnknownBacktest,
     UnknownDeadLetter,
+    UnknownOperator,
     UnknownPatternName,
     UnknownWebhook,
 )
@@ -42,14 +43,14 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
         lambda services, id_: str(services.stores.dead_letters.get(id_)["stream"]),
         UnknownDeadLetter,
     ),
-    ("patterns", "name"): (lambda services, name: services.stores.registry.pattern(name).stream, UnknownPatternName),
+    ("patterns", "name"): (lambda services, name: services.stores.registry.operator(name).stream, UnknownPatternName),
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of what another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
-_SHOWS_OWN = frozenset(("GET", path) for path in ("/streams", "/patterns", "/constraints", "/webhooks", "/backtests"))
+_SHOWS_OWN = frozenset({"streams", "patterns", "constraints", "webhooks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
@@ -68,7 +69,7 @@ def require_reach(request: Request, services: Services, caller: Caller, body: by
         *_named_in_query(request, services, caller, route),
         *_named_in_body(services, caller, route, resource, body),
     ]
-    if not named and (request.method, route.path) not in _SHOWS_OWN:
+    if not named and not _shows_own(request.method, route.path, services):
         raise Forbidden(
             f"{request.method} {request.url.path} is not about one stream, and the API key {caller.id} is restricted "
             f"to {_listed(caller)}; name the stream (stream=...) where that is possible, or use another key"
@@ -86,6 +87,8 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
             yield value
         elif place in _OWNED:
             yield _own(services, caller, place, value)
+        elif name == "name" and (kind := services.operators.kind_of(resource)) is not None:
+            yield _owned_operator(services, caller, kind, value)
         elif name not in _PARTS:
             yield None
 
@@ -162,6 +165,24 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
     if stream is None or not caller.may_touch(stream):
         raise missing(f"nothing is named {value!r} here", name=value)
     return stream
+
+
+def _owned_operator(services: Services, caller: Caller, kind: str, name: str) -> str:
+    """The stream of an operator that the caller may touch.
+
+    Raises:
+        UnknownOperator: It is not there, or of another stream.
+    """
+    streams = [operator.stream for operator in services.operators.all(kind) if operator.name == name]
+    if not streams or not caller.may_touch(streams[0]):
+        raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)
+    return streams[0]
+
+
+def _shows_own(method: str, path: str, services: Services) -> bool:
+    """Whether an operation is a list that is not paged, which shows what the caller may touch."""
+    resource = path.removeprefix("/")
+    return method == "GET" and (resource in _SHOWS_OWN or services.operators.kind_of(resource) is not None)
 
 
 def _listed(caller: Caller) -> str:

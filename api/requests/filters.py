@@ -51,7 +51,7 @@ def known_pattern(
         UnknownPatternName: It is not registered and has no alerts.
     """
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
-        services.stores.registry.pattern(pattern)
+        services.stores.registry.operator(pattern)
     return pattern
 
 

@@ -69,7 +69,7 @@ def list_patterns(services: Served, caller: Calling, stream: StreamFilter) -> Pa
 @router.get("/{name:path}/versions", summary="List the versions of a pattern")
 def list_versions(name: str, services: Served) -> PatternVersions:
     """Every version that the pattern has had, the oldest first."""
-    versions = services.stores.registry.pattern_versions(name)
+    versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
     return PatternVersions(items=[PatternVersion.from_domain(version, last) for version in versions])
 

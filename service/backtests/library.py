@@ -171,7 +171,7 @@ class BacktestLibrary:
         return TriedPattern(name=parse_pattern(text).name, text=text)
 
     def _registered(self, choice: PatternChoice, declaration: StreamDeclaration) -> TriedPattern:
-        record = self._stores.registry.pattern_version(choice.name or "", choice.version)
+        record = self._stores.registry.pattern_operators.version(choice.name or "", choice.version)
         if record.stream != declaration.name:
             raise PatternOnOtherStream(
                 f"the pattern {record.name!r} is registered on the stream {record.stream!r}, not {declaration.name!r}",

@@ -7,12 +7,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from nfa import Pattern, parse_patterns, pattern_to_json
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show
-from service.cli.inputs import read_pattern_files, told
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show
+from service.cli.inputs import read_pattern_files
+from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.errors import FileUnreadable
 
@@ -90,33 +90,17 @@ def add_pattern(
         start="migrate" if migrate else None,
     )
     with calling(url, api_key) as client:
-        _tell(client.post("/patterns", body), is_json=is_json)
+        tell_operator(client.post("/patterns", body), is_json=is_json)
 
 
-@patterns.command()
-def activate(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Start matching a draft, from now on."""
-    _move(name, "activate", url, api_key, is_json=is_json)
-
-
-@patterns.command()
-def pause(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Stop matching a pattern for now; its partial matches are dropped."""
-    _move(name, "pause", url, api_key, is_json=is_json)
-
-
-@patterns.command()
-def resume(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Match a paused or suspended pattern again, from now on."""
-    _move(name, "resume", url, api_key, is_json=is_json)
-
-
-@patterns.command()
-def retire(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Stop matching a pattern for good; it stays listed with its counts."""
-    _move(name, "retire", url, api_key, is_json=is_json)
-
-
+add_moves(
+    patterns,
+    _PATTERNS,
+    activate="Start matching a draft, from now on.",
+    pause="Stop matching a pattern for now; its partial matches are dropped.",
+    resume="Match a paused or suspended pattern again, from now on.",
+    retire="Stop matching a pattern for good; it stays listed with its counts.",
+)
 add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts are kept.")
 
 
@@ -193,18 +177,3 @@ def _form(argument: str) -> dict[str, Any]:
     """A pattern in the form of the API, from a file or from a text."""
     pattern = one_pattern(argument)
     return {"text": pattern.text} if pattern.text else {"definition": pattern_to_json(pattern)}
-
-
-def _move(name: str, verb: str, url: str | None, api_key: str | None, *, is_json: bool) -> None:
-    with calling(url, api_key) as client:
-        _tell(client.post(f"/patterns/{part(name)}/{verb}", None), is_json=is_json)
-
-
-def _tell(found: Mapping[str, Any], *, is_json: bool) -> None:
-    """Print a pattern after a change."""
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
-    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}"))
-    for warning in found["warnings"]:
-        told.print(printable(f"warning: {warning}"), markup=False)

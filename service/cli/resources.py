@@ -124,7 +124,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
         resource: What it is about.
         what: It shows, in words.
     """
-    named = _argument(resource)
+    named = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
     def show_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
@@ -142,7 +142,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
         what: It does, in words.
         verb: Its name, and what is said to be done.
     """
-    named = _argument(resource)
+    named = argument_of(resource)
 
     @app.command(verb, help=what)
     def delete_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
@@ -151,6 +151,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
         told.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
 
 
-def _argument(resource: Resource) -> Any:
+def argument_of(resource: Resource) -> Any:
+    """The argument that names one of a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
     return typer.Argument(metavar=metavar, help=f"The {resource.one}, as the list shows it.", show_default=False)

@@ -269,7 +269,7 @@ class WebhookLibrary:
         """Check what is new about a webhook; what it had before is taken as it is."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
-            "pattern": lambda: webhook.pattern is None or self._stores.registry.pattern(webhook.pattern),
+            "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),
             "url": lambda: check_target(webhook.url, self._settings.targets, self._resolver),
             "headers": lambda: check_headers(webhook.headers),
         }

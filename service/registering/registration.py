@@ -23,8 +23,8 @@ from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
     ANY,
+    Action,
     Condition,
-    PatternAction,
     PatternDraft,
     RegisteredConstraints,
     RegisteredPattern,
@@ -213,7 +213,7 @@ class Registration:
         warnings = pattern_warnings(pattern, query, found.check, declaration, ends)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
-    def move_pattern(self, name: str, action: PatternAction, condition: Condition = ANY) -> PatternReport:
+    def move_pattern(self, name: str, action: Action, condition: Condition = ANY) -> PatternReport:
         """Lead a pattern from its state to another, from this place of the log on.
 
         Raises:
@@ -226,7 +226,9 @@ class Registration:
             record = self._stores.registry.pattern(name)
             if record.state == "draft":
                 self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
-        return self._report(*self._stores.registry.move_pattern(name, action, condition, self._clock.now_us()))
+        return self._report(
+            *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us())
+        )
 
     def pause_pattern(self, name: str) -> PatternReport:
         """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
@@ -242,7 +244,7 @@ class Registration:
         Raises:
             UnknownPatternName: There is none of that name.
         """
-        self._stores.registry.remove_pattern(name, condition)
+        self._stores.registry.pattern_operators.remove(name, condition)
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars

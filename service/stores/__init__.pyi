@@ -28,17 +28,20 @@ from .log.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamR
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
 from .registry.event_types import EventType, EventTypeStore, SchemaUse
+from .registry.forms import OperatorDraft, PatternDraft
 from .registry.keys import ApiKey, KeyStore, Scope
-from .registry.pattern_states import PatternAction
+from .registry.life_cycle import Action
+from .registry.operators import Operators
 from .registry.registered import (
     ConstraintsDraft,
     Following,
     FollowMode,
-    PatternState,
     RegisteredConstraints,
+    RegisteredOperator,
     RegisteredPattern,
+    State,
 )
-from .registry.registry import PatternDraft, Registry
+from .registry.registry import Registry
 from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
@@ -61,6 +64,7 @@ __all__ = [
     "USUAL_KINDS",
     "USUAL_SEVERITY",
     "Acknowledgement",
+    "Action",
     "AlertFilter",
     "AlertMarks",
     "AlertPage",
@@ -113,16 +117,17 @@ __all__ = [
     "LogLimits",
     "LogTail",
     "Note",
+    "OperatorDraft",
+    "Operators",
     "Outcome",
-    "PatternAction",
     "PatternDraft",
-    "PatternState",
     "PipelineStatus",
     "QueueRules",
     "Receipt",
     "RecentPage",
     "RecentStore",
     "RegisteredConstraints",
+    "RegisteredOperator",
     "RegisteredPattern",
     "RegisteredWebhook",
     "RegisteredWorkflow",
@@ -138,6 +143,7 @@ __all__ = [
     "ServerFacts",
     "Severity",
     "ShardReport",
+    "State",
     "StoreFormat",
     "StreamReport",
     "StreamTimes",

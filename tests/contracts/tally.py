@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import orjson
 
+from shards.errors import OperatorRefused
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.rows import RowKind, row_id
-from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, key_hash
+from streams import (
+    ConstraintsOn,
+    ControlRecordError,
+    Definition,
+    EventBatch,
+    Input,
+    Start,
+    StreamDeclaration,
+    format_time,
+    key_hash,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TallyOutput:
-    """(operator, key, number of events) of each result."""
+    """(operator, version, key, time, number of the event) of each result."""
 
-    reached: tuple[tuple[str, str, int], ...] = ()
+    reached: tuple[tuple[str, int, str, int, int], ...] = ()
 
     def results(self, origin: Origin) -> Iterator[Result]:
         stream = origin.entry.stream
-        for name, key, count in self.reached:
-            identity = row_id(RowKind.ALERT, stream, name, key, count)
-            yield RowKind.ALERT, identity, {"id": identity, "stream": stream, "pattern": name, "key": key, "n": count}
+        for name, version, key, time_us, number in self.reached:
+            identity = row_id(RowKind.ALERT, stream, name, key, number)
+            moment = format_time(time_us)
+            body = {"type": "alert", "id": identity, "stream": stream, "pattern": name, "version": version, "key": key}
+            body |= {"start": moment, "end": moment, "detected_at": moment, "bindings": {"last": [f"e{number}"]}}
+            yield RowKind.ALERT, identity, {**body, "returns": {"n": number}, "why": f"{name}: enough events"}
 
 
 @dataclass(slots=True)
 class TallyHost:
     """Counts by operator and key; a key that ends, or that is complete, is forgotten."""
 
-    every: dict[str, int] = field(default_factory=dict)
+    every: dict[str, tuple[int, int]] = field(default_factory=dict)  # with the version
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     newest_us: int | None = None
     events: int = 0
@@ -46,7 +60,7 @@ class TallyHost:
         every = definition.body.get("every")
         if not isinstance(every, int) or every < 1:
             raise ControlRecordError(f"tally {definition.name!r}: every is {every!r}; it must be a number from 1")
-        self.every[definition.name] = every
+        self.every[definition.name] = every, definition.version
 
     def stop(self, name: str) -> None:
         if name not in self.every:
@@ -58,20 +72,16 @@ class TallyHost:
         pass
 
     def process(self, batch: EventBatch) -> TallyOutput:
-        reached: list[tuple[str, str, int]] = []
+        reached: list[tuple[str, int, str, int, int]] = []
         for event in batch.to_events():
             self.newest_us = max(event.time_us, event.time_us if self.newest_us is None else self.newest_us)
             self.events += 1
-            for name, every in self.every.items():
+            for name, (every, version) in self.every.items():
                 self.counts[name, event.key] += 1
                 if self.counts[name, event.key] == every:
-                    reached.append((name, event.key, self.events_id(event.id)))
+                    reached.append((name, version, event.key, event.time_us, int(event.id.removeprefix("e"))))
                     del self.counts[name, event.key]
         return TallyOutput(tuple(reached))
-
-    @staticmethod
-    def events_id(name: str) -> int:
-        return int(name.removeprefix("e"))
 
     def advance_time(self, watermark_us: int) -> TallyOutput:
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
@@ -100,13 +110,31 @@ class TallyHost:
         return SavedHost(head=head, sections={"counts": orjson.dumps(counts)})
 
 
+@dataclass(frozen=True)
 class TallyKind:
     name: ClassVar[str] = "tally"
+    plural: ClassVar[str] = "tallies"
     is_resident: ClassVar[bool] = False
+    schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"every": {"type": "integer", "minimum": 1}},
+        "required": ["every"],
+    }
+
+    def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
+        unknown = sorted(document.keys() - {"name", "stream", "every"})
+        every = document.get("every")
+        if unknown or not isinstance(every, int) or every < 1:
+            raise OperatorRefused(f"a tally has 'every', a number from 1, and not {unknown or every!r}")
+        stream = declared(document["stream"]).name
+        return Definition(
+            kind=self.name, name=document["name"], version=0, inputs=(Input(stream),), body={"every": every}
+        )
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> TallyHost:
         if saved is None:
             return TallyHost()
         counts = Counter({(name, key): count for name, key, count in orjson.loads(saved.sections["counts"])})
         head = saved.head
-        return TallyHost(dict(head["every"]), counts, head["newest_us"], head["events"])
+        every = {name: (number, version) for name, (number, version) in head["every"].items()}
+        return TallyHost(every, counts, head["newest_us"], head["events"])

@@ -45,5 +45,5 @@ def test_features_need_kernels_of_their_own():
     everything = kernels(",".join(MATCHER_FEATURES))
     shared, runs = kernels("shared"), kernels("runs")
     assert shared | runs <= everything
-    assert any(".run_rows." in name for name in runs)
-    assert not any(".run_rows." in name or ".run_dues." in name for name in shared)
+    assert any(".runs.rows." in name for name in runs)
+    assert not any(".runs.rows." in name or ".run_dues." in name for name in shared)

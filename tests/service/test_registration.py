@@ -116,10 +116,19 @@ def test_a_pattern_that_waits_for_the_end_of_a_trace_needs_an_end_event(registra
     registration.declare_stream(StreamDeclaration(name="endless"))
     registration.upload_constraints("endless", {"end": ["Y"]})  # noticed: its traces stay open
     with pytest.raises(PatternRefused) as caught:
-        registration.register_pattern("endless", f"PATTERN p EVENT {event}")
+        registration.register_pattern("endless", f"PATTERN p EVENT {event}", is_guarded=False)
     assert caught.value.reason == "needs-end"
     assert registration.register_pattern("endless", f"PATTERN p EVENT {event} WITHIN 1 h").is_new
     assert registration.register_pattern("orders", f"PATTERN q EVENT {event}").is_new
+
+
+def test_constraints_that_close_a_trace_decide_what_must_not_follow(registration):
+    registration.declare_stream(StreamDeclaration(name="endless"))
+    registration.upload_constraints("endless", {"end": ["Y"]})
+    assert registration.register_pattern("endless", "PATTERN p EVENT SEQ(A a, NOT B)").is_new
+    with pytest.raises(PatternRefused) as caught:
+        registration.register_pattern("endless", "PATTERN q EVENT SEQ(A a, B+ b GREEDY)")
+    assert caught.value.reason == "needs-end"
 
 
 def test_what_is_probably_not_meant_is_warned_of(registration):

@@ -103,7 +103,7 @@ def test_a_suspended_pattern_is_stopped_in_every_shard_told_once_and_resumed_as_
     assert (told["type"], told["pattern"], told["severity"]) == ("pattern.suspended", "p", "high")
     assert stores.suspensions.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
 
-    resumed, is_new = stores.registry.move_pattern("p", "resume", now_us=7)
+    resumed, is_new = stores.registry.pattern_operators.move("p", "resume", now_us=7)
     assert (is_new, resumed.state, resumed.version, resumed.registered_us) == (True, "active", 2, 7)
     sink([suspension()], 7)  # of the version before
     assert stores.registry.pattern("p") == resumed
@@ -127,9 +127,9 @@ def test_a_changed_version_of_a_suspended_pattern_is_matched_afresh(stores, cloc
 @pytest.mark.parametrize("change", ["pause", "retire", "delete", "unknown"])
 def test_a_pattern_that_is_stopped_already_is_not_suspended(stores, clock, registered, change):
     if change == "delete":
-        stores.registry.remove_pattern("p")
+        stores.registry.pattern_operators.remove("p")
     elif change != "unknown":
-        stores.registry.move_pattern("p", change)
+        stores.registry.pattern_operators.move("p", change)
     before = controls(stores)
     told = row("suspension", "s9", version=1, pattern="q" if change == "unknown" else "p", shard=0, reason="r")
     AlertSink(stores, clock)([told], 5)

@@ -86,7 +86,7 @@ def test_private_targets_are_refused_unless_allowed(stores, server_url, clock):
 
 def test_a_pattern_that_is_gone_does_not_hinder_other_changes(library, stores):
     webhook = library.register(draft(pattern="p"))
-    stores.registry.remove_pattern("p")
+    stores.registry.pattern_operators.remove("p")
     assert library.change(webhook.id, {"description": "x"}).description == "x"
 
 

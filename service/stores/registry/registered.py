@@ -10,15 +10,40 @@ from service.errors import RecordFormatError
 from service.stores.records import decode
 from service.stores.registry.event_types import SchemaUse, read_use
 from service.stores.severities import USUAL_SEVERITY, Severity
-from streams import DeclarationError, StreamDeclaration
+from streams import DeclarationError, Definition, Input, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
-PatternState: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
-PatternStage: TypeAlias = Literal["draft", "running", "retired"]
+State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
+Stage: TypeAlias = Literal["draft", "running", "retired"]
+
+
+class _Living:
+    """The state of an operator, from the members that say it."""
+
+    __slots__ = ()
+
+    is_active: bool
+    is_paused: bool
+    stage: Stage
+    suspension: Mapping[str, Any] | None
+
+    @property
+    def state(self) -> State:
+        """Whether it sees events; see ``service.stores.registry.life_cycle``."""
+        if self.stage != "running":
+            return self.stage
+        if self.suspension is not None:
+            return "suspended"
+        return "paused" if self.is_paused else "active"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it sees events, or will when it is resumed."""
+        return self.is_active and self.stage == "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredPattern:
+class RegisteredPattern(_Living):
     """A pattern on a stream.
 
     Attributes:
@@ -42,22 +67,47 @@ class RegisteredPattern:
     route: str = ""
     is_paused: bool = False
     severity: Severity = USUAL_SEVERITY
-    stage: PatternStage = "running"
+    stage: Stage = "running"
+    suspension: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredOperator(_Living):
+    """An operator of a kind that has no record of its own.
+
+    Attributes:
+        kind: Name of its kind.
+        stream: What it listens to first.
+        is_active: False once it is deleted; its versions go on counting when it comes back.
+        registered_us: When this version came, microseconds UTC.
+        inputs: (stream, name of the further key or empty) of all that it listens to.
+        body: What its kind reads.
+        route: Name of the further key of the first input; empty for the correlation key.
+        is_paused: Whether it sees nothing for now.
+        severity: Of its alerts.
+        stage: Before it runs for the first time, from then on, or after it did for the last time.
+        suspension: Why the pipeline stopped it, where it did.
+    """
+
+    kind: str
+    name: str
+    stream: str
+    version: int
+    is_active: bool
+    registered_us: int
+    inputs: tuple[tuple[str, str], ...]
+    body: Mapping[str, Any]
+    route: str = ""
+    is_paused: bool = False
+    severity: Severity = USUAL_SEVERITY
+    stage: Stage = "running"
     suspension: Mapping[str, Any] | None = None
 
     @property
-    def state(self) -> PatternState:
-        """Whether it is matched; see ``service.stores.registry.pattern_states``."""
-        if self.stage != "running":
-            return self.stage
-        if self.suspension is not None:
-            return "suspended"
-        return "paused" if self.is_paused else "active"
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it is matched, or will be when it is resumed."""
-        return self.is_active and self.stage == "running"
+    def definition(self) -> Definition:
+        """As the log has it."""
+        inputs = tuple(Input(stream, key) for stream, key in self.inputs)
+        return Definition(kind=self.kind, name=self.name, version=self.version, inputs=inputs, body=self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +203,16 @@ def read_pattern(body: bytes, name: str) -> RegisteredPattern:
         RecordFormatError: It is damaged or of an unknown version.
     """
     return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
+
+
+def read_operator(body: bytes, name: str) -> RegisteredOperator:
+    """A stored operator.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
+    fields = decode(body, f"the operator {name!r}")
+    return RegisteredOperator(**{**fields, "inputs": tuple((stream, key) for stream, key in fields["inputs"])})
 
 
 def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:

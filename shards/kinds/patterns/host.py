@@ -182,6 +182,7 @@ class PatternHost:
         return PatternOutput(found, results_of)
 
 
+@dataclass(frozen=True)
 class PatternKind:
     """Patterns; every stream has a host of them, as its constraints follow traces from their first event."""
 

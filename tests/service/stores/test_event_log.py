@@ -141,7 +141,7 @@ def test_the_pipeline_reads_every_control_record(stores):
     stores.registry.declare_stream(declaration)
     stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)
     stores.registry.put_constraints("orders", document, (), 2)
-    stores.registry.remove_pattern("p")
+    stores.registry.pattern_operators.remove("p")
     expected = [
         StreamOn(declaration),
         PatternOn(name="p", version=1, text="PATTERN p EVENT A a"),
@@ -208,7 +208,7 @@ def test_a_key_that_comes_into_use_meanwhile_is_not_missed(stores):
     stores.log.append_events(submission(sold(4), keys=KEYS, token="b"))
     use(stores, "q", "place")
     stores.log.append_events(submission(sold(4), keys=KEYS, token="c"))
-    stores.registry.remove_pattern("p")
+    stores.registry.pattern_operators.remove("p")
     stores.log.append_events(submission(sold(4), keys=KEYS, token="d"))
     counts = dict.fromkeys(("", "customer", "place"), 0)
     for (route, _), pairs in routed(stores.log).items():
@@ -229,7 +229,7 @@ def test_a_race_of_a_pattern_and_events_leaves_no_gap(stores):
             if number % 2:
                 use(stores, "p", "customer")
             else:
-                stores.registry.remove_pattern("p")
+                stores.registry.pattern_operators.remove("p")
         for one in sending:
             one.result()
     wanted, found = [], []

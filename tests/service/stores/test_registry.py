@@ -12,10 +12,11 @@ from service.errors import (
     UnknownStream,
 )
 from service.stores import PatternDraft, Registry
+from service.stores.connection import PREFIX
 from service.stores.log.routes import ROUTES_KEY
 from service.stores.registry.changes import RecordBook
 from service.stores.registry.event_types import STREAMS_KEY
-from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY, PATTERNS_KEY
+from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -85,7 +86,7 @@ def test_whether_constraints_count_is_a_matter_of_the_version(registry, stores):
 
 def test_versions_go_on_after_a_pattern_was_deleted(registry, stores):
     registry.put_pattern("orders", draft(TEXT), 1)
-    registry.remove_pattern("p")
+    registry.pattern_operators.remove("p")
     assert registry.patterns() == []
     with pytest.raises(UnknownPatternName, match="'p'"):
         registry.pattern("p")
@@ -96,7 +97,7 @@ def test_versions_go_on_after_a_pattern_was_deleted(registry, stores):
 
 def test_only_what_is_there_can_be_deleted(registry, stores):
     with pytest.raises(UnknownPatternName):
-        registry.remove_pattern("p")
+        registry.pattern_operators.remove("p")
     assert controls(stores) == []
 
 
@@ -184,7 +185,7 @@ def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
     assert (pattern.version, is_new) == (1, True)
     pattern, is_new = lossy.put_pattern("orders", draft(TEXT + " [x > 1]"), 2)
     assert (pattern.version, is_new) == (2, True)
-    lossy.remove_pattern("p")
+    lossy.pattern_operators.remove("p")
     assert lossy.patterns() == []
     constraints, is_new = lossy.put_constraints("orders", {"end": ["Z"]}, (), 1)
     assert (constraints.version, is_new) == (1, True)
@@ -223,29 +224,29 @@ def test_endless_contention_is_told(registry, client, stores):
 
 def test_the_golden_record_of_version_1_is_read(registry, client):
     golden = {"format": 1, "name": "p", "stream": "s", "text": "t", "version": 4, "is_active": True, "registered_us": 9}
-    client.hset(PATTERNS_KEY, "p", orjson.dumps(golden))
+    client.hset(PREFIX + "patterns", "p", orjson.dumps(golden))
     assert (registry.pattern("p").version, registry.pattern("p").is_guarded) == (4, True)
 
 
 def test_a_pattern_is_paused_and_resumed_as_the_same_version(registry, stores):
     first, _ = registry.put_pattern("orders", draft(), 1)
-    paused, is_new = registry.pause_pattern("p")
+    paused, is_new = registry.pattern_operators.move("p", "pause")
     assert (paused.is_paused, paused.version, is_new) == (True, 1, True)
-    assert registry.pause_pattern("p") == (paused, False)
+    assert registry.pattern_operators.move("p", "pause") == (paused, False)
     assert registry.patterns() == [paused]
     assert registry.put_pattern("orders", draft(), 2) == (paused, False)
-    assert registry.resume_pattern("p") == (first, True)
-    assert registry.resume_pattern("p") == (first, False)
+    assert registry.pattern_operators.move("p", "resume") == (first, True)
+    assert registry.pattern_operators.move("p", "resume") == (first, False)
     assert controls(stores) == ["pattern-on", "pattern-pause", "pattern-on"]
     last = list(stores.log.read_range(0))[-1]
     assert decode_control(last.kind, last.body) == PatternOn(name="p", version=1, text=TEXT)
     with pytest.raises(UnknownPatternName):
-        registry.pause_pattern("q")
+        registry.pattern_operators.move("q", "pause")
 
 
 def test_the_next_version_of_a_paused_pattern_is_active(registry):
     registry.put_pattern("orders", draft(), 1)
-    registry.pause_pattern("p")
+    registry.pattern_operators.move("p", "pause")
     second, is_new = registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
     assert (second.version, second.is_paused, is_new) == (2, False, True)
 
@@ -258,7 +259,7 @@ def starts(stores):
 def test_a_version_migrates_where_one_runs(registry, stores):
     registry.put_pattern("orders", draft(start="migrate"), 1)
     registry.put_pattern("orders", draft(TEXT + " [x > 1]", start="migrate"), 2)
-    registry.pause_pattern("p")
+    registry.pattern_operators.move("p", "pause")
     registry.put_pattern("orders", draft(TEXT + " [x > 2]", start="migrate"), 3)
     assert starts(stores) == ["fresh", "migrate", "fresh"]
 
@@ -279,12 +280,12 @@ def test_routes_are_in_use_while_a_pattern_sees_events_on_them(registry, client)
         registry.put_pattern("orders", draft(name=name, route=route), 1)
     registry.put_pattern("payments", draft(name="e", route="place"), 1)
     assert routes(client) == {"orders": "customer place", "payments": "place"}
-    registry.remove_pattern("a")
-    registry.pause_pattern("c")
+    registry.pattern_operators.remove("a")
+    registry.pattern_operators.move("c", "pause")
     assert routes(client) == {"orders": "customer", "payments": "place"}
-    registry.remove_pattern("b")
-    registry.resume_pattern("c")
-    registry.remove_pattern("e")
+    registry.pattern_operators.remove("b")
+    registry.pattern_operators.move("c", "resume")
+    registry.pattern_operators.remove("e")
     assert routes(client) == {"orders": "place"}
     registry.put_pattern("orders", draft(name="c", route=""), 2)
     assert routes(client) == {}
@@ -294,7 +295,7 @@ def test_routes_are_in_use_while_a_pattern_sees_events_on_them(registry, client)
 def test_routes_of_changes_whose_reply_was_lost_are_right(lossy, client):
     lossy.put_pattern("orders", draft(route="customer"), 1)
     lossy.put_pattern("orders", draft(name="q", route="customer"), 1)
-    lossy.remove_pattern("p")
+    lossy.pattern_operators.remove("p")
     assert routes(client) == {"orders": "customer"}
-    lossy.pause_pattern("q")
+    lossy.pattern_operators.move("q", "pause")
     assert routes(client) == {}

@@ -1,0 +1,123 @@
+"""Operators of the kinds that are registered as documents: one router for each kind, all of one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Depends, Response, status
+
+from api.access.callers import Calling
+from api.locations import LOCATION, give_location
+from api.requests.filters import StreamFilter, shown
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
+from api.schemas.operators import NewOperator, OperatorList, OperatorModel
+from api.services import Served
+from service import Action, RegisteredOperator
+from shards import DocumentKind
+
+_ACTIONS: dict[Action, str] = {
+    "activate": "Let a draft see events from this position of the log on. An active one stays active.",
+    "pause": "Stop showing it events, from this position of the log on; what it has in work is dropped.",
+    "resume": "Show it events again, from this position of the log on.",
+    "retire": "Stop it for good, from this position of the log on; what it found stays listed.",
+}
+
+
+def operator_router(kind: DocumentKind) -> APIRouter:
+    """Register, list, look up, change the state, delete, under ``/<plural>``."""
+    router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
+    _add_register(router, kind)
+    _add_reading(router, kind)
+    for action, meaning in _ACTIONS.items():
+        _add_move(router, kind, action, meaning)
+    _add_delete(router, kind)
+    return router
+
+
+def _add_register(router: APIRouter, kind: DocumentKind) -> None:
+    @router.post(
+        "",
+        status_code=status.HTTP_201_CREATED,
+        summary=f"Register a {kind.name}",
+        name=f"register_{kind.name}",
+        dependencies=[Depends(once)],
+        openapi_extra=_described(kind),
+        responses={
+            201: {"headers": LOCATION},
+            200: {"model": OperatorModel, "description": "It is already registered in the same words."},
+        },
+    )
+    def register(
+        operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
+    ) -> OperatorModel:
+        """Let it run from this position of the log on; other words under the same name are its next version."""
+        record, is_new = services.operators.put(
+            kind.name,
+            operator.document,
+            severity=operator.severity,
+            is_draft=operator.state == "draft",
+            condition=preconditions,
+        )
+        give_location(response, kind.plural, record.name)
+        if not is_new:
+            response.status_code = status.HTTP_200_OK
+        return _answer(record, response)
+
+
+def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
+    @router.get("", summary=f"List the {kind.plural}", name=f"list_{kind.plural}")
+    def list_all(services: Served, caller: Calling, stream: StreamFilter) -> OperatorList:
+        """All that the caller may touch, by name, drafts, paused and retired ones too."""
+        operators = shown(services.operators.all(kind.name, stream), caller, stream)
+        return OperatorList(items=[OperatorModel.from_domain(operator) for operator in operators])
+
+    @router.get(
+        "/{name:path}/versions", summary=f"List the versions of a {kind.name}", name=f"list_versions_of_{kind.name}"
+    )
+    def list_versions(name: str, services: Served) -> OperatorList:
+        """Every version that it has had, the oldest first."""
+        versions = services.operators.versions(kind.name, name)
+        return OperatorList(items=[OperatorModel.from_domain(version) for version in versions])
+
+    @router.get("/{name:path}", summary=f"Look up a {kind.name}", name=f"get_{kind.name}")
+    def get_one(name: str, services: Served, response: Response) -> OperatorModel:
+        """The operator as it is."""
+        return _answer(services.operators.get(kind.name, name), response)
+
+
+def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: str) -> None:
+    def move(name: str, services: Served, response: Response, preconditions: Preconditions) -> OperatorModel:
+        record, _ = services.operators.move(kind.name, name, action, preconditions)
+        return _answer(record, response)
+
+    title = f"{action.capitalize()} a {kind.name}"
+    _post(router, f"/{{name:path}}/{action}", move, summary=title, description=meaning, name=f"{action}_{kind.name}")
+
+
+def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
+    @router.delete(
+        "/{name:path}",
+        status_code=status.HTTP_204_NO_CONTENT,
+        summary=f"Delete a {kind.name}",
+        name=f"delete_{kind.name}",
+    )
+    def delete(name: str, services: Served, preconditions: Preconditions) -> None:
+        """Stop it from this position of the log on; what it found stays."""
+        services.operators.remove(kind.name, name, preconditions)
+
+
+def _post(router: APIRouter, path: str, operation: Callable[..., Any], **said: str) -> None:
+    router.post(path, **said)(operation)  # type: ignore[arg-type]
+
+
+def _answer(record: RegisteredOperator, response: Response) -> OperatorModel:
+    give_tag(response, record)
+    return OperatorModel.from_domain(record)
+
+
+def _described(kind: DocumentKind) -> dict[str, Any]:
+    """The form of a body: members of every kind, and those of this one."""
+    schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, dict(kind.schema)]}
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,69 @@
+"""Operators of the kinds that are registered as documents, on the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from api.schemas.patterns import State
+from api.wire import WireModel
+from service import RegisteredOperator, Severity
+from streams import format_time
+
+
+class NewOperator(WireModel):
+    """An operator to register: the members here are those of every kind, the others are its kind's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    stream: str = Field(description="What it listens to.")
+    state: Literal["draft", "active"] = Field(
+        "active", description="A 'draft' is checked and stored, and runs once it is activated."
+    )
+    severity: Severity | None = Field(
+        None, description="Severity of its alerts. Left out: as before, and medium at first."
+    )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What its kind reads."""
+        return {"name": self.name, "stream": self.stream, **(self.model_extra or {})}
+
+
+class OperatorModel(WireModel):
+    """A registered operator."""
+
+    kind: str
+    name: str
+    stream: str
+    version: int = Field(description="Counts from 1 for each name; another body is the next version.")
+    body: dict[str, Any] = Field(description="What is its kind's own.")
+    severity: Severity = Field(description="Severity of its alerts.")
+    state: State = Field(description="Only an active operator sees events.")
+    route: str | None = Field(
+        description="Name of the stream's further key by which it listens; null for the correlation key."
+    )
+    registered_at: str
+
+    @classmethod
+    def from_domain(cls, operator: RegisteredOperator) -> Self:
+        """The wire form of an operator."""
+        return cls(
+            kind=operator.kind,
+            name=operator.name,
+            stream=operator.stream,
+            version=operator.version,
+            body=dict(operator.body),
+            severity=operator.severity,
+            state=operator.state,
+            route=operator.route or None,
+            registered_at=format_time(operator.registered_us),
+        )
+
+
+class OperatorList(WireModel):
+    """Operators of one kind."""
+
+    items: list[OperatorModel]

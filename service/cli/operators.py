@@ -1,0 +1,105 @@
+"""Commands for operators of every kind: what leads them from state to state, and the whole group for kinds that are
+registered as documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+import yaml
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
+from service.cli.inputs import told
+from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
+from service.errors import FileUnreadable
+
+_COLUMNS = ("name", "stream", "state", "version", "severity", "body")
+
+
+def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
+    """Add a command for each action that leads from state to state.
+
+    Args:
+        app: The group.
+        resource: What it is about.
+        helps: By the name of the action, what it does.
+    """
+    for action, meaning in helps.items():
+        _add_move(app, resource, action, meaning)
+
+
+def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS) -> typer.Typer:
+    """The group of commands of a kind that is registered as documents.
+
+    Args:
+        one: What people call one of it.
+        plural: What they call several: the name of the group, and of its place in the API.
+        columns: Of its list.
+    """
+    app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
+    resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
+    add_list_of_stream(app, resource)
+    add_show(app, resource, f"a {one}")
+    _add_add(app, resource)
+    add_moves(
+        app,
+        resource,
+        activate=f"Let a draft of a {one} see events from now on.",
+        pause=f"Let a {one} see nothing from now on; what it has in work goes.",
+        resume=f"Let a paused {one} see what comes from now on.",
+        retire=f"Stop a {one} for good; it stays listed with what it found.",
+    )
+    add_delete(app, resource, f"Delete a {one}; what it found stays.")
+    return app
+
+
+def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
+    """What is said of an operator after it was changed."""
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}"))
+    for warning in found.get("warnings", ()):
+        told.print(printable(f"warning: {warning}"), markup=False)
+
+
+def _add_add(app: typer.Typer, resource: Resource) -> None:
+    @app.command("add", help=f"Register a {resource.one}; other words under the same name are its next version.")
+    def add(
+        document: Annotated[Path, typer.Argument(metavar="FILE", help="YAML or JSON.", show_default=False)],
+        draft: Annotated[bool, typer.Option("--draft", help="Check it and write it down.")] = False,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        body = {**_document(document), **given(state="draft" if draft else None)}
+        with calling(url, api_key) as client:
+            tell_operator(client.post(resource.path, body), is_json=is_json)
+
+
+def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:
+    named = argument_of(resource)
+
+    @app.command(action, help=meaning)
+    def move(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+        with calling(url, api_key) as client:
+            tell_operator(client.post(f"{resource.path}/{part(name)}/{action}", None), is_json=is_json)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """The JSON object of a file.
+
+    Raises:
+        FileUnreadable: It is not there, or holds something else.
+    """
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise FileUnreadable(f"{path} cannot be read: {error}", file=str(path)) from error
+    if not isinstance(found, dict):
+        raise FileUnreadable(f"{path} holds no object; members such as name and stream are wanted", file=str(path))
+    return found

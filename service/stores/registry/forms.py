@@ -1,0 +1,163 @@
+"""What each kind of operator has of its own in the registry: patterns have a record and control records of theirs, all
+other kinds share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from service.errors import OperatorOnOtherStream, PatternOnOtherStream, UnknownOperator, UnknownPatternName
+from service.stores.conditions import ANY, Condition
+from service.stores.connection import PREFIX
+from service.stores.registry.operators import Form
+from service.stores.registry.registered import RegisteredOperator, RegisteredPattern, read_operator, read_pattern
+from service.stores.severities import Severity
+from streams import (
+    Input,
+    OperatorOff,
+    OperatorOn,
+    OperatorPause,
+    PatternOff,
+    PatternOn,
+    PatternPause,
+    Start,
+    WorkBudget,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternDraft:
+    """A pattern that is to be matched.
+
+    Attributes:
+        name: Also in the text.
+        text: In the pattern language.
+        is_guarded: Whether the stream's constraints terminate its partial matches early.
+        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
+            complete them (``migrate``).
+        severity: Of its alerts; None: as before, and ``medium`` at first.
+        is_draft: Whether it is only written down, to be matched later.
+        condition: On what is there.
+    """
+
+    name: str
+    text: str
+    is_guarded: bool = True
+    route: str = ""
+    start: Start = "fresh"
+    severity: Severity | None = None
+    is_draft: bool = False
+    condition: Condition = ANY
+
+    def is_said_by(self, record: RegisteredPattern) -> bool:
+        """Whether that is how the pattern is registered already."""
+        return (record.text, record.is_guarded, record.route) == (self.text, self.is_guarded, self.route)
+
+    def record(self, stream: str, version: int, now_us: int) -> RegisteredPattern:
+        """The record of a version."""
+        return RegisteredPattern(
+            name=self.name,
+            stream=stream,
+            text=self.text,
+            version=version,
+            is_active=True,
+            registered_us=now_us,
+            is_guarded=self.is_guarded,
+            route=self.route,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorDraft:
+    """An operator that is to run.
+
+    Attributes:
+        kind: Name of its kind.
+        name: Distinct among those of its kind.
+        inputs: What it listens to, at least one.
+        body: What its kind reads.
+        severity: Of its alerts; None: as before, and ``medium`` at first.
+        start: What to do with the work of the version before.
+        is_draft: Whether it is only written down, to run later.
+        condition: On what is there.
+    """
+
+    kind: str
+    name: str
+    inputs: tuple[Input, ...]
+    body: Mapping[str, Any]
+    severity: Severity | None = None
+    start: Start = "fresh"
+    is_draft: bool = False
+    condition: Condition = ANY
+
+    @property
+    def route(self) -> str:
+        """Name of the further key of the first input; empty for the correlation key."""
+        return self.inputs[0].key
+
+    def is_said_by(self, record: RegisteredOperator) -> bool:
+        """Whether that is how the operator is registered already."""
+        return (record.definition.inputs, record.body) == (self.inputs, self.body)
+
+    def record(self, stream: str, version: int, now_us: int) -> RegisteredOperator:
+        """The record of a version."""
+        return RegisteredOperator(
+            kind=self.kind,
+            name=self.name,
+            stream=stream,
+            version=version,
+            is_active=True,
+            registered_us=now_us,
+            inputs=tuple((source.stream, source.key) for source in self.inputs),
+            body=self.body,
+            route=self.route,
+        )
+
+
+def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
+    """Patterns; ``budget``: how much work one may cost that is registered, or goes on, now."""
+
+    def on(pattern: RegisteredPattern, start: Start) -> PatternOn:
+        return PatternOn(
+            name=pattern.name,
+            version=pattern.version,
+            text=pattern.text,
+            is_guarded=pattern.is_guarded,
+            start=start,
+            route=pattern.route,
+            budget=budget,
+        )
+
+    return Form(
+        one="pattern",
+        key=PREFIX + "patterns",
+        versions_key=PREFIX + "pattern-versions",
+        prefix="",
+        read=read_pattern,
+        on=on,
+        pause=PatternPause,
+        off=PatternOff,
+        unknown=lambda said, name: UnknownPatternName(f"{said}; GET /v1/patterns lists them", pattern=name),
+        elsewhere=lambda said, name, stream: PatternOnOtherStream(said, pattern=name, stream=stream),
+    )
+
+
+def operator_form(kind: str) -> Form[RegisteredOperator]:
+    """The operators of a kind without a record of its own; empty: of all such kinds, to be read only."""
+    return Form(
+        one=kind,
+        key=PREFIX + "operators",
+        versions_key=PREFIX + "operator-versions",
+        prefix=f"{kind}/" if kind else "",
+        read=read_operator,
+        on=lambda operator, start: OperatorOn(operator.definition, start),
+        pause=partial(OperatorPause, kind),
+        off=partial(OperatorOff, kind),
+        unknown=lambda said, name: UnknownOperator(said, kind=kind, name=name),
+        elsewhere=lambda said, name, stream: OperatorOnOtherStream(said, kind=kind, name=name, stream=stream),
+    )

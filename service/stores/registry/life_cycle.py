@@ -1,0 +1,82 @@
+"""The states of an operator, patterns too, and what leads from one to another.
+
+    draft ──activate──► active ──pause──► paused
+      │                  │  ◄──resume──     │
+      └──────retire──────┴──────retire──────┘──► retired
+
+    active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
+
+Only an active operator sees events. A suspended one cost too much work; resumed, it is its next version, so that what
+the pipeline said of the one before is not taken for this one. A retired one stays listed with all that was found, and
+never runs again; it may be deleted, as may any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from service.errors import WrongOperatorState, WrongPatternState
+from service.stores.registry.registered import RegisteredOperator, RegisteredPattern, State
+
+Action: TypeAlias = Literal["activate", "pause", "resume", "retire"]
+R = TypeVar("R", RegisteredPattern, RegisteredOperator)
+
+_MOVES: Mapping[Action, Mapping[State, State]] = {
+    "activate": {"draft": "active", "active": "active"},
+    "pause": {"active": "paused", "paused": "paused"},
+    "resume": {"paused": "active", "suspended": "active", "active": "active"},
+    "retire": dict.fromkeys(("draft", "active", "paused", "suspended", "retired"), "retired"),
+}
+
+
+def moved(record: R, action: Action, now_us: int | None = None) -> R:
+    """The operator after an action; itself where it is in that state already.
+
+    Args:
+        record: As it is.
+        action: What leads to another state.
+        now_us: When a version that begins by it begins; None: when that before did.
+
+    Raises:
+        WrongPatternState: The action does not begin in its state; of other kinds, ``WrongOperatorState``.
+    """
+    state = _MOVES[action].get(record.state)
+    if state is None:
+        permitted = [name for name, moves in _MOVES.items() if moves.get(record.state, record.state) != record.state]
+        raise wrong_state(record, f"it cannot be {action}d", permitted)
+    if state == record.state:
+        return record
+    stage: Literal["retired", "running"] = "retired" if state == "retired" else "running"
+    after = replace(record, stage=stage, is_paused=state == "paused", suspension=None)
+    if record.state != "suspended" or state != "active":
+        return after
+    registered_us = record.registered_us if now_us is None else now_us
+    return replace(after, version=record.version + 1, registered_us=registered_us)
+
+
+def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
+    """Check that an operator may have another version.
+
+    Raises:
+        WrongPatternState: It is retired; or the version is to be a draft and it is none any more. Of other kinds,
+            ``WrongOperatorState``.
+    """
+    if record.state == "retired":
+        raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
+    if is_draft and record.state != "draft":
+        raise wrong_state(record, "it cannot be a draft again; give the draft another name", [])
+
+
+def wrong_state(
+    record: RegisteredPattern | RegisteredOperator, why: str, permitted: Sequence[str]
+) -> WrongPatternState | WrongOperatorState:
+    """The error for what does not go together with an operator's state."""
+    can: list[Any] = [*permitted, "delete"]
+    said = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
+    if isinstance(record, RegisteredPattern):
+        return WrongPatternState(f"the pattern {said}", pattern=record.name, state=record.state, permitted=can)
+    return WrongOperatorState(
+        f"the {record.kind} {said}", kind=record.kind, name=record.name, state=record.state, permitted=can
+    )

@@ -1,0 +1,308 @@
+"""The operators of one kind: put, looked up, led from state to state, deleted; with every version they have had.
+
+One life cycle for patterns and for every other kind. What differs between them is a ``Form``: how a record is read,
+what the log says of it, and what is said where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Generic, Protocol
+
+from service.errors import MigrationRefused, NotFound, ServiceError
+from service.stores.conditions import ANY, Condition
+from service.stores.records import encode
+from service.stores.registry.changes import Change, RecordBook, version_of
+from service.stores.registry.life_cycle import Action, R, moved, require_writable
+from service.stores.severities import USUAL_SEVERITY, Severity
+from streams import ControlRecord, Start
+
+
+class Draft(Protocol[R]):
+    """An operator that is wanted."""
+
+    @property
+    def name(self) -> str:
+        """Of the operator."""
+        ...
+
+    @property
+    def route(self) -> str:
+        """Name of the further key that it listens by; empty for the correlation key."""
+        ...
+
+    @property
+    def start(self) -> Start:
+        """What to do with the work of the version before."""
+        ...
+
+    @property
+    def severity(self) -> Severity | None:
+        """Of its alerts; None: as before."""
+        ...
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it is only written down."""
+        ...
+
+    @property
+    def condition(self) -> Condition:
+        """On what is there."""
+        ...
+
+    def is_said_by(self, record: R) -> bool:
+        """Whether that is how it is registered already."""
+        ...
+
+    def record(self, stream: str, version: int, now_us: int) -> R:
+        """The record of a version, as if it ran."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[R]):
+    """What one kind has of its own.
+
+    Attributes:
+        one: What people call one of it.
+        key: Where current records are, by name.
+        versions_key: Where every version is.
+        prefix: Of the names of its records, where kinds share a place for them.
+        read: A stored record.
+        on: The control record by which it runs.
+        pause: That by which it sees nothing for now.
+        off: That by which it is gone.
+        unknown: The error where there is none; takes a text, and its name.
+        elsewhere: The error where it is on another stream; takes a text, its name and its stream.
+    """
+
+    one: str
+    key: str
+    versions_key: str
+    prefix: str
+    read: Callable[[bytes, str], R]
+    on: Callable[[R, Start], ControlRecord]
+    pause: Callable[[str], ControlRecord]
+    off: Callable[[str], ControlRecord]
+    unknown: Callable[[str, str], NotFound]
+    elsewhere: Callable[[str, str, str], ServiceError]
+
+
+class Operators(Generic[R]):
+    """The operators of one kind.
+
+    Args:
+        book: Where records and control records are written together.
+        form: What the kind has of its own.
+    """
+
+    def __init__(self, book: RecordBook, form: Form[R]) -> None:
+        self._book = book
+        self._form: Form[R] = form
+
+    def put(self, stream: str, draft: Draft[R], now_us: int) -> tuple[R, bool]:
+        """Register an operator; what says something else is its next version, the same again changes nothing.
+
+        The next version of a paused one is active. A draft that is sent as something to run is activated. Another
+        severity is no next version: it goes on.
+
+        Returns:
+            The operator as it is now, and whether it changed.
+
+        Raises:
+            Conflict: One of that name is on another stream, or in no state in which it can have another version, or
+                the version that is to go on for a while listens by another key.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = None if current is None else self._form.read(current, draft.name)
+            there = known if known is not None and known.is_active else None
+            draft.condition.check_record(there)
+            if there is not None:
+                self._check_same_stream(there, stream)
+                require_writable(there, is_draft=draft.is_draft)
+                if draft.is_said_by(there):
+                    return self._same_change(there, draft)
+            fresh = replace(
+                draft.record(stream, 1 if known is None else known.version + 1, now_us),
+                severity=draft.severity or (USUAL_SEVERITY if known is None else known.severity),
+                stage="draft" if draft.is_draft else "running",
+            )
+            running = there if there is not None and there.is_running else None
+            control = None if draft.is_draft else self._form.on(fresh, self._start(draft, running))
+            return self._change(fresh, control)
+
+        return self._apply(draft.name, change)
+
+    def move(self, name: str, action: Action, condition: Condition = ANY, now_us: int | None = None) -> tuple[R, bool]:
+        """Lead an operator from its state to another; one that was suspended is resumed as its next version.
+
+        Args:
+            name: Of the operator.
+            action: What leads to the other state.
+            condition: On what is there.
+            now_us: When a version that begins by it begins; None: when that before did.
+
+        Returns:
+            The operator as it is now, and whether it changed.
+
+        Raises:
+            NotFound: There is none.
+            Conflict: The action does not begin in its state.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = self._standing(current, name)
+            condition.check_record(known)
+            return self._moved_change(known, action, now_us)
+
+        return self._apply(name, change)
+
+    def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
+        """Let every shard stop running the version of an operator of which one shard says that it cost too much.
+
+        Args:
+            name: Of the operator.
+            suspension: What that shard says: ``version`` and why.
+
+        Returns:
+            Whether it is suspended for just this: not if another shard said so before, or if it has another version by
+            now, is deleted, paused or retired.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = self._standing(current, name)
+            if known.version != suspension["version"] or known.state != "active":
+                return None
+            return self._change(replace(known, suspension=suspension), self._form.pause(name))
+
+        try:
+            record, _ = self._apply(name, change)
+        except NotFound:
+            return False
+        return record.suspension == suspension
+
+    def remove(self, name: str, condition: Condition = ANY) -> None:
+        """Delete an operator; what it found stays.
+
+        Raises:
+            NotFound: There is none.
+        """
+
+        def change(current: bytes | None) -> Change | None:
+            known = self._standing(current, name)
+            condition.check_record(known)
+            return self._change(replace(known, is_active=False), self._form.off(name) if known.is_running else None)
+
+        self._apply(name, change)
+
+    def get(self, name: str) -> R:
+        """One that is not deleted.
+
+        Raises:
+            NotFound: There is none.
+        """
+        return self._standing(self._book.get(self._form.key, self._form.prefix + name), name)
+
+    def version(self, name: str, version: int | None = None) -> R:
+        """A version of one that is not deleted, the current one unless another is asked for.
+
+        Raises:
+            NotFound: There is none.
+        """
+        current = self.get(name)
+        if version in (None, current.version):
+            return current
+        field = version_of(self._form.prefix + name, version or current.version)
+        body = self._book.get(self._form.versions_key, field)
+        if body is None:
+            said = f"the {self._form.one} {name!r} has no version {version}; it has 1 to {current.version}"
+            raise self._form.unknown(said, name)
+        return self._form.read(body, name)
+
+    def versions(self, name: str) -> list[R]:
+        """Every version that one has had, the current one last.
+
+        Raises:
+            NotFound: There is none.
+        """
+        last, field = self.get(name).version, self._form.prefix + name
+        return [self._form.read(body, name) for body in self._book.versions(self._form.versions_key, field, last)]
+
+    def all(self, stream: str | None = None) -> list[R]:
+        """All that are not deleted, by name, in whatever state they are."""
+        return [record for record in self.ever() if record.is_active and stream in (None, record.stream)]
+
+    def ever(self) -> list[R]:
+        """All by name, deleted ones too."""
+        records = self._book.all(self._form.key)
+        return [self._form.read(body, field) for field, body in records if field.startswith(self._form.prefix)]
+
+    def _apply(self, name: str, change: Callable[[bytes | None], Change | None]) -> tuple[R, bool]:
+        record, is_new = self._book.apply(self._form.key, self._form.versions_key, self._form.prefix + name, change)
+        return self._form.read(record, name), is_new
+
+    def _standing(self, body: bytes | None, name: str) -> R:
+        record = None if body is None else self._form.read(body, name)
+        if record is None or not record.is_active:
+            raise self._form.unknown(f"there is no {self._form.one} {name!r}", name)
+        return record
+
+    def _check_same_stream(self, there: R, stream: str) -> None:
+        if there.stream != stream:
+            said = (
+                f"the {self._form.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
+                "first, or give this one another name"
+            )
+            raise self._form.elsewhere(said, there.name, there.stream)
+
+    def _start(self, draft: Draft[R], running: R | None) -> Start:
+        """How a draft starts in fact: there is nothing to go on where no version sees events."""
+        if draft.start == "fresh" or running is None or running.state != "active":
+            return "fresh"
+        if running.route != draft.route:
+            raise MigrationRefused(
+                f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} so far and is to be "
+                f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
+                "'start': 'fresh'",
+                pattern=draft.name,
+            )
+        return "migrate"
+
+    def _same_change(self, there: R, draft: Draft[R]) -> Change | None:
+        """What changes where one is sent in the words that it has: its severity, and a draft may be activated."""
+        graded = replace(there, severity=draft.severity or there.severity)
+        if there.state == "draft" and not draft.is_draft:
+            return self._moved_change(graded, "activate")
+        return None if graded == there else self._change(graded, None)  # the log has no need to know
+
+    def _moved_change(self, record: R, action: Action, now_us: int | None = None) -> Change | None:
+        """The change that an action makes; the log is told what concerns one that it knows, or is to know."""
+        after = moved(record, action, now_us)
+        if after == record:
+            return None
+        control: ControlRecord | None
+        if after.state == "active":
+            control = self._form.on(after, "fresh")
+        elif after.state == "paused":
+            control = self._form.pause(after.name)
+        else:
+            control = self._form.off(after.name) if record.state == "active" else None
+        return self._change(after, control)
+
+    def _change(self, record: R, control: ControlRecord | None) -> Change:
+        """The change that leaves an operator so; its route is in use while it sees events."""
+        is_seeing = record.is_active and record.state == "active"
+        return Change(
+            record=encode(**asdict(record)),
+            version=record.version,
+            stream=record.stream,
+            control=control,
+            route=record.route if is_seeing else "",
+        )
+
+
+def _named(route: str) -> str:
+    return f"the further key {route!r}" if route else "the correlation key"
