@@ -100,7 +100,7 @@ def create_app(
 
     Raises:
         SettingsInvalid: The environment is wrong.
-        TracerMissing: Spans are wanted, and OpenTelemetry is not installed.
+        TracerMissing: Tracing is configured, but OpenTelemetry is not installed.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None

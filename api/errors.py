@@ -81,7 +81,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The key does not have the scope that is wanted, or may not touch the stream; the details name either."""
+    """The key lacks the required scope, or access to the stream; the details name it."""
 
     code: ClassVar[str] = "forbidden"
 
@@ -348,7 +348,7 @@ def _on_http_error(request: Request, error: Exception) -> Response:
         more = {"path": path, "allowed": allowed}
         return _document(status, code, detail, more, {"Allow": ", ".join(allowed)})
     if isinstance(error.__cause__, ValueError | RecursionError):  # the framework could not read the body
-        return problem(MalformedBody(f"the body is no JSON that is read here: {error.__cause__}"))
+        return problem(MalformedBody(f"the body is not valid JSON: {error.__cause__}"))
     return _document(status, code, str(error.detail), headers=error.headers)
 
 

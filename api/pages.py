@@ -77,7 +77,7 @@ def _address(asset: str) -> str:
 
 
 def _guarded(page: HTMLResponse) -> HTMLResponse:
-    """A page with a policy that lets the scripts run that stand in it, and those from here."""
+    """A page with a policy that allows only its own inline scripts and those of this server."""
     text = bytes(page.body).decode()
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in _INLINE.findall(text))
     scripts = " ".join(("'self'", *(f"'sha256-{digest}'" for digest in digests)))

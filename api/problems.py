@@ -53,19 +53,20 @@ def _response(description: str, status: int, code: str, detail: str) -> dict[str
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _FULL = (
     "the log is full: 4,999,800 events wait to be matched and with this request it would be 5,000,300, of at most "
-    "5,000,000; nothing of the request was taken, send it again in 3 s, with the same Idempotency-Key if it had one; "
-    "where this lasts, give the pipeline more cores or raise FORESTALL_LIMITS__MAX_BACKLOG_EVENTS"
+    "5,000,000; nothing of the request was accepted; send it again in 3 s, with the same Idempotency-Key if it had "
+    "one; "
+    "if this lasts, give the pipeline more cores or raise FORESTALL_LIMITS__MAX_BACKLOG_EVENTS"
 )
 _LACKING = "this needs the scope patterns; the API key 3f9d1c7a2b604e85 has read"
 _OFTEN = "too many requests; send the next one in 2 s"
 _CHANGED = "the pattern 'expensive_cancelled' has changed since it was read; its ETag is 5be1c2a7"
 _LARGE = "the body is larger than 5000000 bytes; send less at a time"
 _MEDIA = "media type 'text/plain' is not read here; send application/json"
-_CURSOR = "query.after: 'x' is no cursor; send the 'next' of an earlier page"
+_CURSOR = "query.after: 'x' is not a cursor; send the 'next' of an earlier page"
 
 OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     429: _response(
-        "Too many requests, or too much waits to be matched: nothing was taken; send it again after Retry-After.",
+        "Too many requests, or the backlog is full: nothing was accepted. Retry after the time in Retry-After.",
         429,
         "log-full",
         _FULL,

@@ -1,4 +1,4 @@
-"""HTTP on the wire: who begins a request and does not go on with its head is not waited for."""
+"""HTTP on the wire: a client that starts a request and does not finish its head is disconnected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the process is about to stop: answers that go on for ever have to end then, as it waits for them."""
+"""Whether the process is about to stop: endless answers must end then, as the process waits for them."""
 
 from __future__ import annotations
 

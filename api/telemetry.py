@@ -1,4 +1,4 @@
-"""Which requests have spans: those that send events, where spans are wanted."""
+"""Which requests have spans: those that send events, if tracing is configured."""
 
 from __future__ import annotations
 

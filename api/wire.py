@@ -45,7 +45,7 @@ _TOLD_ONCE: Final = "told-once"
 
 Secret: TypeAlias = Annotated[
     str | None,
-    Field(description="Told this once; null in the answer to a request that came before with its Idempotency-Key."),
+    Field(description="Shown only once; null in the answer to a repeated request with the same Idempotency-Key."),
     _TOLD_ONCE,
 ]
 """What only the first answer to a request tells, and nobody keeps."""

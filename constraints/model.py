@@ -63,9 +63,9 @@ class Clause:
 
     def __post_init__(self) -> None:
         if not self.body and self.head is None:
-            raise ValueError("a clause without body and head is plain false")
+            raise ValueError("a clause without body and head is always false")
         if self.head in self.body:
-            raise ValueError(f"a clause with {self.head!r} on both sides says nothing")
+            raise ValueError(f"a clause with {self.head!r} on both sides is always true")
 
     @property
     def kind(self) -> str:
@@ -128,7 +128,7 @@ class Require:
 
     def __post_init__(self) -> None:
         if self.trigger == self.required:
-            raise ValueError(f"that {self.trigger!r} requires itself says nothing")
+            raise ValueError(f"that {self.trigger!r} requires itself is always true")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Remainder:
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
-        """The part made of some atoms, which are numbered anew, and of the gaps that no other atom opens or closes.
+        """The part made of some atoms, which are renumbered, and of the gaps that no other atom opens or closes.
 
         Whatever completes the whole completes the part.
         """

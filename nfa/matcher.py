@@ -115,9 +115,9 @@ class Matcher:
             version: Of the pattern.
             is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
                 knows is not to be.
-            drains: The one of the same name continues for its partial matches, until its WITHIN has passed or there is
-                another version. All that it finds counts in the stats and towards its limits, and only what
-                began before is reported.
+            drains: The one of the same name continues for its present partial matches, until its WITHIN has passed or
+                there is another version. All that it finds counts in the stats and towards its limits, and only what
+                began before is emitted.
             budget: How much work it may cost: beyond, it is given up in a trace, and at last suspended. It meets no
                 event then, until it is added again.
 
@@ -152,7 +152,7 @@ class Matcher:
         """Let traces that begin from here on follow a guard; open traces keep theirs.
 
         Raises:
-            ValueError: The matcher was made for no guard.
+            ValueError: The matcher was made without guards.
         """
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
@@ -221,8 +221,8 @@ class Matcher:
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
         """End the traces of some correlation keys without an event; a later event of one opens a new trace.
 
-        What waits for the end of its trace is decided. No guard sees it: what a trace still owes is no deviation, the
-        trace is just incomplete.
+        What waits for the end of its trace is decided. Guards do not see it: what a trace still owes is no deviation,
+        the trace is just incomplete.
 
         Args:
             keys: Correlation keys; those without an open trace do not matter.
@@ -237,7 +237,8 @@ class Matcher:
         return MatchOutput(tuple(self._told(found)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted for
+        them.
 
         So the state of a shard is divided. Patterns, guards and how far time has come stay.
 

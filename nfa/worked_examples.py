@@ -31,7 +31,7 @@ class Example:
         timeouts: Likewise of the partial matches that are reported, in order of time.
         refused: Code of the refusal; empty where there is none.
         ties: What the stream declares.
-        is_open: Whether the trace goes on.
+        is_open: Whether the trace is still open.
     """
 
     name: str

@@ -8,7 +8,7 @@ PipelineError
 ├── SourceOptionError      an option of the event-log source is missing or malformed
 ├── QueryFailed            the streaming query ended by an error
 ├── BacktestFailed         Spark gave up on a backtest
-├── FeedFolderMissing      the folder of a feed is no folder, or cannot be listed
+├── FeedFolderMissing      the folder of a feed is not a folder, or cannot be listed
 ├── FeedDamaged            what a feed remembers of its input is gone or damaged
 ├── KafkaClientMissing     the package confluent-kafka is not installed
 ├── KafkaUnreachable       the brokers do not answer, or refuse
@@ -66,7 +66,7 @@ class SourceOptionError(PipelineError):
 
 
 class QueryFailed(PipelineError):
-    """The streaming query ended by an error; a restart goes on from its checkpoint."""
+    """The streaming query failed; after a restart it continues from its checkpoint."""
 
     code: ClassVar[str] = "query-failed"
     is_retryable: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class BacktestFailed(PipelineError):
 
 
 class FeedFolderMissing(PipelineError):
-    """The folder of a feed is no folder, or cannot be listed."""
+    """The folder of a feed is not a folder, or cannot be listed."""
 
     code: ClassVar[str] = "feed-folder"
     fault: ClassVar[Fault] = "caller"

@@ -119,7 +119,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
         if file.is_file() and not any(part.startswith(_IGNORED) for part in file.relative_to(path).parts)
     )
     if not found:
-        raise EventFileError(f"{path}: the folder holds no event files", file=str(path))
+        raise EventFileError(f"{path}: the folder has no event files", file=str(path))
     return tuple(found)
 
 

@@ -148,7 +148,7 @@ class EmbeddedServer:
             if time.monotonic() > begun + self._timeout_s:
                 # Two servers on one append-only file would destroy it.
                 raise EmbeddedServerFailed(
-                    f"something listens on port {known.port} and does not answer for {self._timeout_s:g} s; if it is "
+                    f"a process listens on port {known.port} but does not answer for {self._timeout_s:g} s; if it is "
                     f"not the Redis server of {self._folder}, remove {self.record_file}"
                 )
             time.sleep(_POLL_S)

@@ -6,13 +6,13 @@ ServiceError                     service.errors
 ├── EmbeddedServerFailed         the private server does not come up
 ├── DataFolderUnusable           cannot be written, or is in use
 ├── PortInUse                    somebody else listens where the API is to listen
-├── TracerMissing                spans are wanted, and OpenTelemetry is not installed
+├── TracerMissing                tracing is configured, but OpenTelemetry is not installed
 ├── StoreUnavailable             Redis does not answer; try again
 │   └── StoreFull                Redis has no memory left
 ├── LogResharding                the log is being divided into more shards; try again later
 ├── ReshardRefused               the log cannot be divided so, or not now
 ├── BackupRefused                not while the service runs, or not over what is there
-├── BackupDamaged                a file is no backup, or not as it was written
+├── BackupDamaged                a file is not a backup, or is damaged
 ├── StoreNewer                   what is stored was written by a newer release
 ├── TooManyListeners             as many follow the alerts as may; try again later
 ├── LogFull                      too much waits to be matched; try again later
@@ -39,7 +39,7 @@ ServiceError                     service.errors
 │   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── OperatorOnOtherStream    the same of other kinds of operators
 │   ├── WrongOperatorState       the same of other kinds of operators
-│   ├── MigrationRefused         partial matches cannot go on beside the next version
+│   ├── MigrationRefused         partial matches cannot be continued beside the next version
 │   ├── NotReplayable            a dead letter holds no event that could be sent again
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── KeyUnusable              the API key is revoked or has expired
@@ -126,7 +126,7 @@ class PortInUse(ServiceError):
 
 
 class TracerMissing(ServiceError):
-    """Spans are wanted, and the packages of the extra ``otel`` are not installed."""
+    """Tracing is configured, but the packages of the extra ``otel`` are not installed."""
 
     code: ClassVar[str] = "tracer-missing"
     fault: ClassVar[Fault] = "external"
@@ -188,7 +188,7 @@ class BackupRefused(ServiceError):
 
 
 class BackupDamaged(ServiceError):
-    """A file is no backup, one of another version, or not as it was written."""
+    """A file is not a backup, is of another version, or is damaged."""
 
     code: ClassVar[str] = "backup-damaged"
     fault: ClassVar[Fault] = "external"
@@ -343,7 +343,7 @@ class WrongOperatorState(Conflict):
 
 
 class MigrationRefused(Conflict):
-    """The version before cannot go on for its partial matches, as the next one is matched by another key."""
+    """The former version cannot continue for its partial matches, as the next one is matched by another key."""
 
     code: ClassVar[str] = "migration-refused"
 
@@ -394,7 +394,7 @@ class RegistryContended(Conflict):
     @classmethod
     def over(cls, record: str) -> Self:
         """The error for a record, such as ``the webhook 'w'``."""
-        return cls(f"{record} keeps being changed by others; try again")
+        return cls(f"{record} is being changed by other clients; try again")
 
 
 class LimitExceeded(ServiceError):

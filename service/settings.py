@@ -255,7 +255,7 @@ class SparkSettings(BaseModel):
     @classmethod
     def _are_spark_settings(cls, conf: dict[str, str]) -> dict[str, str]:
         if strangers := sorted(name for name in conf if not name.startswith("spark.")):
-            raise ValueError(f"Spark has no settings {', '.join(strangers)}: their names begin with spark.")
+            raise ValueError(f"not settings of Spark, whose names begin with 'spark.': {', '.join(strangers)}")
         return conf
 
 
@@ -290,7 +290,7 @@ class TracingSettings(BaseModel):
             parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
-                f"{url!r} is not where a collector takes spans; write http://HOST:4318 or https://HOST/PATH"
+                f"{url!r} is not the address of a trace collector; write http://HOST:4318 or https://HOST/PATH"
             )
         return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else url
 
@@ -369,7 +369,7 @@ class Settings(BaseSettings):
         if url is not None and not _names_a_server(url.get_secret_value()):
             raise ValueError(
                 "this is not the URL of a Redis server; write redis://HOST:PORT/0, rediss://HOST:PORT/0 or "
-                "unix:///PATH (it is not shown here, as it may hold a password)"
+                "unix:///PATH (it is not shown here, as it may contain a password)"
             )
         return url
 
@@ -384,15 +384,15 @@ class Settings(BaseSettings):
     @classmethod
     def _is_a_log_level(cls, level: str) -> str:
         if level.upper() not in _LOG_LEVELS:
-            raise ValueError(f"{level!r} is no log level; write one of {', '.join(_LOG_LEVELS)}")
+            raise ValueError(f"{level!r} is not a log level; use one of {', '.join(_LOG_LEVELS)}")
         return level.upper()
 
     @model_validator(mode="after")
     def _open_only_on_loopback(self) -> Settings:
         if self.auth == "off" and not is_loopback(self.api_host):
             raise ValueError(
-                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines, so keys are demanded there: "
-                f"leave {PREFIX}AUTH out, or listen on 127.0.0.1"
+                f"{PREFIX}API_HOST {self.api_host!r} can be reached from other machines, so keys are required: leave "
+                f"out {PREFIX}AUTH, or listen on 127.0.0.1"
             )
         return self
 

@@ -115,9 +115,11 @@ def parse_target(url: str) -> httpx.URL:
             "such as https://example.org/alerts"
         )
     if target.userinfo or "@" in urlsplit(url).netloc:
-        raise _refused("a webhook's address holds no user name and password")
+        raise _refused("a webhook's address must not contain a user name or password")
     if "%" in target.host or (_ends_in_a_number(target.host) and not _is_dotted(target.host)):
-        raise _refused(f"the webhook's host {target.host!r} is an oddly written number; write the address as 192.0.2.1")
+        raise _refused(
+            f"the webhook's host {target.host!r} is an unusual form of a number; write the address as 192.0.2.1"
+        )
     return target
 
 

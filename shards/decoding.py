@@ -74,4 +74,4 @@ def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
     if is_object.all():
         return None
     shown = cast("bytes", column[int(np.flatnonzero(~is_object)[0])].as_py())[:40]
-    return BatchFormatError(f"attributes of an event are not JSON: an object is wanted, not {shown!r}")
+    return BatchFormatError(f"attributes of an event are not JSON: expected an object, not {shown!r}")

@@ -86,7 +86,7 @@ class Host(Protocol):
         ...
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; a version that is running already goes on.
+        """Start an operator; a version that is running already continues.
 
         Raises:
             ForestallError: The definition is refused; nothing has changed.

@@ -2,8 +2,8 @@
 
 ``ShardState`` is a function of its entries. However they are cut into calls of ``apply``, and wherever the state is
 saved and loaded in between, the same rows come out with the same ids; where ``limit_endings`` was called, the same but
-for which endings are told and which counted. An entry that was applied before is passed over, and one that cannot be
-applied becomes a dead letter and changes nothing.
+for which early terminations are emitted one by one and which are counted. An entry that was applied before is passed
+over, and one that cannot be applied becomes a dead letter and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Several ways to match the same history, side by side: one shard of a backtest, without Spark.
 
-Each *variant* is a ``ShardState`` of its own that is told the same events, so what differs in alerts and in cost does
+Each *variant* is a ``ShardState`` of its own that receives the same events, so what differs in alerts and in cost does
 so because of what was switched and of nothing else. A key is in one shard only, so alerts are compared within it:
 nothing of a comparison has to leave the shard but its counts and the alerts that differ.
 """

@@ -143,7 +143,7 @@ class StreamDeclaration:
         for name, path in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
                 raise DeclarationError(
-                    f"stream {self.name!r}: the further key {name!r} is no name that a pattern can say; use 1 to 100 "
+                    f"stream {self.name!r}: the further key {name!r} cannot be used in a pattern; use 1 to 100 "
                     "letters, digits or '_', not beginning with a digit",
                     field="keys",
                 )

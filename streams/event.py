@@ -57,5 +57,7 @@ def check_text(value: str, name: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise EventRejected(f"{name!r} holds half of a surrogate pair, which is not text", field=name) from error
+        raise EventRejected(
+            f"{name!r} contains half of a surrogate pair, which is not valid Unicode", field=name
+        ) from error
     return value

@@ -64,14 +64,14 @@ def check_event_time(stream: TimedStream) -> None:
         if not isfinite(value) or not least <= round(value * _SECOND_US) <= MOST_SECONDS * _SECOND_US:
             bound = "0 or more" if name == "lateness" else "at least a microsecond"
             raise DeclarationError(
-                f"stream {stream.name!r}: {name} is {value!r} seconds; it says {meaning}: {bound}, at most "
+                f"stream {stream.name!r}: {name} is {value!r} seconds; it is {meaning}: {bound}, at most "
                 f"{MOST_SECONDS:,} seconds",
                 field=name,
             )
     if stream.late != "dead_letter" and stream.lateness is None:
         raise DeclarationError(
-            f"stream {stream.name!r}: late is {stream.late!r}, but without lateness no event is ever late; say how "
-            "late events may be, 'lateness': 0 for not at all",
+            f"stream {stream.name!r}: late is {stream.late!r}, but without lateness no event is late; add "
+            f"'lateness', the seconds that events may be late, or 0",
             field="late",
         )
 

@@ -14,7 +14,7 @@ _LISTED = 20
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like another; None if none is like it.
 
-    Of very many or very long names only some are looked at.
+    Of very many or very long names only some are compared.
     """
     if len(name) > _LONGEST:
         return None

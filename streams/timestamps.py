@@ -52,7 +52,7 @@ def parse_rfc3339(text: str) -> int:
         raise EventRejected(f"time {shown(text)} is not RFC 3339; write it {_EXAMPLE}", field="time")
     year, month, day, hour, minute, second, fraction, utc, sign, offset_hours, offset_minutes = parts.groups()
     if utc is None and sign is None:
-        raise EventRejected(f"time {shown(text)} has no zone; end it with Z or an offset, {_EXAMPLE}", field="time")
+        raise EventRejected(f"time {shown(text)} has no time zone; add Z or an offset, {_EXAMPLE}", field="time")
     is_leap = second == "60"
     try:
         moment = datetime(

@@ -59,7 +59,7 @@ class WorkBudget:
         """
         names = {one.name for one in fields(cls)}
         if not isinstance(found, Mapping) or not found.keys() <= names:
-            raise ValueError(f"a budget is {found!r}: an object with {', '.join(sorted(names))} is wanted")
+            raise ValueError(f"a budget is {found!r}; it must be an object with {', '.join(sorted(names))}")
         if any(not isinstance(value, int) or isinstance(value, bool) for value in found.values()):
             raise ValueError(f"a budget is {found!r}: its members are whole numbers")
         return cls(**found)

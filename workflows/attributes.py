@@ -182,7 +182,9 @@ class UniformAttribute:
     def __post_init__(self) -> None:
         _check_finite(self.name, self.least, self.most, self.most - self.least)
         if self.least > self.most:
-            raise InvalidWorkflow(f"attribute {self.name}: {self.least} to {self.most} is no range; the least is first")
+            raise InvalidWorkflow(
+                f"attribute {self.name}: {self.least} to {self.most} is not a range; the smaller number comes first"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def check_trace(compiled: CompiledWorkflow, types: Sequence[str]) -> Conformance
 
 
 def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> LogConformance:
-    """What a model says of many traces; those that are alike are looked at once."""
+    """What a model says of many traces; equal ones are examined once."""
     checker = _checker(compiled)
     variants: Counter[tuple[str, ...]] = Counter()
     example: dict[tuple[str, ...], int] = {}
@@ -275,7 +275,7 @@ def _clause(constraint: Constraint) -> Clause:
         return constraint.clause
     if isinstance(constraint, Clause):
         return constraint
-    raise TypeError(f"{constraint} is no clause")
+    raise TypeError(f"{constraint} is not a clause")
 
 
 def _is_unmet(clause: Clause, seen: frozenset[str]) -> bool:

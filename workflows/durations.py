@@ -54,7 +54,7 @@ class UniformDuration:
         _check(self.least_us)
         _check(self.most_us)
         if self.least_us > self.most_us:
-            raise InvalidWorkflow("a uniform duration goes from the least to the most, not the other way")
+            raise InvalidWorkflow("a uniform duration goes from the smaller to the larger value")
 
     def draw_us(self, rng: Random) -> int:
         """One duration, in microseconds."""
@@ -107,7 +107,7 @@ def parse_duration_us(text: str) -> int:
     unit_us = _UNITS_US.get(unit) or _UNITS_US.get(unit.removesuffix("s"))
     if parts is None or unit_us is None:
         raise InvalidWorkflow(
-            f"{text!r} is no duration; write a number and a unit (us, ms, s, min, h, d), such as 5 min"
+            f"{text!r} is not a duration; write a number and a unit (us, ms, s, min, h, d), such as 5 min"
         )
     us = float(parts.group(1)) * unit_us
     if us > MOST_US:

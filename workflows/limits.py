@@ -11,7 +11,7 @@ class CompileLimits:
 
     Attributes:
         max_states: Most states of the minimal automaton; beyond, there is none.
-        max_markings: Most markings of a net that are looked at, a bound on memory and time; beyond, there is no
+        max_markings: Most markings of a net that are explored, a bound on memory and time; beyond, there is no
             automaton either.
         max_event_types: Most event types; beyond, the model is refused, as relations between types grow with the
             square of their number.

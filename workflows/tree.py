@@ -143,7 +143,7 @@ class Loop:
         if self.repetitions is not None and self.repetitions < 1:
             raise InvalidWorkflow(f"a loop does its body at least once, got {self.repetitions} repetitions")
         if self.repetitions == 1 and any(iterate_activities(self.redo)):
-            raise InvalidWorkflow("a loop of one repetition never comes to its redo part; leave that out")
+            raise InvalidWorkflow("a loop of one repetition never reaches its redo part; remove that")
         if not 0.0 <= self.again < 1.0:
             raise InvalidWorkflow(f"the probability of another round is at least 0 and below 1, got {self.again}")
 
@@ -193,4 +193,4 @@ def activity_names(tree: ProcessTree) -> tuple[str, ...]:
 
 def _check_parts(what: str, parts: tuple[ProcessTree, ...]) -> None:
     if not parts:
-        raise InvalidWorkflow(f"a {what} needs at least one part; Silent() stands for nothing")
+        raise InvalidWorkflow(f"a {what} needs at least one part; use Silent() for nothing")

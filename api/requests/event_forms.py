@@ -98,7 +98,7 @@ def _lines(body: bytes, most: int) -> SentEvents:
     counted, end, number = 0, 0, 1
     while (written := _WRITTEN.search(body, end)) is not None:
         if len(texts) == most:
-            raise BatchTooLarge(f"the request holds more than {most} events; send at most {most} at a time", limit=most)
+            raise BatchTooLarge(f"the request has more than {most} events; send at most {most} at a time", limit=most)
         start = body.rfind(b"\n", end, written.start()) + 1 or end
         end = body.find(b"\n", start)
         end = len(body) if end < 0 else end
@@ -135,7 +135,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """The text of an attribute: what stands in quotes is taken out of them, what is percent-encoded is decoded."""
+    """The text of an attribute, without quotes and percent-encoding."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

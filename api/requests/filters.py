@@ -26,7 +26,8 @@ def known_stream(
     stream: Annotated[
         str | None,
         Query(
-            description="Only those of this stream. In lists with pages, keys restricted to streams have to say one."
+            description="Only items of this stream. Required for keys that are restricted to streams, in lists with "
+            "pages."
         ),
     ] = None,
 ) -> str | None:

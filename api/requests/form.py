@@ -67,7 +67,7 @@ def _require_known(request: Request, names: frozenset[str]) -> None:
     if not unknown:
         return
     known = f"there are {', '.join(sorted(names))}" if names else "there are none"
-    raise WrongShape("; ".join(f"query.{name}: no parameter of this operation; {known}" for name in unknown))
+    raise WrongShape("; ".join(f"query.{name}: not a parameter of this operation; {known}" for name in unknown))
 
 
 def _beyond(value: object, place: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ def condition(
     """What has to hold for a change.
 
     Raises:
-        WrongShape: A header is no list of entity tags.
+        WrongShape: A header is not a list of entity tags.
     """
     return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))
 

@@ -66,7 +66,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
 
     Raises:
         UnsupportedMediaType: The body does not say that it is JSON.
-        SchemaRefused: It is no schema that is read here.
+        SchemaRefused: It is not a supported schema.
     """
     if media_type not in _KINDS:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {' or '.join(_KINDS)}")

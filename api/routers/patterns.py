@@ -44,8 +44,8 @@ def register_pattern(
 
     It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
     constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
-    registered with ``constraints: off``. With ``start: migrate`` the version before goes on for the partial matches
-    that it has, until its WITHIN has passed or there is another version.
+    registered with ``constraints: off``. With ``start: migrate`` the former version continues for its
+    present partial matches, until its WITHIN has passed or another version is registered.
 
     With ``state: draft`` it is checked and written down, and matched once it is activated; a draft that is sent without
     that is activated.

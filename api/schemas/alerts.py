@@ -36,7 +36,7 @@ class NewAcknowledgement(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"by": "ann"}]})
 
-    by: By | None = Field(None, description="Name of the person; stored as it is.")
+    by: By | None = Field(None, description="Name of the person; stored unchanged.")
 
 
 class AcknowledgementModel(WireModel):
@@ -57,7 +57,7 @@ class NewNote(WireModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "called the customer", "by": "ann"}]})
 
     text: str = Field(min_length=1, max_length=4_000)
-    by: By | None = Field(None, description="Name of the author; stored as it is.")
+    by: By | None = Field(None, description="Name of the author; stored unchanged.")
 
 
 class NoteModel(WireModel):

@@ -64,8 +64,8 @@ class MonitorModel(WireModel):
     distinguishes: list[str] = Field(description="Types and symbols.")
     estimated_states: int = Field(description="At most this number of monitor states; counting stops above the limit.")
     max_states: int = Field(
-        description="The setting max_monitor_states; transactions that need more go on by bit tables, which never end "
-        "too much."
+        description="The setting max_monitor_states; transactions that need more continue with bit tables, which "
+        "never terminate a partial match wrongly."
     )
     is_whole: bool = Field(description="Whether every constraint fits within the limit.")
     left_out: list[str] = Field(description="Constraints that do not fit.")

@@ -57,7 +57,7 @@ class NewBacktest(WireModel):
     source: BacktestSource
     pruning: Pruning = Field("on", description="Whether constraints end partial matches early; or both, compared.")
     open: bool | None = Field(
-        None, description="Whether traces go on after the last event; if left out, only those of the log do."
+        None, description="Whether traces continue after the last event (default: only those of the log)."
     )
 
     def to_domain(self) -> BacktestDraft:
@@ -108,7 +108,7 @@ class ComparisonModel(WireModel):
     added: int = Field(description="Alerts that only 'pattern' has.")
     lost: int = Field(description="Alerts that only the other one has.")
     same: int
-    unlisted: int = Field(description="Of those added and lost: counted, and too many to be listed.")
+    unlisted: int = Field(description="Added and lost alerts that are counted but not listed, as there are too many.")
     peak_held_ratio: float | None
     peak_state_bytes_ratio: float | None
     busy_ratio: float | None

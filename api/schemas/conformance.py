@@ -54,7 +54,7 @@ class ConformanceRequest(WireModel):
         asked = ([] if self.trace is None else [self.trace]) + self.traces
         events = sum(map(len, asked))
         if events > limit:
-            raise BatchTooLarge(f"the request holds {events} events; at most {limit} are accepted", limit=limit)
+            raise BatchTooLarge(f"the request has {events} events; at most {limit} are accepted", limit=limit)
         return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
 
 

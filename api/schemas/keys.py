@@ -27,7 +27,7 @@ class NewKey(WireModel):
     expires_at: Moment | None = Field(None, description="RFC 3339; from then on it is refused.")
 
     def to_domain(self) -> KeyDraft:
-        """What is wanted."""
+        """The key to create."""
         expires_us = None if self.expires_at is None else parse_time(self.expires_at)
         return KeyDraft(name=self.name, scopes=self.scopes, streams=self.streams, expires_us=expires_us)
 

@@ -166,7 +166,7 @@ class PatternDetail(CheckedPattern):
     dead_alternatives: list[DeadAlternativeModel]
     failing_conditions: list[FailingConditionModel]
     redundant_steps: list[RedundantStepModel]
-    states: list[StateModel] = Field(description="What is to be expected of partial matches, state by state.")
+    states: list[StateModel] = Field(description="Forecast for partial matches, by state.")
     endings: EndingSummary = Field(description="In how many transactions it could no longer match so far, and why.")
 
     @classmethod

@@ -67,7 +67,7 @@ class StreamStateModel(WireModel):
     watermark_lag_s: float | None = Field(description="By how much that is behind the wall clock.")
     open_traces: int | None
     held_partial_matches: int | None
-    waiting_events: int | None = Field(description="Events that wait to be put in the order of their times.")
+    waiting_events: int | None = Field(description="Events that wait in the reorder buffer.")
     late_events: dict[str, int] = Field(description="By what was done with them.")
 
     @classmethod

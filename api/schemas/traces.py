@@ -35,7 +35,7 @@ class EndedModel(WireModel):
 
 
 class TracePattern(WireModel):
-    """How a pattern stands in a transaction."""
+    """The state of a pattern in a transaction."""
 
     name: str
     version: int
@@ -104,7 +104,7 @@ class TraceModel(WireModel):
     key: str
     positions: dict[int, str] = Field(description="By shard: up to which entry of the log this holds.")
     complete: bool = Field(description="Whether the beginning of the log was there; else that of this may be missing.")
-    open: bool = Field(description="Whether it goes on, as far as the log says.")
+    open: bool = Field(description="Whether the transaction is still open, according to the log.")
     constraints: int | None = Field(description="Version of the constraint set that it follows.")
     total_events: int
     earlier_events: int = Field(description="Events of transactions of this key that were over before.")

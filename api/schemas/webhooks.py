@@ -95,7 +95,7 @@ class WebhookChanges(WireModel):
     template: Template = None
     enabled: bool | None = Field(
         None,
-        description="False: nothing is sent, and what is queued waits. True: it goes on, and failures are forgotten.",
+        description="False suspends deliveries; queued ones wait. True resumes them and resets the failure count.",
     )
 
     @model_validator(mode="after")

@@ -127,7 +127,7 @@ def _beyond(limit: Limit, limits: WorkSettings) -> TooMuchWork:
     }[limit]
     name = f"FORESTALL_WORK__{setting}"
     return TooMuchWork(
-        f"the request {what} and was ended; ask for less or send something smaller, or raise {name}",
+        f"the request {what} and was terminated; request less or send something smaller, or raise {name}",
         limit=most,
         setting=name,
     )

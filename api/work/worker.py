@@ -46,7 +46,7 @@ class _Bounds:
     """Limits of this process, as far as its platform has them: of the memory since now, and of the time of each job.
 
     Memory is what a process may write (``RLIMIT_DATA``), as the address space holds much that is never used. A job that
-    goes on though nobody waits for it any more ends by ``RLIMIT_CPU``.
+    continues after its client has gone is ended by ``RLIMIT_CPU``.
     """
 
     def __init__(self, limits: WorkSettings) -> None:

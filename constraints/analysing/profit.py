@@ -28,7 +28,7 @@ class IdleParts:
 
     Attributes:
         parts: In the order of ``ConstraintSet.parts``.
-        visited: Monitor states that were looked at.
+        visited: Monitor states that were examined.
         is_complete: Whether these are all, and every part was decided.
     """
 

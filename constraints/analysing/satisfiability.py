@@ -68,7 +68,9 @@ class QueryCheck:
             return
         message = "the pattern can never match: " + "; ".join(dict.fromkeys(term.text for term in self.dead))
         if self.asks_for_violation:
-            message += "; it looks for a violation of the constraints: to find it, register it with constraints: off"
+            message += (
+                "; it describes a violation of the constraints; to find violations, register it with constraints: off"
+            )
         raise UnsatisfiablePattern(
             message,
             terms=[
@@ -193,14 +195,14 @@ def _sentence(reason: _Reason) -> str:
         missing = f"without {listed_types(reason.forbidden)} where the pattern forbids it"
         return f"no trace has {listed_atoms(atoms)} {missing}, which clashes with {parts}"
     if reason.verdict.reason == "order":
-        return f"no trace has {listed_atoms(atoms)} in the order that the pattern asks for, which {verb} with {parts}"
+        return f"no trace has {listed_atoms(atoms)} in the order that the pattern requires, which {verb} with {parts}"
     return f"{listed_atoms(atoms)} {verb} with {parts}"
 
 
 def _by_workflow(reason: _Reason) -> str:
     atoms, forbidden = reason.remainder.atoms, reason.forbidden
     keeping = f" that keeps {listed_parts(reason.constraints)}" if reason.constraints else ""
-    wanted = f"{listed_atoms(atoms)}{' as the pattern asks for' if len(atoms) > 1 else ''}" if atoms else "a match"
+    wanted = f"{listed_atoms(atoms)}{' as the pattern requires' if len(atoms) > 1 else ''}" if atoms else "a match"
     without = f" without {listed_types(forbidden)} where the pattern forbids it" if forbidden else ""
     return f"no trace of the workflow {reason.workflow}{keeping} has {wanted}{without}"
 

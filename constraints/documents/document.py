@@ -315,7 +315,7 @@ def _split(text: str) -> tuple[str, list[object]]:
         if found is None or not (found[1] or found[2]):
             raise Misread(
                 f"cannot read event types from {shown(inside[place:])}; "
-                "separate them by commas, and put odd names in backticks"
+                "separate them by commas, and put unusual names in backticks"
             )
         names.append(_named(*found.groups()))
         place = found.end()

@@ -63,8 +63,8 @@ class NameReader:
         """
         if isinstance(value, str) and looks_like_symbol(value):
             raise Misread(
-                f"an end event is an event type without a condition, got {shown(value)}; an event type that only looks "
-                f"so is written {{type: {shown(value)}}}"
+                f"an end event is an event type without a condition, got {shown(value)}; an event type that only "
+                f"looks like one is written {{type: {shown(value)}}}"
             )
         return self.type(value)
 
@@ -90,7 +90,7 @@ class NameReader:
             advice = error.message.partition(": ")[2]
             raise Misread(
                 f"cannot read {shown(written)} as an event type with a condition on its attributes: {advice}; "
-                f"an event type that only looks so is written {{type: {shown(written)}}}"
+                f"an event type that only looks like one is written {{type: {shown(written)}}}"
             ) from None
         symbol = Symbol(step)
         if symbol.name in self._types:

@@ -35,7 +35,7 @@ def read_settings(value: object, names: NameReader) -> tuple[Settings, list[tupl
     read: dict[str, Any] = {}
     for key, given in value.items():
         if key not in _NAMES:
-            problems.append(((str(key),), f"{shown(key)} is no setting; there are {', '.join(_NAMES)}"))
+            problems.append(((str(key),), f"{shown(key)} is not a setting; use one of {', '.join(_NAMES)}"))
         elif key == "frequencies":
             read[key] = _frequencies(given, names, problems)
         elif key == "types":
@@ -53,8 +53,8 @@ def notices_of(settings: Settings) -> tuple[str, ...]:
     notices = []
     if settings.on_violation is OnViolation.IGNORE:
         notices.append(
-            "on_violation: ignore goes on pruning traces that broke a constraint, so matches in them may be lost "
-            "without a word; report keeps them"
+            "on_violation: ignore continues pruning traces that broke a constraint, so matches in them may be lost "
+            "silently; report keeps them"
         )
     if settings.on_violation is OnViolation.FAIL_TRACE:
         notices.append(

@@ -77,7 +77,7 @@ def _read(text: str) -> object:
 
 
 def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
-    """The line, from 1, on which the value at each path begins; None where that cannot be told."""
+    """The line, from 1, on which the value at each path begins; None where that is unknown."""
     root = _composed(text)
     nodes = [reduce(_child, path, root) for path in paths]
     return [None if node is None else node.start_mark.line + 1 for node in nodes]
@@ -118,7 +118,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _lined(repetitions: tuple[Problem, ...], text: str) -> tuple[Problem, ...]:
-    """The keys that a JSON text repeats, with their lines where they can be told."""
+    """The keys that a JSON text repeats, with their lines where these are known."""
     return tuple(_refusals(_composed(text), set())) or repetitions
 
 

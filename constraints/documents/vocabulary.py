@@ -311,7 +311,7 @@ TEMPLATES: tuple[Template, ...] = (
         name="not chain succession",
         allows_same=True,
         translate=_rule("not chain succession"),
-        meaning="the event after an A is no B",
+        meaning="the event after an A is not a B",
         kept=("A C B", "B A", "A A"),
         broken=("A B", "C A B A"),
     ),

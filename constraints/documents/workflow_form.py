@@ -54,7 +54,7 @@ def read_workflow(value: object, problems: list[tuple[Path, str]]) -> WorkflowFo
         problems.append(((), f"a workflow is a mapping such as {form}; got {shown(value)}"))
         return None
     found: list[tuple[Path, str]] = [
-        ((str(key),), f"{shown(key)} is no member of a workflow; there are {', '.join(_MEMBERS)}")
+        ((str(key),), f"{shown(key)} is not a member of a workflow; use one of {', '.join(_MEMBERS)}")
         for key in value
         if key not in _MEMBERS
     ]
@@ -146,7 +146,7 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(key: str, given: object, size: int) -> bytes:
-    """The bytes of a packed array, which are just so many."""
+    """The bytes of a packed array, of exactly that number."""
     if not isinstance(given, str):
         raise Misread(f"{key} is a text in base64; got {shown(given)}")
     try:
@@ -155,5 +155,5 @@ def _unpacked(key: str, given: object, size: int) -> bytes:
     except (binascii.Error, ValueError, zlib.error) as error:
         raise Misread(f"{key} is base64 of zlib; it cannot be unpacked: {error}") from None
     if len(content) != size or not reader.eof:
-        raise Misread(f"{key} does not hold the {size} bytes that states and letters ask for")
+        raise Misread(f"{key} does not have the {size} bytes that states and letters require")
     return content

@@ -52,7 +52,7 @@ class BitTables:
     Args:
         constraint_set: Its orders and clauses are used.
         watched: Those of its longer clauses that are followed as events come; None: all. To leave one out is sound.
-        most_in_circle: Most names outside a goal that are looked at together for a circle of order constraints; None:
+        most_in_circle: Most names outside a goal that are examined together for a circle of order constraints; None:
             any number.
     """
 

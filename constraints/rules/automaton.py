@@ -123,7 +123,7 @@ def _stops(machines: Sequence[Machine], place: tuple[int, ...]) -> bool:
 
 
 def _merged(rows: Sequence[Sequence[int]], accepting: set[int]) -> tuple[Table, frozenset[int]]:
-    """The automaton with equivalent places made one (Moore's refinement), numbered anew from the start."""
+    """The automaton with equivalent places made one (Moore's refinement), renumbered from the start."""
     group: Sequence[int] = [place in accepting for place in range(len(rows))]
     while True:
         finer = _numbered([(group[place], *(group[after] for after in row)) for place, row in enumerate(rows)])

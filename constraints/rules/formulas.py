@@ -63,7 +63,7 @@ def holds(formula: Expression, word: Word, place: int = 0) -> bool:
     if isinstance(formula, Shows):
         return place < len(word) and formula.name in word[place]
     if formula.operator not in _MEANINGS:
-        raise ValueError(f"{formula.operator!r} is no operator")
+        raise ValueError(f"{formula.operator!r} is not an operator")
     operands = [partial(holds, operand, word) for operand in formula.operands]
     return _MEANINGS[formula.operator](operands, place, len(word))
 

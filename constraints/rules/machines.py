@@ -120,7 +120,7 @@ def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
         ValueError: There is no such rule, or its number is missing or too much.
     """
     if kind not in RULE_KINDS or (kind in _COUNTS) != (count is not None):
-        raise ValueError(f"{kind!r} with the number {count} is no rule")
+        raise ValueError(f"{kind!r} with the number {count} is not a rule")
     if count is None:
         return tuple(_MACHINES[part] for part in _CONJUNCTIONS.get(kind, (kind,)))
     is_enough, most = _COUNTS[kind], count + 1

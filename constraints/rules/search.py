@@ -58,7 +58,7 @@ class Task:
 def is_reachable(task: Task, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
     """Whether there is such a word; None if more than about ``max_steps`` steps of rules would have to be taken.
 
-    What is nearest to the end is looked at first, so that a word is mostly found soon.
+    What is nearest to the end is examined first, so that a word is mostly found soon.
 
     Args:
         task: What is looked for.

@@ -29,7 +29,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
         PatternRefused: ``too-large``: a single partition has more states, or the repetitions written out more steps.
     """
     if _count_steps(pattern.event) > max(max_states, MAX_STATES):
-        advice = f"its repetitions, written out, have more than {MAX_STATES} steps; ask for fewer"
+        advice = f"its repetitions, written out, have more than {MAX_STATES} steps; use fewer"
         raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
     if _count_terms(pattern.event) > max_terms:
         return build_partitions(pattern, max_states=max_states)
@@ -60,7 +60,7 @@ def _count_terms(node: Node) -> int:
 
 
 def _count_steps(node: Node) -> int:
-    """Number of steps of a part, its repetitions written out; at most so many are ever made."""
+    """Number of steps of a part, its repetitions written out; at most that number is ever made."""
     match node:
         case Atom():
             return 1

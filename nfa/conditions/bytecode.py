@@ -249,7 +249,7 @@ class ConditionCompiler:
         if leaf is not None and isinstance(argument, Attribute):
             return self._write_load(leaf, argument.of, scope)
         if isinstance(scope, _EventScope):
-            raise ValueError(f"{call.name} stands inside another function of several events")
+            raise ValueError(f"{call.name} is inside another function of several events")
         if call.name in AGGREGATES:
             return self._write_aggregate(call.name, argument, scope)
         if call.name != "prev" or scope.own is None:
@@ -280,7 +280,7 @@ class ConditionCompiler:
         number = self._columns.number(leaf)
         if isinstance(scope, _EventScope):
             if (scope.own if alias is None else alias) != scope.alias:
-                raise ValueError(f"{alias} stands in a function of {scope.alias}")
+                raise ValueError(f"{alias} is in a function of {scope.alias}")
             self._append(kernel.OWN, number)
         elif is_own:
             self._append(kernel.OWN, number)

@@ -43,7 +43,7 @@ class RowTables(Protocol):
 
 
 class BitFallback:
-    """The bit tables of one lane. Arrays are replaced as they grow: fetch them anew before each call of a kernel."""
+    """The bit tables of one lane. Arrays are replaced as they grow: fetch them again before each call of a kernel."""
 
     def __init__(self) -> None:
         self._versions: list[int] = []
@@ -142,7 +142,7 @@ class BitFallback:
             self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
-        """Before a batch: forget the notes of the last one, have room for its rows and for so many trace numbers."""
+        """Before a batch: forget the notes of the last one, make room for its rows and trace numbers."""
         self.arena.reach(traces)
         self.arena.arrays.counters[NOTED] = 0
         words = self.program.start.shape[2]

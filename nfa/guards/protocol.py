@@ -82,7 +82,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventClass:
-    """All that a guard is told of an event.
+    """What a guard receives of an event.
 
     Attributes:
         type: Its type; ``OTHER`` for any type that nobody names.

@@ -176,7 +176,7 @@ class GuardTables:
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard where a monitor state goes on a class of events, and what that ends."""
+        """Ask the guard for the successor of a monitor state on a class of events, and for what dies there."""
         known = self.states[monitor]
         if known is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")

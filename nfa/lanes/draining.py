@@ -20,8 +20,8 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A version that is on its way out.
 
-    It runs as before, and only those of its results are reported whose first event came before the border. Endings are
-    not reported: they are of whole traces, which the next version sees too.
+    It runs as before, and of its results only those are emitted whose first event came before the border. Early
+    terminations are not emitted: they are of whole traces, which the next version sees too.
 
     Attributes:
         pattern: The version.
@@ -48,7 +48,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """What is reported, given the borders of the patterns that are on their way out."""
+    """What is emitted, given the borders of the patterns that are on their way out."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

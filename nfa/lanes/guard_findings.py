@@ -24,7 +24,7 @@ class GuardFindings:
             of the event; by row.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: Events as guards saw them, by the class numbers in the rows.
+        classes: What guards received of an event, by the class numbers in the rows.
     """
 
     ending_rows: NDArray[np.int64]

@@ -36,7 +36,7 @@ def checked(draft: Draft) -> Pattern:
     if pattern.timeouts and pattern.within_us is None:
         raise PatternRefused(
             "needs-within",
-            "EMIT TIMEOUTS reports what the clause WITHIN ends, and there is none; add it, such as WITHIN 1 h",
+            "EMIT TIMEOUTS needs the clause WITHIN, which ends partial matches; add it, such as WITHIN 1 h",
             draft.clauses.get("timeouts", NOWHERE),
         )
     return pattern
@@ -75,6 +75,6 @@ def _check_after(draft: Draft, scope: Scope) -> None:
     if alias is not None and alias not in scope.known:
         raise PatternRefused(
             "unknown-alias",
-            f"{alias} is no alias to skip to; write one of {listed(sorted(map(quoted, scope.known)))}",
+            f"{alias} is not an alias of a step; skip to one of {listed(sorted(map(quoted, scope.known)))}",
             draft.clauses.get("select", NOWHERE),
         )

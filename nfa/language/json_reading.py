@@ -149,7 +149,7 @@ class _Reader:
         fields = place.fields("op types", "alias if")
         types = tuple(entry.name() for entry in fields["types"].entries())
         if ANY_TYPE in types and len(types) > 1:
-            fields["types"].refuse('"_" alone stands for any type; leave the other types out')
+            fields["types"].refuse('"_" means any type; remove the other types')
         alias = fields["alias"].name() if "alias" in fields else "|".join(types)
         return Atom(types, alias, self._expression(fields["if"], alias) if "if" in fields else None)
 
@@ -231,7 +231,7 @@ class _Reader:
             known = positive if own is None else positive | {own}
             if attribute.of is not None:
                 if attribute.of not in known:
-                    place.refuse(f"{attribute.of!r} is no alias that is known here; the field of names a step")
+                    place.refuse(f"{attribute.of!r} is not an alias that is known here; 'of' names a step")
             elif own is None:
                 place.refuse("the field of is missing: where and return read attributes of a named step")
             elif attribute.path[0] in known or (len(attribute.path) > 1 and attribute.path[0] in hidden):

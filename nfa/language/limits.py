@@ -63,10 +63,12 @@ def check_repetitions(least: int, most: int | None, position: Position) -> None:
         PatternRefused: ``quantifier`` or ``too-large``.
     """
     if max(least, most or 0) > MAX_REPETITIONS:
-        raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions may be asked for", position)
+        raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions are allowed", position)
     if most == 0:
-        raise PatternRefused("quantifier", "no repetition at all is meant by {0}; leave the step out", position)
+        raise PatternRefused("quantifier", "{0} repeats the step not at all; leave the step out", position)
     if most is not None and least > most:
         raise PatternRefused(
-            "quantifier", f"at least {least} and at most {most} excludes all; write {{{most},{least}}}", position
+            "quantifier",
+            f"at least {least} and at most {most} excludes every number; write {{{most},{least}}}",
+            position,
         )

@@ -54,7 +54,7 @@ def parse_pattern(text: str) -> Pattern:
     patterns = parse_patterns(text)
     if len(patterns) > 1:
         names = ", ".join(pattern.name for pattern in patterns)
-        raise PatternRefused("syntax", f"one pattern is expected here, found {names}", NOWHERE)
+        raise PatternRefused("syntax", f"expected one pattern, found {names}", NOWHERE)
     return patterns[0]
 
 
@@ -97,7 +97,7 @@ def _called(terminal: str) -> str:
 
 def _hint(word: str) -> str | None:
     if word.upper() in _NAMES_IN_QUOTES:
-        return f"as a name it stands in back quotes: `{word}`"
+        return f"as a name, write it in back quotes: `{word}`"
     return HINTS.get(word)
 
 

@@ -105,15 +105,15 @@ def _check_edges(node: Node, place: str) -> None:
         assert item.negated is not None
         raise PatternRefused(
             "not-placement",
-            f"NOT {describe_atom(item.negated)} stands at the edge of {place}, where no gap of the pattern is; put it "
-            "between two steps of that part that always occur, or outside of the part",
+            f"NOT {describe_atom(item.negated)} is at the edge of {place}, where there is no gap between steps; put "
+            f"it between two steps of that part that always occur, or outside the part",
             item.position,
         )
     for repeat in trailing_greedy(node):
         raise PatternRefused(
             "greedy-placement",
-            f"GREEDY stands at the end of {place}, where no gap of the pattern is; let a step that always occurs "
-            "follow in that part, or leave GREEDY out",
+            f"GREEDY is at the end of {place}, where there is no gap between steps; add a step that always occurs "
+            f"after it in that part, or remove GREEDY",
             repeat.position,
         )
 
@@ -143,8 +143,8 @@ def _check_gap(item: Item, is_first: bool) -> None:
     if is_first:
         raise PatternRefused(
             "gap-placement",
-            "the first step of a SEQ has no gap before it inside the SEQ; write the prefix before the SEQ, "
-            "where that follows another step, or leave it out",
+            "the first step of a SEQ has no gap before it; write the prefix before the SEQ if it follows another "
+            "step, or remove it",
             item.position,
         )
 
@@ -153,8 +153,8 @@ def _check_strict_not(item: Item, rest: tuple[Item, ...]) -> None:
     if all(other.of is None or can_be_empty(other.of) for other in rest):
         raise PatternRefused(
             "gap-placement",
-            "STRICT NOT speaks about the event directly before a step that always follows in its SEQ, and none does; "
-            "write NOT, or add that step",
+            "STRICT NOT is about the event directly before the next step of its SEQ, but no step always follows; "
+            "write NOT, or add a step",
             item.position,
         )
 
@@ -163,14 +163,14 @@ def _check_repeat(node: Repeat) -> None:
     if can_be_empty(node.of):
         raise PatternRefused(
             "nullable-repeat",
-            "the repeated part can be empty, so one iteration would be none; make one of its steps required, or leave "
-            "the quantifier out",
+            "the body of a repetition must match at least one event; make one of its steps required, or remove the "
+            "quantifier",
             node.position,
         )
     if node.greedy and not isinstance(node.of, Atom):
         raise PatternRefused(
             "greedy-group",
-            "GREEDY belongs to a single repeated step, not to a group; write it after the quantifier of a step",
+            "GREEDY applies to a single repeated step, not to a group; write it after the quantifier of a step",
             node.position,
         )
 

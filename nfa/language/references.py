@@ -144,13 +144,13 @@ def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> NoReturn:
     else:
         advice = f"write one of {listed(sorted(map(quoted, scope.known)))}"
         advice += "" if scope.own else ", a dot and the attribute"
-    raise PatternRefused("unknown-alias", f"{name} is no alias that is known here; {advice}", attribute.position)
+    raise PatternRefused("unknown-alias", f"{name} is not an alias that is known here; {advice}", attribute.position)
 
 
 def _refuse_bare(attribute: Attribute, alias: str) -> None:
     raise PatternRefused(
         "bare-alias",
-        f"the alias {alias} stands for an event, not for a value; write an attribute as {quoted(alias)}.name, or use "
+        f"the alias {alias} is an event, not a value; write an attribute as {quoted(alias)}.name, or use "
         f"count({quoted(alias)}), time(…), type(…), id(…) or key(…)",
         attribute.position,
     )
@@ -191,7 +191,7 @@ def _check_visible(attribute: Attribute, scope: Scope, within: _Within) -> None:
     if not within and alias in scope.groups:
         raise PatternRefused(
             "group-alias",
-            f"{alias} is repeated and may hold several events; choose with first({text}), last({text}) or another "
+            f"{alias} is repeated and may be several events; choose one with first({text}), last({text}) or another "
             "aggregate",
             attribute.position,
         )
@@ -209,19 +209,19 @@ def _check_call(call: Call, scope: Scope, within: _Within) -> None:
             _check(argument, scope, within)
     else:
         raise PatternRefused(
-            "unknown-function", f"{call.name} is no function; there are {listed(sorted(FUNCTIONS))}", call.position
+            "unknown-function", f"{call.name} is not a function; use one of {listed(sorted(FUNCTIONS))}", call.position
         )
 
 
 def _check_aggregate(call: Call, scope: Scope, within: _Within) -> None:
     if within is not None:
         raise PatternRefused(
-            "aggregate", f"{call.name} stands inside another aggregate or prev; aggregates do not nest", call.position
+            "aggregate", f"{call.name} is inside another aggregate or prev; aggregates cannot be nested", call.position
         )
     if len(call.arguments) != 1:
         raise PatternRefused(
             "aggregate",
-            f"{call.name} takes one expression, found {len(call.arguments)}; call it for each",
+            f"{call.name} takes one expression, found {len(call.arguments)}; call it once per expression",
             call.position,
         )
     (argument,) = call.arguments
@@ -241,7 +241,7 @@ def _check_of_event(call: Call, scope: Scope, within: _Within) -> None:
     argument = call.arguments[0]
     if len(call.arguments) != 1 or not isinstance(argument, Attribute) or argument.path:
         raise PatternRefused(
-            "bare-alias", f"{call.name} takes the alias of a step and nothing else, as in {call.name}(a)", call.position
+            "bare-alias", f"{call.name} takes only the alias of a step, as in {call.name}(a)", call.position
         )
     _check_visible(argument, scope, within)
 
@@ -250,14 +250,14 @@ def _check_prev(call: Call, scope: Scope, within: _Within) -> None:
     if not scope.has_previous or scope.own is None:
         raise PatternRefused(
             "prev",
-            "prev has a meaning in the brackets of a step only, not in WHERE, RETURN or after NOT or UNTIL; "
-            "move the condition there",
+            "prev can only be used in the brackets of a step, not in WHERE, RETURN or after NOT or UNTIL; move the "
+            "condition there",
             call.position,
         )
     if within is not None:
-        raise PatternRefused("prev", f"prev stands inside {within}; call it outside of that", call.position)
+        raise PatternRefused("prev", f"prev is inside {within}; call it outside", call.position)
     if len(call.arguments) != 1:
-        raise PatternRefused("prev", "prev takes one expression; call it for each", call.position)
+        raise PatternRefused("prev", "prev takes one expression; call it once per expression", call.position)
     _check(call.arguments[0], scope, "prev")
     if next(attributes_of(call.arguments[0]), None) is None:
         raise PatternRefused("prev", "prev reads an attribute of the step; name one, as in prev(v)", call.position)

@@ -85,7 +85,7 @@ def scope_of_match(event: Node) -> Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What is bound before a part, whatever step of it is looked at."""
+    """What is bound before a part, whichever step of it is examined."""
 
     known: frozenset[str]
     hidden: frozenset[str]

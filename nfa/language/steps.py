@@ -63,7 +63,8 @@ def _check_unary(condition: Expression) -> None:
         if call.name in (*AGGREGATES, "prev"):
             raise PatternRefused(
                 "aggregate" if call.name in AGGREGATES else "prev",
-                f"{call.name} reads several events, but this condition is on a single one; compare its own attributes",
+                f"{call.name} reads several events, but this condition is on a single event; compare its own "
+                f"attributes",
                 call.position,
             )
 

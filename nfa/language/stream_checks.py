@@ -165,7 +165,7 @@ def _of_keys(pattern: Pattern) -> Iterator[Notice]:
                     "constant-key",
                     f"{describe_expression(comparison)} is {truth} true, as all events of a match have the same "
                     "correlation key; to compare across keys, correlate by something wider (a further key of the "
-                    "stream); an attribute that is called key stands in back quotes: `key`",
+                    "stream); write an attribute named key in back quotes: `key`",
                     left.position,
                 )
 

@@ -140,7 +140,7 @@ def _limit(clause: Branch) -> int:
     limit = _bounded(token, MAX_LIMIT)
     if not 1 <= limit <= MAX_LIMIT:
         reason = "too-large" if limit else "syntax"
-        raise PatternRefused(reason, f"LIMIT stands before a number from 1 to {MAX_LIMIT}", position_of(clause))
+        raise PatternRefused(reason, f"LIMIT needs a number from 1 to {MAX_LIMIT}", position_of(clause))
     return limit
 
 
@@ -178,7 +178,7 @@ def _negated(tree: Branch) -> Atom:
     if tree.data == "composite":
         raise PatternRefused(
             "not-operand",
-            "NOT stands before a single step, not before a group; write one NOT per step",
+            "NOT applies to a single step, not to a group; write one NOT per step",
             position_of(tree),
         )
     if repetition := _repetition(tree):
@@ -195,7 +195,7 @@ def _branch(entry: Branch, operator: str) -> Node:
     if entry.data == "negated":
         raise PatternRefused(
             "not-placement",
-            f"NOT stands between the steps of a SEQ, not directly in {operator}; put it into a SEQ, before or after "
+            f"NOT must be between the steps of a SEQ, not directly in {operator}; put it into a SEQ, before or after "
             f"the {operator} or around steps of one part",
             position_of(entry),
         )
@@ -228,7 +228,7 @@ def _types(tree: Branch) -> tuple[str, ...]:
     if ANY_TYPE in names:
         raise PatternRefused(
             "syntax",
-            "_ alone stands for any type; it is no name of a type beside others or in quotes",
+            "_ means any type; it cannot be in quotes or combined with other types",
             position_of(tree),
         )
     return names
@@ -248,7 +248,7 @@ def _repeated(of: Atom | Sequence | Conjunction | Disjunction, tree: Branch, nam
         kind, part = next(iter(parts.items()))
         raise PatternRefused(
             "needs-quantifier",
-            f"{kind.upper()} belongs to a repetition; write a quantifier before it, such as {name}+",
+            f"{kind.upper()} applies to a repetition; write a quantifier before it, such as {name}+",
             position_of(part),
         )
     least, most = _bounds(quantifier)

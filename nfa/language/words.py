@@ -40,7 +40,7 @@ TERMINALS: Mapping[str, str] = {
     "$END": "the end of the text",
 }
 HINTS: Mapping[str, str] = {
-    '"': "a text stands in single quotes, a name in back quotes",
+    '"': "write a text in single quotes, a name in back quotes",
     "&": "write AND",
     "&&": "write AND",
     "||": "write OR",

@@ -79,7 +79,7 @@ class Ended:
     """What is known of the time after the last event of a trace.
 
     Attributes:
-        is_open: Whether the trace goes on.
+        is_open: Whether the trace is still open.
         ended_us: Time of its end event; None where it ended with the input: then what has a deadline is decided at
             the deadline, the rest at the trace's last event.
         watermark_us: Every earlier event has been seen; None is no bound.

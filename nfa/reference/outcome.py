@@ -56,7 +56,7 @@ def reference_outcome(
         pattern: A pattern that the front end accepts.
         trace: Events of one trace in log order, times not decreasing.
         ties: What is known of the order of events of one time.
-        is_open: Whether the trace goes on; else the input has ended and with it the trace.
+        is_open: Whether the trace is still open; else the input has ended and with it the trace.
         watermark_us: Of an open trace; None is the time of its last event.
         limit: Cap where the pattern has none.
     """

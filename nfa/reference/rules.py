@@ -51,7 +51,7 @@ def keeps_limits(attempt: Attempt) -> bool:
 
 
 def keeps_negations(attempt: Attempt) -> bool:
-    """4.3.5 between two neighbours, 4.5 before all bound events; trailing ones (4.6) are not looked at."""
+    """4.3.5 between two neighbours, 4.5 before all bound events; trailing ones (4.6) are not checked."""
     return all(
         not any(attempt.takes(one.atom, one.spot, place, is_step=False) for place in _negated_places(attempt, one))
         for one in attempt.layout.negations

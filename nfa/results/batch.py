@@ -37,7 +37,7 @@ class Match:
         detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
         decided_by: What decided that what must not follow does not: the window, the end of the trace, or a constraint
             by which it can no longer come; None where nothing was waited for.
-        deviating: Whether the trace had broken a constraint when the match was reported.
+        deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
         returns: Values of the columns of RETURN.
     """
@@ -97,7 +97,7 @@ class Ending:
         guard_version: The guard that knows why.
         before: Monitor state before the event.
         after: Monitor state after it.
-        event: The event as the guard saw it.
+        event: What the guard received of it.
         state: The furthest partial match that it ended.
     """
 
@@ -127,7 +127,7 @@ class Deviation:
         time_us: Its time.
         guard_version: The guard that did not allow it.
         before: Monitor state before the event.
-        event: The event as the guard saw it.
+        event: What the guard received of it.
         released: Events that patterns had bound in the trace, and that had been given up because of the guard: matches
             that need one of them are lost.
     """
@@ -173,7 +173,7 @@ class Correction:
         pattern: Name.
         version: Of the pattern.
         key: Correlation key of the trace.
-        bindings: Of the match that was reported.
+        bindings: Of the match that was emitted.
         event_id: The event that came nevertheless.
         event_type: Its type.
         time_us: Its time.
@@ -201,7 +201,7 @@ class Overflow:
         time_us: Its time.
         dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
-        work: Above 0: the pattern is given up in this trace until the trace ends, as its events met so many partial
+        work: Above 0: the pattern is given up in this trace until the trace ends, as its events met that many partial
             matches beyond what each of them may meet.
         suspends: The pattern was given up in too many traces by that: from here on it meets no event.
     """
@@ -296,7 +296,7 @@ class LaneOutput:
         lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, 1 where
             that suspends the pattern.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: Events as guards saw them, by the class numbers in the rows.
+        classes: What guards received of an event, by the class numbers in the rows.
         guards: Guards by version.
     """
 
@@ -398,11 +398,11 @@ class LaneOutput:
             )
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last so many."""
+        """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last that many."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """The ended (trace, pattern) pairs as columns; where ``newest`` is given, the last so many."""
+        """The ended (trace, pattern) pairs as columns; where ``newest`` is given, the last that many."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one: where time passed
         _, firsts, kind = np.unique(
@@ -480,7 +480,7 @@ class LaneOutput:
         return joined([old, new])
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """What is reported of the event of each row; nothing where the passing of time did it."""
+        """What is emitted of the event of each row; nothing where the passing of time did it."""
         if not len(rows):
             return
         known = rows[rows != NIL]

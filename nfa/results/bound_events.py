@@ -61,7 +61,7 @@ class MatchColumns:
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
-        """Some matches after the others, each time about so many bound events."""
+        """Some matches after the others, each time about that many bound events."""
         number = 0
         while number < len(self):
             first = int(self.ends[number - 1]) if number else 0

@@ -30,7 +30,7 @@ class MatchTable:
 
     Attributes:
         patterns: int32 pattern number.
-        rows: int64 row of the batch at which it was reported; -1 (``NIL``): the passing of time decided it.
+        rows: int64 row of the batch at which it was emitted; -1: it was emitted as time passed.
         detected_us: int64 time at which its last condition was decided.
         ends: int64 place behind the last event of each.
         how: int8 what decided it: a key of ``DECIDED_BY``.

@@ -354,7 +354,7 @@ class RunEngine:
     def _suspend(self, pattern: int, times_us: NDArray[np.int64], collected: Collected) -> None:
         """Let a pattern meet no event any more, and free what it holds.
 
-        What time had decided before is reported, as it was where time passed in between.
+        What time had decided before is emitted, as it was where time passed in between.
 
         Args:
             pattern: Its number.

@@ -19,7 +19,7 @@ class FoundRuns:
 
     Attributes:
         patterns: int32, pattern number.
-        rows: int64, row of the batch at which it was reported; -1 (``NIL``): the passing of time decided it.
+        rows: int64, row of the batch at which it was emitted; -1: it was emitted as time passed.
         detected_us: int64.
         how: int8, what decided it: constants of ``run_tables``.
         traces: int32, trace number.

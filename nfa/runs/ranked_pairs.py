@@ -1,4 +1,4 @@
-"""Pairs of trace and pattern whose matches are ranked before they are reported: after-match rules, LIMIT, timeouts."""
+"""Pairs of trace and pattern whose matches are ranked before they are emitted: after-match rules, LIMIT, timeouts."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class RankedPairs:
             pair: The pair; closed if nothing is left of it.
             time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
             collected: Gains matches, timeouts and losses.
-            row: Row of the batch at which they are reported.
-            is_last: Whether that time is over: what was decided at it is reported, too.
+            row: Row of the batch at which they are emitted.
+            is_last: Whether nothing more of that time is read: what was decided at it is emitted, too.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -127,7 +127,7 @@ class RankedPairs:
     def _told(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """Those of the decided runs that are reported, in order; what they rule out is muted."""
+        """Those of the decided runs that are emitted, in order; those that they rule out are not."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern

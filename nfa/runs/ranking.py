@@ -1,4 +1,4 @@
-"""What is told of the complete matches of a trace, and in which order (``docs/semantics.md``, emission).
+"""What is emitted of the complete matches of a trace, and in which order (``docs/semantics.md``, emission).
 
 Matches of one detection time are ranked; a kept one rules others out by its pattern's after-match rule. What is ruled
 out are *beginnings*: every rule says of a kept match which first events a later one may not have.
@@ -22,7 +22,7 @@ class Ranked:
     Attributes:
         run: Which run it is.
         bindings: Ranks by alias, in binding order.
-        is_at_end: Whether the end of the input decided its last condition: it is told behind all others.
+        is_at_end: Whether the end of the input decided its last condition: it is emitted after all others.
         is_waited: Whether what decided it is that no other event of its time comes; a deadline decides before it.
         detected_us: When its last condition was decided.
         start_us: Time of its earliest event.

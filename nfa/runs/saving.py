@@ -187,7 +187,7 @@ def _column(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:
     array = arrays.get(f"run_{name}")
     if array is None or array.ndim != 1 or array.dtype != np.dtype(dtype):
         shown = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype}"
-        raise StateFormatError(f"saved state: run_{name} is {shown}; a column of {np.dtype(dtype)} is wanted")
+        raise StateFormatError(f"saved state: run_{name} is {shown}instead of a column of {np.dtype(dtype)}")
     return array
 
 
@@ -211,7 +211,7 @@ def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
     for name, (_, kind) in _FORMS.items():
         shape = (len(flat[sizes[kind]]), *widths.get(name, ()))
         if flat[name].size != int(np.prod(shape)):
-            raise StateFormatError(f"saved state: run_{name} has {flat[name].size} values; {shape} are wanted")
+            raise StateFormatError(f"saved state: run_{name} has {flat[name].size} values instead of {shape}")
         found[name] = flat[name].reshape(shape).copy()
     return found
 

@@ -134,7 +134,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Empty state for other patterns, which goes on with the counts of one that holds nothing."""
+    """Empty state for other patterns, which continues with the counts of one that holds nothing."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]

@@ -32,7 +32,7 @@ class RunHarness:
 
     Attributes:
         engine: The engine.
-        matches: Complete matches in the order in which they were told.
+        matches: Complete matches in the order in which they were emitted.
         timeouts: Partial matches that WITHIN ended.
         how: For each match what decided it.
         corrections: Matches told early that an event contradicts, with its time.

@@ -336,7 +336,7 @@ class TraceTable:
         if len(found) and (found.min() < 0 or found.max() >= monitors):
             raise StateFormatError(f"saved state: trace_monitor leads outside 0 to {monitors - 1}")
         if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
-            raise StateFormatError("saved state: a counter of the traces is no count")
+            raise StateFormatError("saved state: a counter of the traces is not a count")
         size = power_above(2 * len(keys), _LEAST_SLOTS)
         counters = np.zeros(kernel.N_COUNTERS, np.int64)
         counters[list(SAVED_COUNTERS)] = saved
@@ -407,7 +407,7 @@ def checked(
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
         found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
         wanted = np.dtype(dtype).name if length is None else f"{np.dtype(dtype).name} of length {length}"
-        raise StateFormatError(f"saved state: {name} is {found}; {wanted} is wanted")
+        raise StateFormatError(f"saved state: {name} is {found} instead of {wanted}")
     return np.ascontiguousarray(array, dtype)
 
 

@@ -262,7 +262,7 @@ def _look(folder: Path) -> list[FileVersion]:
                     found.append(FileVersion(name=entry.name, mtime_ns=facts.st_mtime_ns, size_bytes=facts.st_size))
     except OSError as error:
         raise FeedFolderMissing(
-            f"the folder {folder} cannot be listed: {error.strerror or error}; make it, or name another one",
+            f"the folder {folder} cannot be listed: {error.strerror or error}; create it, or name another one",
             folder=str(folder),
         ) from error
     return sorted(found, key=lambda version: (version.mtime_ns, version.name))

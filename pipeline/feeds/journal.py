@@ -124,7 +124,7 @@ class Journal:
         if end > len(self._blocks):
             raise FeedDamaged(
                 f"the checkpoint is at block {end} and {self._path} knows of {len(self._blocks)}: they do not belong "
-                "together; put both back, or begin a feed of another name, which reads the folder from its beginning"
+                "together; put both back, or start a feed of another name, which reads the folder from its beginning"
             )
         found = []
         place = 0
@@ -204,8 +204,8 @@ def read_part(part: BlockPart) -> Iterator[pa.RecordBatch]:
                 place += batch.num_rows
     except (OSError, pa.ArrowException) as error:
         raise FeedDamaged(
-            f"the spool file {part.spool} cannot be read: {error}; put it back, or begin a feed of another name, which "
-            "reads the folder from its beginning"
+            f"the spool file {part.spool} cannot be read: {error}; put it back, or start a feed of another name, "
+            f"which reads the folder from its beginning"
         ) from error
 
 

@@ -74,7 +74,7 @@ class KafkaOptions:
 
     def __post_init__(self) -> None:
         if not self.servers or not self.topics or not all(self.topics):
-            raise SourceOptionError("a Kafka feed names servers, such as broker:9092, and at least one topic")
+            raise SourceOptionError("a Kafka feed needs servers, such as broker:9092, and at least one topic")
         if self.max_rows < 1:
             raise SourceOptionError(f"option max_rows is {self.max_rows}: at least 1", option="max_rows")
         for name, why in _OWN_SETTINGS.items():
@@ -345,7 +345,7 @@ def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
         return True
     if error.code() in (Codes.OFFSET_OUT_OF_RANGE, Codes._AUTO_OFFSET_RESET):
         raise KafkaGap(
-            f"{part.topic}:{part.partition} has no offset {part.start} any more: {error.str()}; {_GAP_ADVICE}"
+            f"{part.topic}:{part.partition} no longer has the offset {part.start}: {error.str()}; {_GAP_ADVICE}"
         )
     if error.fatal() or not (error.retriable() or error.code() in (Codes._TRANSPORT, Codes._ALL_BROKERS_DOWN)):
         raise _unreachable(options, error.str())
@@ -353,17 +353,17 @@ def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
 
 
 _GAP_ADVICE = (
-    "events were removed before the feed read them; keep records for longer, and begin a feed of another name to go on "
-    "without them"
+    "events were removed before the feed read them; keep records for longer, and start a feed of another name to "
+    "continue without them"
 )
 
 
 def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
     if ends is None:
-        raise KafkaGap(f"{name} is in the feed's checkpoint and not on the brokers any more; {_GAP_ADVICE}")
+        raise KafkaGap(f"{name} is in the feed's checkpoint, but no longer on the brokers; {_GAP_ADVICE}")
     low, high = ends
     if not low <= begin <= high:
-        raise KafkaGap(f"{name} is to be read from offset {begin}, and has {low} to {high}; {_GAP_ADVICE}")
+        raise KafkaGap(f"{name} should be read from offset {begin}, but has offsets {low} to {high}; {_GAP_ADVICE}")
 
 
 def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:

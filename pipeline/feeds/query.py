@@ -64,7 +64,9 @@ class FeedQuery(RunningQuery[FeedRow]):
         if isinstance(self.sink_error, ForestallError):
             raise self.sink_error from error
         if not isinstance(error, PySparkException):
-            raise QueryFailed("the feed failed: Spark's process is gone; a restart goes on where it stopped") from error
+            raise QueryFailed(
+                "the feed failed: Spark's process is gone; after a restart it continues where it stopped"
+            ) from error
         raise QueryFailed(f"the feed failed: {summary_of(error)}") from error
 
 

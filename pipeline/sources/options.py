@@ -85,7 +85,7 @@ class EventLogOptions:
             if text is None:
                 continue
             if not text.lstrip("-").isdigit():
-                raise SourceOptionError(f"option {name} is {text!r}: a whole number is wanted", option=name)
+                raise SourceOptionError(f"option {name} is {text!r}: give a whole number", option=name)
             numbers[name] = int(text)
         if "shards" not in numbers:
             raise SourceOptionError("option shards is missing: the number of shards of the log", option="shards")

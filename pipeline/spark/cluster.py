@@ -130,8 +130,8 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
             came, steady_since = now, time.monotonic()
         if not came and time.monotonic() - started > options.patience_s:
             raise ClusterUnready(
-                f"no executor of {master} came within {options.patience_s:g} s: no worker runs there, none has the "
-                "cores and memory that are asked for, or they do not reach the driver (FORESTALL_SPARK__DRIVER_HOST); "
+                f"no executor of {master} started within {options.patience_s:g} s: no worker is running, none has "
+                f"the requested cores and memory, or they cannot reach the driver (FORESTALL_SPARK__DRIVER_HOST); "
                 "the master's page lists workers and applications",
                 master=master,
             )

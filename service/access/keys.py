@@ -124,7 +124,7 @@ class KeyLibrary:
             condition.check_record(key)
             if not key.is_usable(now_us):
                 raise KeyUnusable(
-                    f"the API key {key.id} is revoked or has expired; make another one (POST /v1/keys)", key=key.id
+                    f"the API key {key.id} is revoked or has expired; create another one (POST /v1/keys)", key=key.id
                 )
             until_us = now_us + grace_s * 1_000_000
             return replace(key, digest=digest_of(secret), former_digest=key.digest, former_until_us=until_us)
@@ -167,19 +167,19 @@ class KeyLibrary:
         if not draft.scopes:
             raise KeyRefused(f"an API key has at least one scope of {', '.join(SCOPES)}")
         if draft.expires_us is not None and draft.expires_us <= now_us:
-            raise KeyRefused(f"an API key cannot expire before it is made: {format_time(draft.expires_us)} is over")
+            raise KeyRefused(f"an API key cannot expire in the past: {format_time(draft.expires_us)} is over")
         if draft.streams is not None:
             self._check_streams(draft.scopes, draft.streams)
         if self._settings.auth != "off" and "admin" not in draft.scopes and not self._has_admin(now_us):
             raise KeyRefused(
-                "once there is a key, keys are demanded, so the first one has the scope admin; or set "
+                "from the first key on, every client needs one, so the first must have the scope admin; or set "
                 f"{PREFIX}API_KEY, which has all rights"
             )
 
     def _check_streams(self, scopes: Sequence[Scope], streams: Sequence[str]) -> None:
         if "admin" in scopes:
-            raise KeyRefused("an API key with the scope admin may touch every stream; leave streams or admin out")
+            raise KeyRefused("an API key with the scope admin has access to every stream; leave out streams or admin")
         if not streams:
-            raise KeyRefused("an API key that may touch no stream is good for nothing; leave streams out to allow all")
+            raise KeyRefused("an API key without access to any stream is useless; leave out streams to allow all")
         for name in streams:
             StreamDeclaration(name=name)  # refuses what no stream can be called

@@ -26,7 +26,7 @@ def allowed_path(folder: Path | None, path: str) -> Path:
     """
     if folder is None:
         raise BacktestRefused(
-            f'files are not read here, as {PREFIX}BACKTEST_DIR is not set; name the log: {{"log": true}}', path=path
+            f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
         )
     root = folder.resolve()
     try:
@@ -35,7 +35,9 @@ def allowed_path(folder: Path | None, path: str) -> Path:
     except (OSError, ValueError) as error:
         raise BacktestRefused(f"{path!r} is not a path that can be read: {error}", path=path) from error
     if not is_inside:
-        raise BacktestRefused(f"{path!r} lies outside the folder of {PREFIX}BACKTEST_DIR; name one in it", path=path)
+        raise BacktestRefused(
+            f"{path!r} is outside the folder of {PREFIX}BACKTEST_DIR; name a file or folder in it", path=path
+        )
     if not is_there:
         raise BacktestRefused(f"there is no {path!r} in the folder of {PREFIX}BACKTEST_DIR", path=path)
     return found

@@ -43,7 +43,9 @@ def list_alerts(
 def tail_alerts(
     stream: _Stream = None,
     pattern: _Pattern = None,
-    after: Annotated[str | None, typer.Option(help="Start after this cursor; 0: the oldest (default: now).")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of alerts.")] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from service.cli.metavars import make_plain
 from service.cli.refusals import tell_refusal, tell_usage, wants_json
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from streams import ForestallError
@@ -38,23 +39,21 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
             "Send the events of a file to the running service, in the order of their times. Exit "
             "status 1: some were refused."
         ),
-        "feed": (
-            "Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help."
-        ),
+        "feed": ("Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka)."),
         "alerts": "Alerts of the running service.",
         "traces": "Transactions of the running service.",
         "endings": "Early terminations reported by the running service.",
         "deviations": "Deviations reported by the running service: transactions that break their constraints.",
         "dead-letters": "Dead letters of the running service.",
-        "match": "Find patterns in an event file, without Spark, Redis or HTTP.",
+        "match": "Match patterns in an event file, without Spark, Redis or HTTP.",
         "check": (
-            "Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."
+            "Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."
         ),
-        "backtest": "Find patterns in a history with Spark, and compare them with others.",
+        "backtest": "Run patterns over past events with Spark, and compare them with others.",
         "backtests": "Backtests of the running service.",
         "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
         "discover": "Discover the constraints that past transactions keep.",
-        "conformance": "Compare the traces of a past log with a model. Exit status 1: some trace leaves the model.",
+        "conformance": "Compare past transactions with a model. Exit status 1: one of them leaves the model.",
         "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
         "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
         "settings": "Print every setting with its current value and source; secrets are hidden.",
@@ -93,6 +92,7 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
             app.add_typer(found, name=name)
         else:
             app.command(name)(found)
+    make_plain(app)
     return app
 
 

@@ -1,4 +1,4 @@
-"""``forestall backtest``: what patterns would have found in the past, on all cores."""
+"""``forestall backtest``: run patterns over past events on all cores, and compare them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from service.cli.columns import (
 from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
+    Ends,
     IdleTimeout,
     Key,
     LateEvents,
@@ -65,20 +66,25 @@ _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
 
 
-Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with; repeatable.")]
-ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Compare with no pruning.")]
-ComparedConstraints = Annotated[
-    bool, typer.Option("--compare-constraints", help="Compare with neither constraints nor workflow.")
+Past = Annotated[
+    Path, typer.Option(metavar="PATH", help="Past events: a file, or a folder of .jsonl, .csv, .xes and .parquet.")
 ]
-Listed = Annotated[int, typer.Option(min=0, help="At most so many alerts are listed, of each kind.")]
-Folder = Annotated[Path | None, typer.Option(help="Folder for all rows, JSON lines; new or empty.")]
+Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with. Repeatable.")]
+ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Also run without pruning, and compare.")]
+ComparedConstraints = Annotated[
+    bool, typer.Option("--compare-constraints", help="Also run without constraints and workflow, and compare.")
+]
+Listed = Annotated[int, typer.Option(min=0, help="Print at most this number of results of each kind.")]
+Folder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="New or empty folder to write all results to, as JSON lines.")
+]
 
 
 def backtest(
-    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
-    events: Annotated[Path, typer.Option(help="Events: a file or a folder of .jsonl, .csv, .xes and .parquet.")],
+    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
+    events: Past,
     against: Against = None,
-    constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     workflow: Model = None,
     map_file: MapFile = None,
     process: Process = None,
@@ -89,7 +95,7 @@ def backtest(
     compare_pruning: ComparedPruning = False,
     compare_constraints: ComparedConstraints = False,
     key: Key = None,
-    end: Annotated[list[str] | None, typer.Option(help="A type that ends a trace; repeatable.")] = None,
+    end: Ends = None,
     times: Order = Times.EVENT,
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
@@ -105,12 +111,12 @@ def backtest(
     time_unit: NumbersCount = Unit.MICROSECONDS,
     output: Folder = None,
     limit: Listed = 100,
-    is_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
-    cores: Annotated[int | None, typer.Option(min=1, help="Cores to use; all else.")] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    cores: Annotated[int | None, typer.Option(min=1, help="Number of cores to use (default: all).")] = None,
 ) -> None:
-    """Find patterns in a history with Spark, and compare them with others."""
+    """Run patterns over past events with Spark, and compare them with others."""
     check_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     constraint_set, use = followed(constraints, choice)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
@@ -134,7 +140,16 @@ def _question(
     *,
     is_open: bool,
 ) -> Question:
-    """What is asked: of the patterns and those to compare with; whether to compare pruning, and constraints."""
+    """The question of the options.
+
+    Args:
+        declaration: Key, end events and event time of the history.
+        tried: The patterns, and those to compare with.
+        constraint_set: Constraints of the history; None: none.
+        prune: Overrides the pruning that the constraints ask for.
+        compared: Whether to compare with no pruning, and with no constraints.
+        is_open: Whether the history is only the beginning of a stream.
+    """
     return Question(
         declaration=declaration,
         patterns=tried[0],
@@ -170,11 +185,13 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 
 def _check(question: Question) -> None:
-    """Refuse what cannot be answered, before anything takes long; say what is probably not meant."""
+    """Reject options and patterns that cannot be run, before Spark starts; print notices of probable mistakes."""
     asked = {"--compare-pruning": question.compares_pruning, "--compare-constraints": question.compares_constraints}
     for option, is_asked in asked.items():
         if is_asked and question.constraint_set is None:
-            raise typer.BadParameter("give constraints, with --constraints or --workflow", param_hint=option)
+            raise typer.BadParameter(
+                "this option needs constraints: give --constraints or --workflow", param_hint=option
+            )
     patterns = [parse_pattern(tried.text) for tried in (*question.patterns, *question.against)]
     tried = dict(zip(patterns, (*question.patterns, *question.against), strict=True))
     check_patterns(patterns, lambda pattern: ends_in(question, tried[pattern]))
@@ -185,16 +202,16 @@ def _check(question: Question) -> None:
 def _with_ends(
     declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
 ) -> tuple[StreamDeclaration, ConstraintSet | None]:
-    """Stream and constraints with the end events of the option, as a stream that declares them has it."""
+    """Declaration and constraints with the end events of ``--end``."""
     declaration = replace(declaration, end_events=tuple(sorted(set(end))))
     return declaration, None if constraint_set is None else joined_with(constraint_set, declaration)
 
 
 def _require_empty(folder: Path | None) -> None:
-    """Check that a folder can take the rows, before anything takes long.
+    """Check that the results can be written to a folder, before Spark starts.
 
     Raises:
-        FileUnreadable: It cannot, or there is something in it already.
+        FileUnreadable: They cannot, or the folder is not empty.
     """
     if folder is None:
         return
@@ -204,11 +221,11 @@ def _require_empty(folder: Path | None) -> None:
     except OSError as error:
         raise FileUnreadable(f"{folder} cannot be used as a folder: {reason_of(error)}", file=str(folder)) from error
     if not is_empty:
-        raise FileUnreadable(f"{folder} is not empty; name a new folder for the rows", file=str(folder))
+        raise FileUnreadable(f"{folder} is not empty; name a new or empty folder for the results", file=str(folder))
 
 
 def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
-    """The patterns of some files, that the events' key is good for."""
+    """The patterns of some files; each must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     return tuple(
@@ -241,7 +258,7 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
     if document["comparisons"]:
         console.print(_compared_table(document["comparisons"]))
     seconds = document["read_s"] + document["match_s"]
-    console.print(f"{document['events']:,} events in {seconds:.1f} s, {document['read_s']:.1f} s of it to read them")
+    console.print(f"{document['events']:,} events in {seconds:.1f} s, {document['read_s']:.1f} s of them for reading")
 
 
 def _print_alert(console: Console, mark: str, alert: Mapping[str, Any]) -> None:
@@ -250,10 +267,10 @@ def _print_alert(console: Console, mark: str, alert: Mapping[str, Any]) -> None:
 
 
 def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("", *(variant["name"] for variant in variants), title="found")
+    table = Table("", *(variant["name"] for variant in variants), title="results")
     rows = {
         **{kind.title: kind.member for kind in COUNTED},
-        "peak held instances": "peak_held",
+        "peak bound events": "peak_held",
         "peak bytes of partial matches": "peak_state_bytes",
         "seconds of matching": "busy_s",
     }
@@ -265,7 +282,7 @@ def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _compared_table(comparisons: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("compared with", "added", "lost", "same", "held", "bytes", "time", title="compared")
+    table = Table("compared with", "added", "lost", "same", "bound events", "bytes", "time", title="comparisons")
     for column in table.columns[1:]:
         column.justify = "right"
     for one in comparisons:

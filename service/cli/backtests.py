@@ -51,7 +51,9 @@ add_show(backtests, _BACKTESTS, "the state of a backtest, and its result once it
 def ask(
     pattern: Annotated[str, typer.Argument(help="Pattern file or text, or the name of a registered pattern.")],
     stream: Annotated[str, typer.Option(help="The stream, for its key, end events and constraints.")],
-    against: Annotated[str | None, typer.Option(help="Pattern to compare with: file, text or name.")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Pattern to compare with: file, text or name.")
+    ] = None,
     path: Annotated[str | None, typer.Option(help="File or folder of the service (default: its log).")] = None,
     pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,

@@ -1,4 +1,4 @@
-"""``forestall check``: what patterns and constraints mean, before anything runs."""
+"""``forestall check``: analyse patterns and constraints without any events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from constraints import (
     choose,
     idle_parts,
 )
-from nfa import Atom, Pattern, Query, all_types_of, build_query, describe_atom, describe_node, parse_patterns
+from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.inputs import Times, read_constraint_file, read_pattern_files
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.past import PastViolations
@@ -40,24 +40,26 @@ from service.registering.strangers import unfollowed_types
 
 
 def check(
-    pattern: Annotated[str, typer.Argument(help="Pattern file, or the pattern itself.")],
-    constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    pattern: Annotated[str, typer.Argument(help="Pattern file, or the text of a pattern.")],
+    constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     workflow: Model = None,
     map_file: MapFile = None,
     process: Process = None,
     exact: Exact = False,
     tables: Tables = False,
-    is_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON document.")] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
     log: Annotated[
         Path | None,
-        typer.Option(help="Past events, .jsonl, .csv or .xes: how many traces break each constraint."),
+        typer.Option(help="Past events (.jsonl, .csv, .xes): count the transactions that break each constraint."),
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Of the log: path of the correlation key.")] = None,
-    times: Annotated[Times, typer.Option(help="Of the log: 'file' takes the order of the file.")] = Times.EVENT,
-    lifecycle: Annotated[bool, typer.Option(help="Of an XES log: types are name+transition.")] = False,
+    key: Annotated[str | None, typer.Option(metavar="PATH", help="With --log: path of the correlation key.")] = None,
+    times: Annotated[
+        Times, typer.Option(help="With --log: order of events, by their times or as in the file.")
+    ] = Times.EVENT,
+    lifecycle: Annotated[bool, typer.Option(help="With --log: XES event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
-    """Read patterns, say whether they can match, and what ends them early. Exit status 1: one can never match."""
+    """Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
     patterns = _patterns(pattern)
     if (choice := model_choice(workflow, map_file, process, exact=exact, tables=tables)) is not None:
@@ -84,7 +86,7 @@ def check(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """All that is known of some patterns under a document."""
+    """The analysis of some patterns under a constraint document."""
 
     parsed: ParsedConstraints
     warnings: Sequence[SetWarning]
@@ -119,7 +121,7 @@ class _Found:
             "warnings": [warning.text for warning in self.warnings],
             "clash": None,
             "patterns": [
-                {**_pattern_document(*one), "warnings": unfollowed_types(one[0], self.parsed.constraint_set, ())}
+                {**_pattern_document(*one), "warnings": _warnings_of(one[0], self.parsed.constraint_set)}
                 for one in self.patterns
             ],
             "monitor": choice_document(self.choice),
@@ -129,7 +131,7 @@ class _Found:
 
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
-    """A document with what a model says. What reads models takes long to import, and most calls have none."""
+    """A document joined with the constraints of a model, whose reader is imported only here as it takes long."""
     from service.cli.processes import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
@@ -138,7 +140,7 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """The document of a set that no trace can keep; of patterns under it there is nothing to say."""
+    """The document of a contradictory set; patterns under it are not analysed."""
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),
@@ -164,12 +166,19 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
     }
 
 
+def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
+    """What is probably a mistake, as if the transactions of its stream ended: no stream is known here."""
+    notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
+    return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
+
+
 def _patterns(argument: str) -> list[Pattern]:
     if argument.lstrip().upper().startswith("PATTERN "):
         return list(parse_patterns(argument))
     if not Path(argument).is_file():
         raise FileUnreadable(
-            f"{argument!r} is neither a file nor a pattern; a pattern begins with PATTERN name EVENT", file=argument
+            f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
+            file=argument,
         )
     return read_pattern_files([Path(argument)])
 
@@ -183,14 +192,14 @@ def _print(found: _Found) -> None:
         console.print(f"listens to {', '.join(sorted(query.types))}")
         if forbidden := _forbidden(pattern, query):
             console.print(f"forbids {', '.join(forbidden)}")
-        for mistake in unfollowed_types(pattern, found.parsed.constraint_set, ()):
+        for mistake in _warnings_of(pattern, found.parsed.constraint_set):
             console.print(f"warning: {mistake}")
         _print_pattern(console, query, inspection)
     if found.parsed.constraint_set.parts:
         console.print(f"\nmonitor: {found.choice.text}")
         if found.idle.parts:
-            scope = "" if found.idle.is_complete else f" (as far as {found.idle.visited} monitor states show)"
-            console.print(f"no pattern profits from{scope}:")
+            scope = "" if found.idle.is_complete else f" (only {found.idle.visited} monitor states were examined)"
+            console.print(f"constraints that help no pattern{scope}:")
             for part in found.idle.parts:
                 console.print(f"  {part}")
     if found.past is not None:
@@ -199,39 +208,42 @@ def _print(found: _Found) -> None:
 
 def _print_pattern(console: Console, query: Query, found: PatternInspection) -> None:
     if found.check.is_satisfiable:
-        console.print("it can match")
+        console.print("can match")
     if parts := _mattering(found):
-        console.print(f"constraints that matter to it: {', '.join(parts)}")
+        console.print(f"constraints that affect it: {', '.join(parts)}")
     for term in found.check.dead:
         console.print(f"can never match{_which(term.term, len(query.terms))}: {term.text}")
     if found.check.asks_for_violation:
-        console.print("it looks for a violation of the constraints: to find it, register it with constraints: off")
+        console.print(
+            "it describes a violation of the constraints; to find violations, register it with constraints: off"
+        )
     if not found.check.is_satisfiable:
         return
     for redundant in found.redundant:
-        console.print(f"says nothing{_which(redundant.term, len(query.terms))}: {redundant.text}")
+        console.print(f"redundant{_which(redundant.term, len(query.terms))}: {redundant.text}")
     if not found.conditions:
-        console.print("nothing ends it early")
+        console.print("no event terminates it early")
     expected = {state.state: state.probability for state in found.states}
     for (state, bound), group in groupby(found.conditions, key=lambda one: (one.state, _names(one.bound))):
         share = f"expected in {expected[state]:.0%} of the transactions"
         console.print(
-            f"\nwith {bound} bound{_which(state.term, len(query.terms))}, a partial match is ended ({share}) by"
+            f"\nwith {bound} bound{_which(state.term, len(query.terms))}, "
+            f"a partial match is terminated early ({share}) by"
         )
         for condition in group:
-            unless = ", where it is not taken" if condition.is_takable else ""
+            unless = ", unless the match takes it" if condition.is_takable else ""
             why = condition.explanation
             console.print(f"  {why.event_name}{why.circumstances}{unless}: {why.because}")
 
 
 def _mattering(found: PatternInspection) -> list[str]:
-    """The constraints by which alternatives cannot match and partial matches end."""
+    """The constraints that make alternatives impossible or terminate partial matches early."""
     ends = {str(part) for condition in found.conditions for part in condition.explanation.constraints}
     return sorted(ends | {str(part) for term in found.check.dead for part in term.constraints})
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
-    """Event types of NOT and UNTIL that no step takes."""
+    """Event types of NOT and UNTIL that are not types of a step."""
     return sorted(all_types_of(pattern) - query.types)
 
 

@@ -1,4 +1,4 @@
-"""``forestall conformance``: whether the traces of a log are traces of a model, and where they leave it."""
+"""``forestall conformance``: whether past transactions follow a model, and at which event they leave it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ALLOWED = 8
 
 
 class Output(StrEnum):
-    """Form of the result."""
+    """Output format."""
 
     TEXT = "text"
     JSON = "json"
@@ -30,24 +30,26 @@ class Output(StrEnum):
 def conformance(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
     log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
-    map_file: Annotated[Path | None, typer.Option("--map", help="Event types of its tasks, JSON or YAML.")] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")] = None,
-    output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
+    ] = None,
+    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
-    times: Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")] = (
-        Times.EVENT
-    ),
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
+    ] = None,
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = (Times.EVENT),
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
-    """Compare the traces of a past log with a model. Exit status 1: some trace leaves the model."""
+    """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
     is_json = is_json or output is Output.JSON
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)
     past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
-    with progress_bar(f"comparing {len(past.traces):,} traces"):
+    with progress_bar(f"comparing {len(past.traces):,} transactions"):
         found = check_log(compiled, past.traces)
     if is_json:
         typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
@@ -87,25 +89,27 @@ def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) 
 def _print(past: PastLog, found: LogConformance) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(
-        f"{found.traces} traces: {found.conforming} conform ({found.fitting_share:.1%}), "
+        f"{found.traces} transactions: {found.conforming} conform ({found.fitting_share:.1%}), "
         f"{found.complete} of them are complete ({found.complete_share:.1%})"
     )
     if not found.is_exact:
-        console.print("the model has no automaton: its constraints were checked, and more traces may leave it")
+        console.print(
+            "the model has no automaton; only its constraints were checked, so more transactions may leave it"
+        )
     if found.unknown:
-        names = ", ".join(f"{name} ({count} traces)" for name, count in found.unknown)
-        console.print(f"types that the model does not have: {names}")
+        names = ", ".join(f"{name} ({count} transactions)" for name, count in found.unknown)
+        console.print(f"event types that are not in the model: {names}")
     if found.deviations:
-        console.print("\nfirst event that leaves the model:")
+        console.print("\nfirst events outside the model:")
     for one in found.deviations[:_MOST_SHOWN]:
         broken = f", against {', '.join(map(str, one.broken))}" if one.broken else ""
-        console.print(f"{one.traces:>7}  {one.event}, {one.kind}{broken}  (such as {past.keys[one.example]})")
+        console.print(f"{one.traces:>7}  {one.event}, {one.kind}{broken}  (for example {past.keys[one.example]})")
         console.print(f"         allowed: {_listed(one.allowed)}")
     if len(found.deviations) > _MOST_SHOWN:
         rest = found.deviations[_MOST_SHOWN:]
-        console.print(f"\nand {len(rest)} more ways, in {sum(one.traces for one in rest)} traces")
+        console.print(f"\nand {len(rest)} more, in {sum(one.traces for one in rest)} transactions")
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_ALLOWED} more" if len(names) > _MOST_ALLOWED else ""
-    return ", ".join(names[:_MOST_ALLOWED]) + more if names else "nothing, the trace should be over"
+    return ", ".join(names[:_MOST_ALLOWED]) + more if names else "nothing; the transaction should have ended"

@@ -53,7 +53,7 @@ def derive(
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
     output: Annotated[Output, typer.Option(help="Output format; JSON always has all constraints.")] = Output.TEXT,
     full: Annotated[
-        bool, typer.Option("--full", help="All constraints, not only those from which the others follow.")
+        bool, typer.Option("--full", help="List all constraints, including those that follow from others.")
     ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
 ) -> None:

@@ -31,13 +31,16 @@ def discover(
     min_support: Annotated[
         float | None,
         typer.Option(
-            help="Minimum number of traces that activate a constraint; below 1: a share of all; "
-            "1 % and at least 5 when absent."
+            metavar="NUMBER",
+            help="Minimum number of transactions that activate a constraint; below 1: their share "
+            "(default: 1 %, at least 5).",
         ),
     ] = None,
-    min_confidence: Annotated[float, typer.Option(help="Minimum share of those traces that keep it, above 0.")] = 1.0,
+    min_confidence: Annotated[
+        float, typer.Option(metavar="SHARE", help="Minimum share of those transactions that keep it, above 0.")
+    ] = 1.0,
     min_expected: Annotated[
-        float, typer.Option(help="Minimum statistical significance of exclusions and requirements; 0: none.")
+        float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")
     ] = 5.0,
     rules: Annotated[bool, typer.Option("--rules", help="Discover DECLARE rules too, such as response.")] = False,
     is_complete: Annotated[
@@ -45,8 +48,10 @@ def discover(
     ] = False,
     output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")] = None,
-    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
+    key: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
+    ] = None,
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
@@ -55,7 +60,7 @@ def discover(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
     past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
-    with progress_bar(f"discovering constraints in {len(past.traces):,} traces"):
+    with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:
         told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")

@@ -1,4 +1,4 @@
-"""``forestall feed``: other inputs into the event log, until interrupted or, with ``--once``, what is there now."""
+"""``forestall feed``: append events of folders and Kafka topics to the log, continuously or once (``--once``)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from streams import FieldMapping, StreamDeclaration, SystemClock, name_fault
 from streams.readers import ReaderOptions, RowLayout
 
 feed = typer.Typer(
-    help="Feed other inputs into the event log: 'folder' event files, 'kafka' topics. Options: feed folder --help.",
+    help="Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka).",
     no_args_is_help=True,
 )
 
@@ -58,7 +58,7 @@ _TOLD_EVERY_S = 5.0
 
 
 class FileFormat(StrEnum):
-    """What the files of a folder are."""
+    """Format of the files of a folder."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -67,7 +67,7 @@ class FileFormat(StrEnum):
 
 
 class From(StrEnum):
-    """Where a new feed begins in a topic."""
+    """Where a new feed starts reading a topic."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -75,14 +75,14 @@ class From(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What a command wants.
+    """The feed that a command describes.
 
     Attributes:
-        name: Of the feed.
-        stream: Where its events go.
-        source: What it reads, in words.
-        make_source: The source for a stream's declaration and the feed's own folder.
-        is_once: End after what is there now.
+        name: Name of the feed.
+        stream: The stream to append to.
+        source: Description of what it reads.
+        make_source: Makes the source from the stream's declaration, the settings and the feed's own folder.
+        is_once: Whether it ends once the present input is read.
     """
 
     name: str
@@ -94,26 +94,26 @@ class _Plan:
 
 @feed.command()
 def folder(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files appear.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to read files from.")],
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
     file_format: Annotated[
-        FileFormat | None, typer.Option("--format", help="What all files are; as their names say else.")
+        FileFormat | None, typer.Option("--format", help="Format of all files (default: by file name).")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
-    name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-folder-DIR else.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column of the correlation key.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-folder-DIR).")] = None,
+    key: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the correlation key.")] = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
     attributes: AttributeColumns = None,
     assume_zone: Zone = None,
     time_unit: NumbersCount = Unit.MICROSECONDS,
-    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of a micro-batch, at most.")] = 10_000,
+    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows per micro-batch.")] = 10_000,
     is_json: EventsAsJson = False,
 ) -> None:
-    """Feed the event files of a folder, as they appear: .jsonl, .csv, .xes, each also .gz, and .parquet."""
+    """Append the events of files as they appear in a folder: .jsonl, .csv, .xes, each also .gz, and .parquet."""
     if not directory.is_dir():
-        raise FeedFolderMissing(f"{directory} is no folder; make it, or name another one", folder=str(directory))
+        raise FeedFolderMissing(f"{directory} is not a folder; create it, or name another one", folder=str(directory))
     where = directory.resolve()
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
     mapping = _mapping(key, asked)
@@ -144,35 +144,39 @@ def folder(
 
 
 ClientSettings = Annotated[
-    list[str] | None, typer.Option(help="Setting of librdkafka, such as security.protocol=SASL_SSL; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Setting of librdkafka, such as security.protocol=SASL_SSL. Repeatable."),
 ]
 ClientFile = Annotated[
-    Path | None, typer.Option(help="File of such settings, one a line: passwords do not belong in --option.")
+    Path | None, typer.Option(help="File of such settings, one per line. Put passwords here, not in --option.")
 ]
+Patience = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time-out of requests to the brokers.")]
 
 
 @feed.command()
 def kafka(
-    servers: Annotated[str, typer.Option(help="Brokers to ask first: HOST:PORT, joined by commas.")],
-    topic: Annotated[list[str], typer.Option(help="Topic; repeatable.")],
+    servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="Bootstrap servers, separated by commas.")],
+    topic: Annotated[list[str], typer.Option(help="Topic to read. Repeatable.")],
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
     option: ClientSettings = None,
     option_file: ClientFile = None,
-    begin: Annotated[From, typer.Option("--from", help="Where a new feed begins.")] = From.EARLIEST,
-    once: Annotated[bool, typer.Option("--once", help="Feed what is there now, then end.")] = False,
-    name: Annotated[str | None, typer.Option(help="Of the feed; STREAM-kafka-TOPIC else.")] = None,
-    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Records of a micro-batch, at most.")] = 10_000,
-    key: Annotated[str | None, typer.Option(help="Path of the correlation key.")] = None,
+    begin: Annotated[From, typer.Option("--from", help="Where a new feed starts in the topic.")] = From.EARLIEST,
+    once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-kafka-TOPIC).")] = None,
+    max_rows: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of records per micro-batch.")
+    ] = 10_000,
+    key: Annotated[str | None, typer.Option(metavar="PATH", help="Path of the correlation key.")] = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
     attributes: AttributeColumns = None,
     assume_zone: Zone = None,
     time_unit: NumbersCount = Unit.MICROSECONDS,
-    patience: Annotated[float, typer.Option(min=0.1, help="Seconds that brokers may stay silent.")] = 30.0,
+    patience: Patience = 30.0,
     is_json: EventsAsJson = False,
 ) -> None:
-    """Feed the records of Kafka topics: CloudEvents, or plain JSON by the stream's mapping or these options."""
+    """Append the records of Kafka topics: CloudEvents, or plain JSON read by the stream's mapping or these options."""
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
     mapping = _mapping(key, asked)
     topics = tuple(dict.fromkeys(topic))
@@ -202,13 +206,13 @@ def kafka(
 
 
 def _mapping(key: str | None, asked: Reading) -> ReaderOptions | None:
-    """How rows of strangers are read; None where no option says anything."""
+    """How rows are mapped to events; None if no option says."""
     mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
     return None if mapping == ReaderOptions() else mapping
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """How columns of files become events that a stream reads: by its mapping, or by the usual names without one."""
+    """How columns of files are mapped to events: by the stream's mapping, or by their usual names if it has none."""
     usual = RowLayout()
     key = declaration.key
     mapping = declaration.mapping
@@ -228,7 +232,7 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
 
 
 def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
-    """Settings from a file and from the command line, the latter winning; values are never repeated in messages."""
+    """Settings from a file and from the command line, which takes precedence; messages never contain values."""
     lines = [] if file is None else read_text(file).splitlines()
     found: dict[str, str] = {}
     for text in [*(line.strip() for line in lines), *options]:
@@ -274,7 +278,7 @@ def _run(plan: _Plan, tell: Tell) -> None:
 
 
 def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:
-    """Run the query until it ends or a signal comes."""
+    """Run the query until it ends or the process receives a signal."""
     query: FeedQuery | None = None
 
     def end(*_: object) -> None:
@@ -283,7 +287,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
             query.request_stop()
 
     with ExitStack() as ends:
-        with signals_held():  # Spark's Java process would stay behind
+        with signals_held():  # or Spark's Java process would be left running
             session = build_session(session_options(settings))
             ends.callback(end_session, session)
             query = start_feed(session, options, sink)
@@ -293,7 +297,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
 
 
 class _Teller:
-    """Says now and then what a feed has done, when there is something new."""
+    """Prints the progress of a feed every few seconds, if it changed."""
 
     def __init__(self, name: str, progress: FeedProgress, tell: Tell) -> None:
         self._name = name
@@ -303,7 +307,7 @@ class _Teller:
         self._told: object = None
 
     def look(self) -> None:
-        """Look once."""
+        """Print the progress if it is due."""
         now = time.monotonic()
         known = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
         if now < self._told_at + _TOLD_EVERY_S or known in (self._told, (0, 0, "")):
@@ -312,13 +316,13 @@ class _Teller:
         self.tell("waits" if self._progress.waiting else "runs")
 
     def tell(self, state: str) -> None:
-        """Say what it has done so far."""
+        """Print the progress, with the given state."""
         progress = self._progress
-        repeated = f", {progress.repeated:,} rows taken before" if progress.repeated else ""
+        repeated = f", {progress.repeated:,} repeated rows skipped" if progress.repeated else ""
         how = f"{state}: {progress.waiting}" if state == "waits" else state
         self._tell(
             state,
-            f"feed {escape(self._name)} {escape(how)}: {progress.accepted:,} events in the log, "
+            f"feed {escape(self._name)} {escape(how)}: {progress.accepted:,} events appended, "
             f"{progress.rejected:,} dead letters{repeated}",
             feed=self._name,
             accepted=progress.accepted,

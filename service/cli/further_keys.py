@@ -13,11 +13,11 @@ from streams import EventBatch, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherKeys:
-    """Patterns by the further key that they are matched by.
+    """Patterns that are matched by further keys.
 
     Attributes:
-        declaration: Has the keys.
-        by_route: The patterns of each key, by its name.
+        declaration: Declares the keys.
+        by_route: By the name of a further key, the patterns that are matched by it.
     """
 
     declaration: StreamDeclaration
@@ -25,11 +25,11 @@ class FurtherKeys:
 
     @property
     def patterns(self) -> list[Pattern]:
-        """All of them."""
+        """All patterns, of every further key."""
         return [pattern for patterns in self.by_route.values() for pattern in patterns]
 
     def added_to(self, report: MatchReport, events: EventBatch, options: MatchOptions) -> MatchReport:
-        """A report with what these patterns find; constraints and ends say nothing of the traces of further keys."""
+        """A report joined with the results of these patterns, to which constraints and end events do not apply."""
         for route, patterns in self.by_route.items():
             paths = self.declaration.route_paths(route)
             chosen = replace(options, key_paths=paths, idle_timeout_us=None, end_events=frozenset(), prune=None)
@@ -47,7 +47,7 @@ def by_key(patterns: Sequence[Pattern], key: str | None, further: Sequence[str])
         further: The further keys, each NAME=PATH.
 
     Raises:
-        typer.BadParameter: One of those is not of that form, or named twice.
+        typer.BadParameter: A further key is not of that form, or is given twice.
         DeclarationError: The keys contradict each other.
         KeyMismatch: The ``WHERE [..]`` of a pattern contains no key.
     """

@@ -103,7 +103,7 @@ def read_text(path: Path) -> str:
     """A text file.
 
     Raises:
-        FileUnreadable: It cannot be read, or is no UTF-8 text.
+        FileUnreadable: It cannot be read, or is not UTF-8 text.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def read_json(path: Path) -> Any:
     """The value of a JSON file.
 
     Raises:
-        FileUnreadable: It cannot be read, or is no JSON.
+        FileUnreadable: It cannot be read, or is not JSON.
     """
     try:
         return orjson.loads(read_text(path))
@@ -135,7 +135,7 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
 
     Raises:
         PatternRefused: With file, line and column.
-        FileUnreadable: A file cannot be read, or is no JSON.
+        FileUnreadable: A file cannot be read, or is not JSON.
         PatternNameTaken: Two patterns have the same name.
     """
     found: dict[str, Pattern] = {}
@@ -147,7 +147,7 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
             raise
         for pattern in patterns:
             if pattern.name in found:
-                raise PatternNameTaken(f"{path}: a pattern named {pattern.name} is given already; rename one of them")
+                raise PatternNameTaken(f"{path}: a pattern named {pattern.name} exists already; rename one of them")
             found[pattern.name] = pattern
     return list(found.values())
 
@@ -180,7 +180,7 @@ def _telling(options: ReaderOptions) -> ReaderOptions:
 
     def tell(count: int) -> None:
         what = "an event was" if count == 1 else f"{count} events were"
-        told.notice(f"{what} dropped, as the id came before in the file; --duplicates keep takes them")
+        told.notice(f"{what} dropped, as the id occurred before in the file; --duplicates keep keeps them")
         if told_too is not None:
             told_too(count)
 
@@ -201,7 +201,7 @@ def require_keys(patterns: Sequence[Pattern], key: str | None) -> None:
     """
     for pattern in patterns:
         asked = ".".join(pattern.keys[0]) if pattern.keys else ""
-        require_key(pattern, key_paths(key), f", or say --key data.{asked}")
+        require_key(pattern, key_paths(key), f", or use --key data.{asked}")
 
 
 def named_paths(options: Sequence[str], option: str = "--further-key") -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``forestall match``: the library engine on a file."""
+"""``forestall match``: match patterns in a file, in this process."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ if TYPE_CHECKING:
 
 
 class TieOrder(StrEnum):
-    """What events of one time are."""
+    """How events with equal timestamps are ordered."""
 
     LOG = "log"
     SIMULTANEOUS = "simultaneous"
 
     @property
     def ties(self) -> Ties:
-        """The same as streams name it."""
+        """The value of a stream's declaration."""
         return "simultaneous" if self is TieOrder.SIMULTANEOUS else "log"
 
 
 class LatePolicy(StrEnum):
-    """What becomes of late events."""
+    """What happens to late events."""
 
     DEAD_LETTER = "dead_letter"
     DROP = "drop"
@@ -79,45 +79,61 @@ class LatePolicy(StrEnum):
 
 
 class Output(StrEnum):
-    """Form of the result."""
+    """Output format."""
 
     TEXT = "text"
     JSON = "json"
 
 
 Pruning = Annotated[
-    Prune | None, typer.Option(help="What becomes of doomed partial matches; the document says it else.")
+    Prune | None,
+    typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
 ]
-Key = Annotated[str | None, typer.Option(help="Path of the correlation key, such as data.customer.")]
-Order = Annotated[Times, typer.Option(help="'file' takes the order of the file where there are no times.")]
-Listed = Annotated[str, typer.Option(help=f"What is listed, of {','.join(SECTIONS)}.")]
+Key = Annotated[
+    str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer (default: key).")
+]
+Order = Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")]
+Listed = Annotated[
+    str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(SECTIONS)}.")
+]
 USUALLY_LISTED = ",".join(USUAL_SECTIONS)
 Beginning = Annotated[
-    bool, typer.Option("--open", help="The file is a beginning: traces go on, and time ends with the last event.")
+    bool, typer.Option("--open", help="The file is the beginning of a stream: transactions are still open at its end.")
 ]
-Simultaneous = Annotated[TieOrder, typer.Option(help="Events of one time: in the order of the file, or in none.")]
+Simultaneous = Annotated[
+    TieOrder, typer.Option(help="Events with equal timestamps: ordered as in the file, or simultaneous.")
+]
 
 Lateness = Annotated[
     float | None,
-    typer.Option(help="Seconds that an event may be late; the file is read in its order, and put in that of time."),
+    typer.Option(
+        metavar="SECONDS",
+        help="Out-of-orderness bound: seconds that an event may be late; events are reordered by time within it.",
+    ),
 ]
-LateEvents = Annotated[LatePolicy, typer.Option(help="What becomes of later events; 'process' matches them at once.")]
-Ends = Annotated[list[str] | None, typer.Option(help="Event type that ends a trace, as in a stream; repeatable.")]
+LateEvents = Annotated[
+    LatePolicy, typer.Option(help="What to do with events later than that; 'process' matches them at once.")
+]
+Ends = Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")]
 FurtherKeys = Annotated[
     list[str] | None,
     typer.Option(
         "--further-key",
-        help="NAME=PATH, such as customer=data.customer, as of a stream: a pattern whose WHERE [..] names it, and not "
-        "the key, is matched over all events of a customer; repeatable.",
+        metavar="NAME=PATH",
+        help="Further correlation key, such as customer=data.customer: patterns with WHERE [customer] are matched over "
+        "all events of a customer. Repeatable.",
     ),
 ]
-IdleTimeout = Annotated[float | None, typer.Option(help="Seconds after its newest event that a trace ends.")]
+IdleTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
+]
 
 
 def match(
-    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json; repeatable.")],
+    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
-    constraints: Annotated[Path | None, typer.Option(help="Constraints, JSON or YAML.")] = None,
+    constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     workflow: Model = None,
     map_file: MapFile = None,
     process: Process = None,
@@ -126,7 +142,7 @@ def match(
     prune: Pruning = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     key: Key = None,
-    output: Annotated[Output, typer.Option(help="Form of the result.")] = Output.TEXT,
+    output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     times: Order = Times.EVENT,
     outputs: Listed = USUALLY_LISTED,
@@ -146,7 +162,7 @@ def match(
     time_unit: NumbersCount = Unit.MICROSECONDS,
     duplicates: DuplicateIds = Repeated.DROP,
 ) -> None:
-    """Find patterns in an event file, without Spark, Redis or HTTP."""
+    """Match patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
     patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
     is_json |= output is Output.JSON
@@ -167,7 +183,7 @@ def match(
 
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
-    """A set as the options want it used; it knows their end events, as that of a stream knows its own."""
+    """A constraint set with the end events and the pruning of the options."""
     from service.registering.reports import joined_with  # noqa: PLC0415
 
     joined = joined_with(constraint_set, timing)
@@ -175,7 +191,7 @@ def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune
 
 
 def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: ConstraintSet | None) -> TraceEnds:
-    """How the traces of a file end that is only a beginning; what that needs is imported where it is needed."""
+    """How the traces of an ``--open`` file end; imports are local, as most calls need none."""
     if constraint_set is None:
         return TraceEnds(
             has_trace_end=bool(timing.end_events) or timing.idle_timeout is not None,
@@ -190,7 +206,7 @@ def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: Constr
 def _check(
     patterns: Sequence[Pattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
 ) -> None:
-    """Refuse what cannot be, and say what is probably not meant."""
+    """Reject patterns and constraints that cannot be run; print notices of probable mistakes."""
     whole = TraceEnds(has_trace_end=True, is_log_ordered=timing.ties == "log")
     check_patterns(patterns, lambda pattern: _ends_of(pattern, timing, constraint_set) if is_open else whole)
     if constraint_set is not None:
@@ -219,14 +235,14 @@ def _options(
 
 
 def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
-    """Options with what is said of columns, times and repeated ids."""
+    """Reader options with those of columns, times and repeated ids."""
     return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
 
 
 def _read(events: Path, options: ReaderOptions, exercise: str) -> tuple[EventBatch, int]:
-    """The events of a file, and how many were dropped.
+    """The events of a file, and the number of those that were dropped as repetitions.
 
-    First the kernels are compiled that reading and matching need, and are not kept yet.
+    Kernels that reading and matching need and that are not cached yet are compiled first.
     """
     with waiting_on() as waiting:
         compile_kernels([exercise] + [JSON_LINES] * reads_by_columns(events), waiting.compiling)
@@ -236,7 +252,7 @@ def _read(events: Path, options: ReaderOptions, exercise: str) -> tuple[EventBat
 
 
 def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
-    """Say which types and attributes patterns name that no event has."""
+    """Print notices of types and attributes that patterns name and no event has."""
     for pattern, notice in strangers(patterns, events):
         told.notice(f"{pattern.name}: {notice.placed}")
 
@@ -248,7 +264,7 @@ def _matched(
     options: MatchOptions,
     use: WorkflowUse | None,
 ) -> MatchReport:
-    """Match, and show how far it is."""
+    """Match with a progress bar."""
     with progress_bar("matching") as (progress, task):
         report = match_events(
             patterns,
@@ -261,23 +277,31 @@ def _matched(
 
 
 def event_time(lateness: float | None, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
-    """What is said of event time, as a stream would say it; what contradicts itself ends the command."""
+    """The event time options as the declaration of a stream.
+
+    Raises:
+        DeclarationError: The options contradict each other.
+    """
     policy: Late = late.value
     return StreamDeclaration(name="file", lateness=lateness, late=policy, idle_timeout=idle_timeout)
 
 
 def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
-    """How events are read; in the order of their file where some may be late."""
+    """How events are read: in the order of the file if some may be late."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """What a file says joined with what a model says, of those that are given; a refused model ends the command."""
+    """The constraints of a file joined with those of a model, each if given, and how the model is followed.
+
+    Raises:
+        ForestallError: The file or the model is refused.
+    """
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
-    # What reads models takes as long to import as all else here, and most calls have none.
+    # The reader of models takes as long to import as everything else here, and most calls need none.
     from service.cli.processes import follow_model  # noqa: PLC0415
 
     return follow_model(own, choice)
@@ -286,16 +310,21 @@ def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[Cons
 def _sections(outputs: str) -> tuple[Section, ...]:
     asked = [name.strip() for name in outputs.split(",")]
     if strangers := sorted(set(asked) - set(SECTIONS)):
-        raise typer.BadParameter(f"{', '.join(strangers)}: write some of {','.join(SECTIONS)}", param_hint="--outputs")
+        raise typer.BadParameter(
+            f"unknown: {', '.join(strangers)}; choose from {','.join(SECTIONS)}", param_hint="--outputs"
+        )
     return tuple(section for section in SECTIONS if section in asked)
 
 
 def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> None:
-    """Refuse patterns that wait for an end that does not come; say what is probably not meant.
+    """Reject patterns that wait for an end of trace that never comes; print notices of probable mistakes.
 
     Args:
-        patterns: In the order in which they are to be spoken of.
+        patterns: The patterns; notices are printed in this order.
         ends_of: How the traces end in which a pattern is matched.
+
+    Raises:
+        PatternRefused: With the name of the pattern.
     """
     for pattern in patterns:
         ends = ends_of(pattern)
@@ -309,7 +338,11 @@ def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tra
 
 
 def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
-    """Refuse contradictory constraints; say which patterns they make impossible, as an empty result says nothing."""
+    """Reject contradictory constraints; print notices of the patterns that they make impossible.
+
+    Raises:
+        ContradictoryConstraints: No trace can keep all of them.
+    """
     from constraints import check_query, check_set  # noqa: PLC0415
 
     check_set(constraint_set)
@@ -321,7 +354,7 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
 
 
 def _print_json(report: MatchReport) -> None:
-    typer.echo(report.to_json(), nl=False)  # with the line feed it would be copied
+    typer.echo(report.to_json(), nl=False)  # adding the line feed would copy the text
     typer.echo()
 
 
@@ -333,7 +366,7 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
         say("no matches")
     _print_timeouts(say, report)
     if report.ended:
-        say("\nfirst event after which a pattern can no longer match:")
+        say("\nearly terminations, each with the event after which the pattern can no longer match:")
     for pair in report.ended:
         say(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
         say(f"    {pair.reason}")
@@ -341,40 +374,44 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
     stats = report.stats
     timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
     say(
-        f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} ended, "
-        f"{stats.deviations} deviating traces, peak {stats.peak_held} held instances"
+        f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} terminated early, "
+        f"{stats.deviations} deviating transactions, peak {stats.peak_held} bound events"
     )
     _print_stats(say, report)
     typer.echo("\n".join(lines))
 
 
 def _print_stats(say: Callable[[str], None], report: MatchReport) -> None:
-    """What is counted beyond the first line, where there is something."""
+    """Counts that are printed only if they are not 0."""
     stats = report.stats
     if report.late:
         say(f"{report.late} events were late")
     if stats.ignored_violations:
-        say(f"{stats.ignored_violations} violations were ignored, and pruning went on: matches may be missing")
+        say(f"{stats.ignored_violations} violations were ignored and pruning continued: matches may be missing")
     if stats.shadow_lost:
         say(f"{stats.shadow_lost} matches would have been lost with pruning")
     if stats.overflow:
         say(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
     if stats.lost_runs:
-        say(f"{stats.lost_runs} partial matches beyond the limit were given up: matches may be missing")
+        say(f"{stats.lost_runs} partial matches beyond the limit were dropped: matches may be missing")
     for overflow in report.overflow:
         say(f"    {_overflow(overflow)}")
 
 
 def _print_violations(say: Callable[[str], None], report: MatchReport, sections: Sequence[Section]) -> None:
     if report.deviations and "deviations" in sections:
-        say("\nfirst event by which a trace breaks its constraints:")
+        say("\ndeviations, each with the event that breaks the constraints:")
         for trace in report.deviations:
             released = trace.deviation.released
-            lost = f", {released} bound events had been let go: matches with them may be missing" if released else ""
+            lost = (
+                f", {released} bound events had already been dropped: matches with them may be missing"
+                if released
+                else ""
+            )
             say(f"{trace.deviation.key}  {trace.deviation.event_id}  {trace.reason.kind}{lost}")
             say(f"    {trace.reason.text}")
     if report.corrections and "corrections" in sections:
-        say("\ntold early, and taken back:")
+        say("\nretracted matches, which had been reported early:")
         for correction in report.corrections:
             say(f"{correction.pattern}  {correction.key}  {correction.event_id}")
             say(f"    {shown_bindings(correction.bindings)}")
@@ -392,7 +429,7 @@ def _print_matches(say: Callable[[str], None], report: MatchReport) -> None:
 
 
 def _remarks(found: Match) -> str:
-    """What is to be known of a match besides what is in it."""
+    """Remarks on a match besides its content."""
     remarks = {
         "decided by the constraints": found.decided_by == "constraint",
         "deviating": found.deviating,
@@ -411,7 +448,7 @@ def _print_timeouts(say: Callable[[str], None], report: MatchReport) -> None:
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
-    """Aliases with the ids of what is bound to them, for people."""
+    """Aliases with the ids of the events bound to them, as text."""
     return "  ".join(f"{alias}={','.join(ids)}" for alias, ids in bindings.items())
 
 

@@ -1,4 +1,4 @@
-"""Which model the traces of a file are to follow; what reads it is imported where there is one."""
+"""Options of the model that the transactions of a file follow; its reader is imported only if one is given."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import typer
 if TYPE_CHECKING:
     from service.stores import FollowMode  # brings Redis, which reading a file does without
 
-Model = Annotated[
-    Path | None, typer.Option(help="Model that the traces follow, beside the constraints: BPMN, PNML or YAML.")
-]
-MapFile = Annotated[Path | None, typer.Option("--map", help="Event types of the model's tasks, JSON or YAML.")]
-Process = Annotated[str | None, typer.Option(help="Id of the process, where the model has several.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; refuse one without.")]
-Tables = Annotated[bool, typer.Option("--tables", help="Follow the constraints that hold in the model.")]
+Model = Annotated[Path | None, typer.Option(help="Model that the transactions follow: BPMN, PNML or YAML.")]
+MapFile = Annotated[Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")]
+Process = Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")]
+Exact = Annotated[bool, typer.Option("--exact", help="Follow the model's automaton; fail if it has none.")]
+Tables = Annotated[bool, typer.Option("--tables", help="Follow only the constraints that hold in the model.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What commands that look back read: an event log as finished traces."""
+"""Event files read as past, finished transactions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PastLog:
 
 EndEvents = Annotated[
     list[str] | None,
-    typer.Option("--end", help="Of the log: event type that ends a transaction, as in a stream; repeatable."),
+    typer.Option("--end", metavar="TYPE", help="Event type that ends a transaction of the log. Repeatable."),
 ]
 
 

@@ -20,7 +20,7 @@ patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=
 
 
 class Severity(StrEnum):
-    """How grave what a pattern finds is."""
+    """Severity of the alerts of a pattern."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -30,19 +30,19 @@ class Severity(StrEnum):
 
 Name = Annotated[str, typer.Argument(help="Name of the pattern.")]
 Unguarded = Annotated[
-    bool, typer.Option("--unguarded", help="The constraints do not end it: for one that looks for what breaks them.")
+    bool, typer.Option("--unguarded", help="Constraints never terminate it: for a pattern that looks for violations.")
 ]
 
 
 def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What people want to know of a pattern."""
+    """The members that are shown of a pattern."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
     return {
         **{member: found[member] for member in plain},
         **({"suspended because": found["suspension"]["reason"]} if found["suspension"] else {}),
-        "ended early by": [condition["text"] for condition in found["failing_conditions"]],
-        "ended so far": {
-            "in all": found["endings"]["total"],
+        "terminated early by": [condition["text"] for condition in found["failing_conditions"]],
+        "early terminations": {
+            "total": found["endings"]["total"],
             "reasons": [
                 f"{reason['count']}: {reason['constraints'] or reason['form']}"
                 for reason in found["endings"]["reasons"]
@@ -61,24 +61,26 @@ _PATTERNS = Resource(
 _VERSIONS = Table(("version", "current", "constraints", "registered_at", "text"))
 
 add_list_of_stream(patterns, _PATTERNS)
-add_show(patterns, _PATTERNS, "a pattern, what ends it early under the constraints, and how often that happened")
+add_show(patterns, _PATTERNS, "a pattern, which events terminate it early, and how often they did")
 
 
 @patterns.command("add")
 def add_pattern(
-    pattern: Annotated[str, typer.Argument(help="Pattern file with one pattern, text or .json, or the text itself.")],
-    stream: Annotated[str, typer.Option(help="The stream that it is for.")],
-    draft: Annotated[bool, typer.Option("--draft", help="Check it and write it down; matched once activated.")] = False,
-    severity: Annotated[Severity | None, typer.Option(help="How grave what it finds is.")] = None,
+    pattern: Annotated[str, typer.Argument(help="File with one pattern, text or .json, or the text of a pattern.")],
+    stream: Annotated[str, typer.Option(help="The stream to match it on.")],
+    draft: Annotated[
+        bool, typer.Option("--draft", help="Only check and store it; it is matched once activated.")
+    ] = False,
+    severity: Annotated[Severity | None, typer.Option(help="Severity of its alerts.")] = None,
     unguarded: Unguarded = False,
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="The version before goes on for the partial matches that it has.")
+        bool, typer.Option("--migrate", help="Let the former version continue for its present partial matches.")
     ] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Register a pattern; another text under the same name is its next version."""
+    """Register a pattern; a changed text under an existing name is its next version."""
     body = given(
         stream=stream,
         **_form(pattern),
@@ -94,28 +96,32 @@ def add_pattern(
 add_moves(
     patterns,
     _PATTERNS,
-    activate="Match a draft from now on.",
-    pause="Let a pattern see nothing from now on; its partial matches go.",
-    resume="Let a paused or suspended pattern see what comes from now on.",
-    retire="Never match a pattern again; it stays listed with its counts.",
+    activate="Start matching a draft, from now on.",
+    pause="Stop matching a pattern for now; its partial matches are dropped.",
+    resume="Match a paused or suspended pattern again, from now on.",
+    retire="Stop matching a pattern for good; it stays listed with its counts.",
 )
-add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts stay.")
+add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts are kept.")
 
 
 @patterns.command("dry-run")
 def dry_run(
-    pattern: Annotated[str | None, typer.Argument(help="Pattern file, or the text itself; or say --name.")] = None,
-    name: Annotated[str | None, typer.Option(help="A registered pattern, such as a draft.")] = None,
-    stream: Annotated[str | None, typer.Option(help="The stream; that of the pattern with --name.")] = None,
-    events: Annotated[int | None, typer.Option(min=1, help="So many of the newest events; 10,000 else.")] = None,
+    pattern: Annotated[
+        str | None, typer.Argument(help="Pattern file, or the text of a pattern; or use --name.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of a registered pattern, such as a draft.")] = None,
+    stream: Annotated[str | None, typer.Option(help="The stream (default: that of the registered pattern).")] = None,
+    events: Annotated[
+        int | None, typer.Option(min=1, help="Number of newest events to try it on (default: 10,000).")
+    ] = None,
     unguarded: Unguarded = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Try a pattern on the newest events of a stream; nothing is kept."""
+    """Try a pattern on the newest events of a stream; nothing is stored."""
     if (pattern is None) == (name is None):
-        raise typer.BadParameter("say the pattern, or the --name of one that is registered")
+        raise typer.BadParameter("give a pattern, or the --name of a registered one")
     form = {} if pattern is None else _form(pattern)
     body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **form)
     with calling(url, api_key) as client:
@@ -124,7 +130,7 @@ def dry_run(
 
 @patterns.command()
 def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Count what all versions of a pattern have found, and why partial matches ended."""
+    """Show counts of the results of a pattern, over all versions, and the reasons of early terminations."""
     with calling(url, api_key) as client:
         show(client.get(f"/patterns/{part(name)}/statistics"), is_json=is_json)
 
@@ -137,26 +143,29 @@ def versions(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json:
 
 
 def is_pattern(argument: str) -> bool:
-    """Whether an argument is the text of a pattern or a file, and no name of one."""
+    """Whether an argument is the text of a pattern or a file, and not the name of a pattern."""
     return _is_text(argument) or Path(argument).is_file()
 
 
 def one_pattern(argument: str) -> Pattern:
-    """The pattern of a file, or of the text itself.
+    """The pattern of a file, or of a text.
 
     Raises:
-        FileUnreadable: It is neither, or a file with another number of patterns.
+        FileUnreadable: The argument is neither, or has no pattern or several.
         PatternRefused: With line and column.
     """
     if not is_pattern(argument):
         raise FileUnreadable(
-            f"{argument!r} is neither a file nor a pattern; a pattern begins with PATTERN name EVENT", file=argument
+            f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
+            file=argument,
         )
     is_text = _is_text(argument)
     found = parse_patterns(argument) if is_text else tuple(read_pattern_files([Path(argument)]))
     if len(found) != 1:
         names, where = ", ".join(pattern.name for pattern in found), "the text" if is_text else argument
-        raise FileUnreadable(f"{where} holds {len(found)} patterns ({names}); send them one by one", file=where)
+        raise FileUnreadable(
+            f"{where} contains {len(found)} patterns ({names}); register them one at a time", file=where
+        )
     return found[0]
 
 
@@ -165,6 +174,6 @@ def _is_text(argument: str) -> bool:
 
 
 def _form(argument: str) -> dict[str, Any]:
-    """A pattern as the API takes it, from a file or from the text itself."""
+    """A pattern in the form of the API, from a file or from a text."""
     pattern = one_pattern(argument)
     return {"text": pattern.text} if pattern.text else {"definition": pattern_to_json(pattern)}

@@ -32,18 +32,21 @@ from streams import Event
 from streams.readers import ReaderOptions, kind_of
 
 _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
+End = Annotated[
+    list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
+]
 
 
 def replay(
     file: Annotated[Path, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
-    end: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="With --declare: an end event.")] = None,
+    end: End = None,
     url: Url = None,
     key: Annotated[
         str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
     ] = None,
-    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the 'file'.")] = Times.EVENT,
+    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
@@ -58,7 +61,7 @@ def replay(
 ) -> None:
     """Send the events of a file to the running service, in the order of their times. Exit status 1: some were refused.
 
-    An event that the stream has taken is dropped by it and counted; --duplicates keep sends it as another event.
+    Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
     options = ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, columns=asked.columns)

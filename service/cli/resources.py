@@ -33,8 +33,8 @@ class Table:
     """How a list is shown.
 
     Attributes:
-        columns: Members of an item that stand in columns, under their names or, behind a colon, under another heading.
-        shaped: What stands there for an item.
+        columns: Members of an item shown as columns, each under its name or the heading after a colon.
+        shaped: Turns an item into the members that are shown.
     """
 
     columns: tuple[str, ...]

@@ -66,9 +66,7 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the API (default: FORESTALL_API_PORT).")
     ] = None,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print what happens as JSON lines on standard output.")
-    ] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")] = False,
 ) -> None:
     """Run the whole service until it is interrupted."""
     check_java()

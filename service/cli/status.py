@@ -20,10 +20,14 @@ _COUNTER = "forestall_alerts_total"
 
 
 def status(
-    over: Annotated[float, typer.Option(min=0, help="Seconds over which alerts are counted; 0: do not count.")] = 2.0,
+    over: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Seconds over which alerts are counted; 0: not counted.")
+    ] = 2.0,
     wait: Annotated[
         float,
-        typer.Option(min=0, help="Seconds to wait until ready, counted from the last compiled kernel."),
+        typer.Option(
+            min=0, metavar="SECONDS", help="Seconds to wait until ready, counted from the last compiled kernel."
+        ),
     ] = 0.0,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -31,7 +35,7 @@ def status(
 ) -> None:
     """Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready.
 
-    With a key that is restricted to streams it is what that may see: its streams, and counts of what was found in them.
+    With a key that is restricted to streams, only these streams and their results are shown.
     """
     with calling(url, api_key, patience_s=0.0) as client:
         with waiting_on() as waiting:

@@ -11,7 +11,7 @@ from service.cli.inputs import told
 from streams import SystemClock, format_time
 
 EventsAsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print what happens as JSON lines on standard output.")
+    bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")
 ]
 
 

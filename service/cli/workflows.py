@@ -54,7 +54,7 @@ add_show(workflows, _WORKFLOWS, "a workflow, how its constraints were found, and
 def show_constraints(
     name: Name,
     full: Annotated[
-        bool, typer.Option("--full", help="All constraints, not only those from which the others follow.")
+        bool, typer.Option("--full", help="List all constraints, including those that follow from others.")
     ] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,

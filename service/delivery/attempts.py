@@ -136,7 +136,7 @@ def check_secret(secret: str) -> None:
     if not (secret.startswith(SECRET_PREFIX) and fewest <= size <= most):
         raise WebhookRefused(
             f"a webhook's secret is {SECRET_PREFIX!r} and base64 of {fewest} to {most} random bytes; "
-            "leave it out to have one made",
+            "leave it out to have one generated",
             field="secret",
         )
 

@@ -41,15 +41,15 @@ def check_headers(headers: Mapping[str, str]) -> None:
     if len(headers) > _MOST:
         raise _refused(f"a webhook adds at most {_MOST} headers, not {len(headers)}")
     if len({name.lower() for name in headers}) < len(headers):
-        raise _refused("a header's name is there twice; capitals make no difference")
+        raise _refused("a header is given twice; upper and lower case are the same")
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise _refused(f"{name[:100]!r} is not the name of a header; write letters, digits and hyphens")
         if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
-            raise _refused(f"the header {name!r} is not a webhook's to set")
+            raise _refused(f"the header {name!r} cannot be set by a webhook")
         if not _VALUE.fullmatch(value) or len(value) > _LONGEST:
             raise _refused(
-                f"the value of the header {name!r} is not 1 to {_LONGEST} visible ASCII characters with blanks between"
+                f"the value of the header {name!r} is not 1 to {_LONGEST} visible ASCII characters, with spaces between"
             )
 
 

@@ -47,8 +47,8 @@ class LiveAlerts:
         """
         if self._listeners >= self._most:
             raise TooManyListeners(
-                f"{self._most} listen to alerts already, which is the most "
-                "(FORESTALL_LIMITS__LIVE_LISTENERS); try again later, or ask for pages of GET /v1/alerts",
+                f"{self._most} clients already follow alerts, the maximum (FORESTALL_LIMITS__LIVE_LISTENERS); try "
+                f"again later, or read pages of GET /v1/alerts",
                 limit=self._most,
             )
         self._listeners += 1

@@ -44,12 +44,12 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
     except orjson.JSONEncodeError as error:
         raise _refused(f"the template cannot be sent: {error}") from error
     if size > MOST_TEMPLATE_BYTES:
-        raise _refused(f"the template has {size} bytes; at most {MOST_TEMPLATE_BYTES} are taken")
+        raise _refused(f"the template has {size} bytes; at most {MOST_TEMPLATE_BYTES} are allowed")
     paths = [path for text in _texts(template) for path in _places_of(text)]
     if len(paths) > _MOST_PLACES:
-        raise _refused(f"the template has {len(paths)} places to fill; at most {_MOST_PLACES} are")
+        raise _refused(f"the template has {len(paths)} placeholders; at most {_MOST_PLACES} are allowed")
     if strangers := sorted({path for path in paths if path.partition(".")[0] not in members}):
-        raise _refused(f"no body has {', '.join(strangers)}; at their top they have {', '.join(sorted(members))}")
+        raise _refused(f"bodies do not have {', '.join(strangers)}; their members are {', '.join(sorted(members))}")
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
@@ -115,7 +115,7 @@ def _places_of(text: str) -> list[str]:
     paths: list[str] = _PLACE.findall(text)
     rest = _PLACE.sub("", text)
     if "{{" in rest or "}}" in rest:
-        raise _refused(f"{text[:100]!r} has a place that cannot be read; write it as {{{{path.to.field}}}}")
+        raise _refused(f"{text[:100]!r} has a malformed placeholder; write it as {{{{path.to.field}}}}")
     return paths
 
 
@@ -124,7 +124,7 @@ def _texts(part: Any) -> Iterator[str]:
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:
-                raise _refused(f"the name {name[:100]!r} would not be filled; places stand in values")
+                raise _refused(f"the name {name[:100]!r} has a placeholder, which is only filled in values")
             yield from _texts(value)
     elif isinstance(part, list):
         for value in part:

@@ -59,7 +59,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
-    """Whether there can be spans, where they are wanted; whether a collector accepts them is not checked."""
+    """Whether spans can be sent if tracing is configured; whether a collector accepts them is not checked."""
     if settings.endpoint is None:
         return
     try:

@@ -96,8 +96,8 @@ class EventSchema:
             place = ".".join(str(part) for part in getattr(error, "instance_path", ()))
             reason = str(getattr(error, "message", error)).split("\n", 1)[0][:_SHOWN_CHARS]
             raise SchemaRefused(
-                f"{place or 'the schema'}: {reason}; what is read is JSON Schema draft 2020-12, with regular "
-                "expressions without look-around and back-references"
+                f"{place or 'the schema'}: {reason}; supported is JSON Schema draft 2020-12, with regular "
+                f"expressions without look-around and back-references"
             ) from error
 
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
@@ -124,7 +124,7 @@ class EventSchema:
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_told(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
-            return [f"data: not as the schema asks; an event of {extent.values} values is too large to say where"]
+            return [f"data: does not match the schema; an event of {extent.values} values is too large to report where"]
         try:
             self._validator.validate(event.data)
         except jsonschema_rs.ValidationError as fault:
@@ -139,7 +139,7 @@ def _told(fault: jsonschema_rs.ValidationError) -> str:
 
 
 def _refuse_retrieval(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} is another document, and none is fetched")
+    raise ValueError(f"{uri} is outside this schema, and nothing is fetched")
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
@@ -152,7 +152,9 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
     try:
         size_bytes = len(orjson.dumps(schema))
     except TypeError as error:
-        raise SchemaRefused(f"the schema is nested too deeply or holds what JSON has not: {error}") from error
+        raise SchemaRefused(
+            f"the schema is nested too deeply or contains values that JSON does not have: {error}"
+        ) from error
     if size_bytes > _MOST_BYTES:
         raise SchemaRefused(f"the schema has {size_bytes} bytes; at most {_MOST_BYTES} are read")
     if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:

@@ -97,7 +97,7 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise FeedInUse(
-                f"feed {name!r} is run by another process; end that one, or choose another --name", feed=name
+                f"feed {name!r} is run by another process; stop that one, or choose another --name", feed=name
             ) from error
         yield Feed(name=name, stream=stream, folder=folder, checkpoint=_identity(folder, name, stream, source))
 
@@ -114,8 +114,8 @@ def _identity(folder: Path, name: str, stream: str, source: str) -> str:
     record = decode(path.read_bytes(), f"feed {name!r}")
     if (record["stream"], record["source"]) != (stream, source):
         raise FeedInUse(
-            f"feed {name!r} brings {record['source']} to stream {record['stream']!r}, not {source} to {stream!r}; "
-            "choose another --name for this one",
+            f"feed {name!r} reads {record['source']} into stream {record['stream']!r}, not {source} into {stream!r}; "
+            f"choose another --name",
             feed=name,
         )
     return str(record["checkpoint"])
@@ -160,8 +160,8 @@ class FeedSink:
         mark = self._patiently(lambda: self._marks.mark(self._feed.name))
         if mark is not None and mark.checkpoint != self._feed.checkpoint:
             raise FeedMisplaced(
-                f"the log has taken rows of feed {self._feed.name!r} under another checkpoint than that in "
-                f"{self._feed.folder}; put that folder back, or, {_ADVICE}",
+                f"the log contains rows of feed {self._feed.name!r} under another checkpoint than that in "
+                f"{self._feed.folder}; restore that folder, or, {_ADVICE}",
                 feed=self._feed.name,
             )
 
@@ -195,8 +195,8 @@ class FeedSink:
         if mark is None or mark.batch < batch:
             known = "knows nothing of it" if mark is None else f"has taken its micro-batches before {mark.batch} only"
             raise FeedMisplaced(
-                f"the checkpoint of feed {name!r} is at micro-batch {batch}, and the log {known}: the log was emptied, "
-                f"or put back to an earlier state; {_ADVICE}",
+                f"the checkpoint of feed {name!r} is at micro-batch {batch}, and the log {known}: the log was "
+                f"emptied, or restored to an earlier state; {_ADVICE}",
                 feed=name,
             )
         return mark
@@ -261,4 +261,4 @@ def _object(row: FeedRow) -> object:
         detail = f"not JSON: {error.msg} at column {error.colno}; an event is one JSON object"
         return Unreadable(detail=detail, text=shown)
     except (ValueError, RecursionError):  # of json: more digits, or deeper, than Python reads
-        return Unreadable(detail="the event holds an integer beyond 64 bits; write it as a text", text=shown)
+        return Unreadable(detail="the event contains an integer beyond 64 bits; send it as a string", text=shown)

@@ -217,7 +217,7 @@ class Intake:
         check_idempotency_key(idempotency_key)
         limit = self._limits.max_batch_events
         if len(objects) > limit:
-            raise BatchTooLarge(f"the request holds {len(objects)} events; at most {limit} are accepted", limit=limit)
+            raise BatchTooLarge(f"the request has {len(objects)} events; at most {limit} are accepted", limit=limit)
 
     def _dead_letters(
         self,
@@ -298,7 +298,7 @@ def _are_cloudevents(objects: Sequence[object]) -> bool:
 
 def _reused(idempotency_key: str | None) -> IdempotencyKeyReused:
     return IdempotencyKeyReused(
-        f"the idempotency key {idempotency_key!r} came before with another batch; use a new key for each batch"
+        f"the idempotency key {idempotency_key!r} was used before with another batch; use a new key for each batch"
     )
 
 

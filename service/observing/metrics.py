@@ -75,7 +75,7 @@ def _of_streams(seen: PipelineOverview) -> Iterator[Metric]:
         "watermark_lag_seconds": ("How far event time is behind the wall clock.", "lag_s"),
         "open_traces": ("Traces that have not ended.", "open_traces"),
         "held_partial_matches": ("Partial matches in memory.", "held"),
-        "waiting_events": ("Events that wait to be put in the order of their times.", "waiting"),
+        "waiting_events": ("Events that wait in the reorder buffer.", "waiting"),
     }
     for name, (meaning, attribute) in gauges.items():
         known = [(stream.name, getattr(stream, attribute)) for stream in seen.streams]

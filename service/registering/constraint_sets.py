@@ -209,7 +209,7 @@ class ConstraintSets:
             setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"
             raise ConstraintsTooLarge(
                 f"the constraints of the stream, those of its workflow included, name {count} event types; "
-                f"at most {most} are taken: name fewer, or set {setting}",
+                f"at most {most} are allowed: name fewer, or set {setting}",
                 setting=setting,
                 most=most,
             )

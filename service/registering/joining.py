@@ -143,7 +143,7 @@ def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settin
     found = undeclared_ends(name, ends, declaration)
     if early := sorted(declared.intersection(said.events).difference(said.end)):
         found.append(
-            f"{_listed(early)}: end events of the stream after which {name} goes on; its traces are over with them"
+            f"{_listed(early)}: end events of the stream after which {name} continues; its traces end with them"
         )
     if declaration.event_types and (strangers := sorted(set(said.events) - set(declaration.event_types))):
         found.append(f"{_listed(strangers)}: of {name}, but not among the event types that the stream declares")

@@ -167,11 +167,7 @@ def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, 
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(pattern, declaration),
-        *(
-            []
-            if is_explained(query)
-            else ["it has too many steps or alternatives for its failing conditions to be listed"]
-        ),
+        *([] if is_explained(query) else ["it has too many steps or alternatives to list its failing conditions"]),
         *(notice.placed for notice in ends.warnings_of(pattern)),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
         *([_routed(on_stream.route, declaration)] if on_stream.route else []),

@@ -285,7 +285,7 @@ class WorkflowLibrary:
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
-            raise UnknownTrace(f"the log holds no event of the transaction {key!r}", key=key)
+            raise UnknownTrace(f"the log has no event of the transaction {key!r}", key=key)
         _, (found,) = self.conformance(name, [types], version)
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 
@@ -338,8 +338,8 @@ class WorkflowLibrary:
         self._stores.workflows.get(name)
         if streams := [follower.stream for follower in self._followers(name)]:
             raise WorkflowFollowed(
-                f"the workflow {name!r} is followed by {', '.join(streams)}; let them follow no workflow first "
-                "(DELETE /v1/streams/NAME/workflow)",
+                f"the workflow {name!r} is followed by {', '.join(streams)}; unfollow it first (DELETE "
+                f"/v1/streams/NAME/workflow)",
                 workflow=name,
                 streams=list(streams),
             )
@@ -416,7 +416,7 @@ class WorkflowLibrary:
         if len(followers) != 1:
             listed = ", ".join(followers) or "no stream"
             raise StreamMissing(
-                f"{listed} follows the workflow {name!r}: say whose transaction is meant, with ?stream=NAME"
+                f"{listed} follows the workflow {name!r}: name the stream of the transaction with ?stream=NAME"
             )
         return followers[0]
 

@@ -41,12 +41,12 @@ class Condition:
         """
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
-                "what is there is not what was read (If-Match): "
+                "the stored version is not the one that was read (If-Match): "
                 + ("there is nothing" if tag is None else f'its ETag is "{tag}" now; read it again'),
                 etag=tag,
             )
         if self.none_matches is not None and tag is not None and {ANY_TAG, tag} & set(self.none_matches):
-            raise PreconditionFailed(f'it is there already (If-None-Match), with the ETag "{tag}"', etag=tag)
+            raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: DataclassInstance | None) -> None:
         """Check a record; None where there is none.

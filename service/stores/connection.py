@@ -34,14 +34,14 @@ class Client(redis.Redis):
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except _UNAVAILABLE as error:
             raise StoreUnavailable(
-                f"Redis does not take the command {str(args[0])!r} now ({error}); try again in a moment"
+                f"Redis rejects the command {str(args[0])!r} now ({error}); try again in a moment"
             ) from error
         except ResponseError as error:
             if not isinstance(error, OutOfMemoryError) and _FULL not in str(error):
                 raise
             raise StoreFull(
-                f"Redis has reached its maxmemory and does not take the command {str(args[0])!r}; raise maxmemory, or "
-                "make room: alerts and the log are kept in it"
+                f"Redis has reached its maxmemory and rejects the command {str(args[0])!r}; raise maxmemory, "
+                f"or free memory: it holds alerts and the log"
             ) from error
 
 

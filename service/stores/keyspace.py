@@ -96,7 +96,7 @@ class Keyspace:
                     send(*command)
                 sent.execute()
         except RedisError as error:
-            raise StoreUnavailable(f"Redis does not take the key {part.key!r}: {error}") from error
+            raise StoreUnavailable(f"Redis rejects the key {part.key!r}: {error}") from error
 
     def delete(self) -> None:
         """Delete every key of the service."""

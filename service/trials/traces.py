@@ -44,7 +44,7 @@ _NEXT = "\x00next"  # no event has such an id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInTrace:
-    """How a pattern stands in a transaction.
+    """The state of a pattern in a transaction.
 
     Attributes:
         name: Of the pattern.
@@ -92,7 +92,7 @@ class TraceReport:
         key: Its correlation key.
         positions: By shard, up to which entry of the log this holds.
         is_complete: Whether all of the log is there to say so; else its beginning may be missing.
-        is_open: Whether it goes on, as far as the log says.
+        is_open: Whether the transaction is still open, according to the log.
         earlier_events: Events of transactions of that key that were over before it.
         total: How many events it has.
         events: The newest of them, oldest first.
@@ -179,11 +179,11 @@ class Traces:
             for entry in entries:
                 _take(seen, entry, declaration, key, hashed)
         if not seen.events:
-            raise UnknownTrace(f"the log holds no event of the transaction {key!r} of {stream!r}", key=key)
+            raise UnknownTrace(f"the log has no event of the transaction {key!r} of {stream!r}", key=key)
         if len(seen.events) > _MOST_EVENTS:
             raise TraceTooLong(
                 f"the transaction {key!r} has {len(seen.events)} events in the log, and at most {_MOST_EVENTS} are "
-                "matched again; GET /v1/alerts?key= lists its alerts",
+                "replayed; GET /v1/alerts?key= lists its alerts",
                 limit=_MOST_EVENTS,
             )
         version, constraint_set = self._constraints(declaration, seen)

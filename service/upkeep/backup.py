@@ -142,7 +142,7 @@ def look_into(path: Path) -> BackupContent:
         if kind == b"H":
             head = values[0]
     if head is None:
-        raise BackupDamaged(f"{path} is damaged: it does not say what it holds")
+        raise BackupDamaged(f"{path} is damaged: its list of contents is missing")
     return BackupContent(**orjson.loads(head))
 
 
@@ -152,7 +152,7 @@ def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None
     keys = keyspace.names()
     if (keys or there) and not replace and not keyspace.is_restoring():
         what = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in there]
-        raise BackupRefused(f"there is something already: {', '.join(what)}; --replace deletes it for good")
+        raise BackupRefused(f"data exists already: {', '.join(what)}; --replace deletes it for good")
     keyspace.begin_restoring()
     keyspace.delete()
     for folder in [*there, settings.data_dir / "handover"]:

@@ -85,7 +85,7 @@ def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
             with gzip.GzipFile(fileobj=file, mode="rb") as stream:
                 yield from _frames(path, stream)
     except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:
-        raise _damaged(path, f"it does not go on as a backup does ({error})") from error
+        raise _damaged(path, f"it does not continue as a backup does ({error})") from error
     except OSError as error:
         raise FileUnreadable(f"{path} cannot be read: {error.strerror or error}", file=str(path)) from error
 
@@ -117,7 +117,7 @@ def _unpacked(body: bytes) -> list[bytes]:
 
 def _check_version(path: Path, line: bytes) -> None:
     if not line.startswith(_FIRST_LINE) or not line.endswith(b"\n"):
-        raise BackupDamaged(f"{path} is no backup: it does not begin with {_FIRST_LINE.decode().strip()}")
+        raise BackupDamaged(f"{path} is not a backup: it does not begin with {_FIRST_LINE.decode().strip()}")
     if (found := line.removeprefix(_FIRST_LINE).strip()) != str(VERSION).encode():
         raise BackupDamaged(
             f"{path} is a backup of version {found.decode(errors='replace')}; this release reads {VERSION}. Restore it "

@@ -88,7 +88,7 @@ def _is_json(content_type: object) -> bool:
 def _occurrence_time(envelope: Mapping[str, Any]) -> int:
     value = envelope.get("time")
     if value is None:
-        raise EventRejected("'time' is missing; it must say when the event occurred, in RFC 3339", field="time")
+        raise EventRejected("'time' is missing; send the time of the event, in RFC 3339", field="time")
     if not isinstance(value, str):
         raise EventRejected(f"'time' of a CloudEvent is RFC 3339 text, got {shown(value)}", field="time")
     return parse_rfc3339(value)

@@ -113,7 +113,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Whether all members have usual names and those that are not ``used``, and so not looked at, are texts."""
+    """Whether all members have usual names and those that are not ``used``, and so not read, are texts."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used

@@ -19,8 +19,8 @@ def check_extent(value: object) -> None:
         for item in level:
             if isinstance(item, dict | list):
                 if depth > _DEEPEST:
-                    raise EventRejected(f"the event is nested deeper than {_DEEPEST}; send it flatter")
+                    raise EventRejected(f"the event is nested more than {_DEEPEST} levels deep; send a flatter one")
                 below.extend(item.values() if isinstance(item, dict) else item)
             elif isinstance(item, int) and not -(2**63) <= item < 2**64:
-                raise EventRejected("the event holds an integer beyond 64 bits; write it as a text")
+                raise EventRejected("the event contains an integer beyond 64 bits; send it as a string")
         level, depth = below, depth + 1

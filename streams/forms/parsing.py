@@ -65,7 +65,7 @@ def require_object(value: object) -> Mapping[str, Any]:
 def require_text(value: object, name: str) -> str:
     """A non-empty text that UTF-8 can carry."""
     if value is MISSING:
-        raise EventRejected(f"{name!r} is missing; an event needs a non-empty text there", field=name)
+        raise EventRejected(f"{name!r} is missing; an event needs a non-empty string there", field=name)
     if not isinstance(value, str) or not value:
         raise EventRejected(f"{name!r} must be a non-empty text, got {shown(value)}", field=name)
     return check_text(value, name)

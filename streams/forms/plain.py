@@ -39,7 +39,7 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
     moment = read_path(source, mapping.time)
     if moment is MISSING or moment is None:
         raise EventRejected(
-            f"{mapping.time!r} is missing; it must say when the event occurred, in RFC 3339 or whole microseconds",
+            f"{mapping.time!r} is missing; send the time of the event, in RFC 3339 or whole microseconds",
             field=mapping.time,
         )
     data = require_data(source if mapping.data is None else read_path(source, mapping.data), mapping.data or "event")

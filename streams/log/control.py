@@ -50,14 +50,14 @@ class Members:
         """A text that is not empty."""
         value = self.get(name)
         if not isinstance(value, str) or not value:
-            raise self.error(name, f"{name} is {value!r}; a non-empty text is wanted")
+            raise self.error(name, f"{name} is {value!r}; it must be a non-empty string")
         return value
 
     def version(self) -> int:
         """The member ``version``, a number from 1."""
         value = self.get("version")
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error("version", f"version is {value!r}; a number from 1 is wanted")
+            raise self.error("version", f"version is {value!r}; it must be a number from 1")
         return value
 
     def time_us(self, name: str) -> int | None:
@@ -66,14 +66,14 @@ class Members:
         if value is None:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST_US <= value <= LATEST_US:
-            raise self.error(name, f"{name} is {value!r}; microseconds UTC in the years 1 to 9999 are wanted")
+            raise self.error(name, f"{name} is {value!r}; it must be microseconds UTC in the years 1 to 9999")
         return value
 
     def choice(self, name: str, known: Sequence[str]) -> str:
         """One of some words; the first of them where the member is missing."""
         value = self._found.get(name, known[0])
         if value not in known:
-            raise self.error(name, f"{name} is {value!r}; {' or '.join(map(repr, known))} is wanted")
+            raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
         return str(value)
 
     def json_object(self, name: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class StreamOn:
 class PatternOn:
     """A pattern is matched from here on, by this version; another version of it stops, its partial matches included.
 
-    Where it ``start``s with ``migrate``, the other version goes on for the partial matches that it has.
+    Where it ``start``s with ``migrate``, the other version continues for its present partial matches.
 
     Attributes:
         name: Also in the text.
@@ -137,7 +137,7 @@ class PatternOn:
         text: As posted.
         is_guarded: Whether the stream's constraints end its partial matches early.
         start: What to do with the partial matches of another version: drop or keep them.
-        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        route: Name of the further key whose traces it sees; empty for those of the correlation key.
         budget: How much work it may cost.
     """
 
@@ -256,7 +256,7 @@ class OperatorOn:
         """The record that ``to_json`` has written."""
         inputs = members.get("inputs")
         if not isinstance(inputs, list) or not inputs or not all(isinstance(source, dict) for source in inputs):
-            raise members.error("inputs", f"inputs are {inputs!r}; a list of objects is wanted")
+            raise members.error("inputs", f"inputs are {inputs!r}; they must be a list of objects")
         operator = Definition(
             kind=members.text("kind"),
             name=members.text("name"),
@@ -342,7 +342,7 @@ class Tick:
         """The record that ``to_json`` has written."""
         time_us = members.time_us("time")
         if time_us is None:
-            raise members.error("time", "time is None; microseconds UTC are wanted")
+            raise members.error("time", "time is None; it must be microseconds UTC")
         return cls(time_us=time_us, cause=cast("TickCause", members.choice("cause", get_args(TickCause))))
 
 

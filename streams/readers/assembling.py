@@ -58,7 +58,7 @@ class Assembly:
         if self.options.times == "file":
             return self._position
         if value is None:
-            raise EventRejected(f"no time; {advice}, or ask for the order of the file (times: file)", field="time")
+            raise EventRejected(f"no time; {advice}, or use the order of the file (--times file)", field="time")
         return read_time(value, self.options.zone, self.options.unit)
 
     def take(self, event: Event) -> None:

@@ -113,10 +113,10 @@ def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPla
     wanted |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
     missing = {option: name for option, name in wanted.items() if name not in index}
     if missing:
-        advice = "" if "--time" not in missing else "; without times, ask for the order of the file (times: file)"
+        advice = "" if "--time" not in missing else "; without times, use the order of the file (--times file)"
         raise EventFileError(
             f"{path}: header: no column {', '.join(missing.values())} among {listed(names)}, separated by commas; "
-            f"say which column it is with {', '.join(missing)}{advice}",
+            f"name the column with {', '.join(missing)}{advice}",
             file=str(path),
             missing=list(missing.values()),
         )

@@ -65,7 +65,7 @@ def chunks_by_columns(
         path: Its name.
         options: How it is read.
         size: Bytes that are read at a time; a longer line is read as a whole.
-        without: Lines that hold these bytes are for somebody else.
+        without: Lines that contain these bytes are skipped.
 
     Yields:
         Events; None, and nothing after it, where lines are better read one by one.

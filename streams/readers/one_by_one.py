@@ -52,8 +52,7 @@ def iterate_events(
     kind = kind_of(path)
     if kind is None:
         raise EventFileError(
-            f"{path}: unknown kind of event file; the name of an event file tells which of {', '.join(FILE_KINDS)} it "
-            "is by its ending",
+            f"{path}: unknown kind of event file; the name of an event file must end in one of {', '.join(FILE_KINDS)}",
             file=str(path),
         )
     if kind not in _STREAMED:

@@ -87,7 +87,7 @@ class _BoundedReader(io.RawIOBase):
         self._read_bytes += len(block)
         if self._read_bytes > self._max_bytes:
             raise EventFileError(
-                f"{self._path}: holds more than {self._max_bytes} bytes after decompression; "
+                f"{self._path}: has more than {self._max_bytes} bytes after decompression; "
                 "split it, or allow more bytes",
                 file=str(self._path),
                 max_bytes=self._max_bytes,

@@ -69,25 +69,25 @@ def zone_of(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError) as error:
         raise DeclarationError(
-            f"there is no zone {shown(name)}; write UTC, an offset such as +02:00, or a name such as Europe/Berlin",
+            f"unknown time zone {shown(name)}; write UTC, an offset such as +02:00, or a name such as Europe/Berlin",
             field="zone",
         ) from error
 
 
 def _of_number(number: Decimal, unit: TimeUnit) -> int:
     if not number.is_finite():
-        raise EventRejected(f"time {number} is no number", field="time")
+        raise EventRejected(f"time {number} is not a number", field="time")
     if unit == "us" and number != number.to_integral_value():
         raise EventRejected(
-            f"time {number} is no whole number of microseconds; say what numbers count, such as --time-unit s",
+            f"time {number} is not a whole number of microseconds; give the unit, such as --time-unit s",
             field="time",
         )
     try:
         return parse_time(int(number * _UNITS_US[unit] // 1))
     except EventRejected as error:
         raise EventRejected(
-            f"time {number} is outside the years 1 to 9999, read in {unit} since 1970; say what numbers count: "
-            "--time-unit s, ms, us or ns",
+            f"time {number} is outside the years 1 to 9999, as {unit} since 1970; give the unit with --time-unit s, "
+            f"ms, us or ns",
             field="time",
         ) from error
 
@@ -106,8 +106,7 @@ def _of_text(text: str, zone: str | None) -> int:
         return parse_rfc3339(written + after + ("Z" if utc else f"{hours}:{minutes or '00'}"))
     if zone is None:
         raise EventRejected(
-            f"time {shown(text)} has no zone; say which one is meant, such as --assume-zone UTC or "
-            "--assume-zone Europe/Berlin",
+            f"time {shown(text)} has no time zone; give one, such as --assume-zone UTC or --assume-zone Europe/Berlin",
             field="time",
         )
     whole_us = parse_rfc3339(written + after + "Z")  # refuses what no clock shows

@@ -81,7 +81,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
     named = {"--id": columns.id, "--type": columns.type, "--time": columns.time, "--attributes": columns.attributes}
     if given := [option for option, value in named.items() if value is not None]:
         raise EventFileError(
-            f"{path}: XES itself says what the id, type, time and attributes of events are; leave out {listed(given)}",
+            f"{path}: XES defines id, type, time and attributes of events; remove {listed(given)}",
             file=str(path),
         )
 
@@ -181,7 +181,7 @@ def _read_value(name: str, kind: str, value: str) -> _Scalar:
     try:
         return _SCALARS[kind](value)
     except ValueError as error:
-        raise EventRejected(f"attribute {name}: {shown(value)} is no {kind}", field=name) from error
+        raise EventRejected(f"attribute {name}: {shown(value)} is not of the type {kind}", field=name) from error
 
 
 def _read_integer(value: str) -> int:

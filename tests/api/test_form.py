@@ -64,7 +64,7 @@ def test_an_integer_beyond_64_bits_is_refused_with_its_place(orders, check_probl
 
 def test_a_parameter_that_an_operation_does_not_have_is_refused(orders, check_problem):
     body = check_problem(orders.get("/v1/patterns?steam=orders"), 422, "wrong-shape")
-    assert body["detail"] == "query.steam: no parameter of this operation; there are stream"
+    assert body["detail"] == "query.steam: not a parameter of this operation; there are stream"
     assert "there are none" in check_problem(orders.get("/v1/pipeline?x"), 422, "wrong-shape")["detail"]
     for method, path in operations(orders, with_json=False):
         if path not in ("/v1/health", "/v1/ready"):

@@ -27,7 +27,7 @@ BODIES = {
     "a deep object": b'{"stream":' * 8_000 + b"1" + b"}" * 8_000,
     "many digits": b'{"stream": ' + b"9" * 50_000 + b"}",
     "a huge exponent": b'{"stream": "orders", "time": 1e999999, "id": -1e999999, "grace_s": 1e400}',
-    "no number": b'{"stream": NaN}',
+    "not a number": b'{"stream": NaN}',
     "half a pair": b'{"stream": "\\ud800", "name": "\\ud800", "text": "\\udfff", "content": "\\ud800"}',
     "NUL": b'{"stream": "orders", "name": "a\\u0000b", "text": "\\u0000", "workflow": "\\u0000", "content": "\\u0000"}',
     "all bytes": bytes(range(256)) * 8,

@@ -202,11 +202,11 @@ def problems_of(document: object, **limits: int) -> list[str]:
         ("prior A", 'write a constraint as "prior(A, B)", got "prior A"'),
         (
             "prior(A,, B)",
-            'cannot read event types from ", B"; separate them by commas, and put odd names in backticks',
+            'cannot read event types from ", B"; separate them by commas, and put unusual names in backticks',
         ),
         (
             "prior(A, f(x))",
-            'cannot read event types from " f(x)"; separate them by commas, and put odd names in backticks',
+            'cannot read event types from " f(x)"; separate them by commas, and put unusual names in backticks',
         ),
         ({"prior": 1, "end": 2}, 'an entry is {prior: [A, B]} or "prior(A, B)", got {"prior": 1, "end": 2}'),
         (["A", "B"], 'an entry is {prior: [A, B]} or "prior(A, B)", got ["A", "B"]'),

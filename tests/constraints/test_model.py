@@ -72,9 +72,9 @@ def test_short_clauses_are_the_everyday_constraints() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Clause(frozenset(), None), "plain false"),
-        (lambda: Clause(frozenset("AB"), "A"), "says nothing"),
-        (lambda: Require("A", "A"), "says nothing"),
+        (lambda: Clause(frozenset(), None), "always false"),
+        (lambda: Clause(frozenset("AB"), "A"), "is always true"),
+        (lambda: Require("A", "A"), "is always true"),
         (lambda: Exclusive("A", "A"), "cannot exclude itself"),
     ],
 )

@@ -65,7 +65,7 @@ def test_commas_brackets_and_odd_names(written: str, name: str) -> None:
     ("name", "advice"),
     [
         ("Quote [price >> 1]", "unexpected '>'; expected '(', '-', FALSE, NULL, TRUE, a name, a number or a text"),
-        ("Quote [count(price) > 1]", "count reads several events, but this condition is on a single one"),
+        ("Quote [count(price) > 1]", "count reads several events, but this condition is on a single event"),
         ("Quote [prev(price) > 1]", "prev reads several events"),
         ("Quote [price > 1", "the text ends; expected "),
         ("Quote [price > 1] q", "unexpected 'q'; expected "),
@@ -78,7 +78,7 @@ def test_a_condition_that_cannot_be_read(name: str, advice: str) -> None:
     assert problem.startswith(
         f"entry 2: cannot read {json.dumps(name)} as an event type with a condition on its attributes: {advice}"
     )
-    assert problem.endswith(f"an event type that only looks so is written {{type: {json.dumps(name)}}}")
+    assert problem.endswith(f"an event type that only looks like one is written {{type: {json.dumps(name)}}}")
 
 
 def test_the_line_is_named() -> None:

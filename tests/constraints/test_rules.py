@@ -91,10 +91,10 @@ def test_other_events_count_for_some_rules_only(rule: Rule) -> None:
     "rule", [Rule("banana", ("A", "B")), Rule("existence", ("A",)), Rule("response", ("A", "B"), 2)], ids=str
 )
 def test_what_is_no_rule(rule: Rule) -> None:
-    with pytest.raises(ValueError, match="is no rule"):
+    with pytest.raises(ValueError, match="is not a rule"):
         RuleAutomaton.of(rule)
 
 
 def test_an_unknown_operator_is_not_taken_for_another() -> None:
-    with pytest.raises(ValueError, match="is no operator"):
+    with pytest.raises(ValueError, match="is not an operator"):
         holds(Formula("P", (Shows("A"),)), ())

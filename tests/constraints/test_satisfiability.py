@@ -46,7 +46,7 @@ def test_a_joint_clash_names_atoms_and_constraints() -> None:
 def test_an_order_that_cannot_be_kept() -> None:
     check = check_query(query_of(("SEQ", "X", "B", "A")), ConstraintSet((Prior("A", "B"),)))
     assert [term.text for term in check.dead] == [
-        "no trace has B and A in the order that the pattern asks for, which clash with prior(A, B)"
+        "no trace has B and A in the order that the pattern requires, which clash with prior(A, B)"
     ]
 
 

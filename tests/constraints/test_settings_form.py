@@ -74,7 +74,7 @@ prior: [[A]]
         'settings, prune, line 2: prune is one of state, query, shadow, off; got "sometimes"',
         "settings, on_violation, line 3: on_violation is one of report, fail_trace, ignore; got yes",
         (
-            'settings, banana, line 4: "banana" is no setting; there are prune, on_violation, unknown_types, '
+            'settings, banana, line 4: "banana" is not a setting; use one of prune, on_violation, unknown_types, '
             "completion, types, frequencies, max_monitor_states, beyond_cap, reopen"
         ),
         "settings, types, entry 2, line 5: an event type is a text, got 3; put it in quotes",
@@ -82,7 +82,7 @@ prior: [[A]]
         (
             'settings, frequencies, B [, line 8: cannot read "B [" as an event type with a condition on its '
             "attributes: the text ends; expected '(', '-', FALSE, NOT, NULL, TRUE, a name, a number or a text in "
-            'single quotes; an event type that only looks so is written {type: "B ["}'
+            'single quotes; an event type that only looks like one is written {type: "B ["}'
         ),
         'settings, frequencies, B [v > 1], line 10: the frequency of "B [v > 1]" is given twice; give it once',
         "settings, max_monitor_states, line 11: max_monitor_states is a whole number from 1 to 1000000; got 0.5",

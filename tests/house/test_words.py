@@ -27,6 +27,12 @@ PLANTED = [
     "Path of the key; subject else.",
     "queued anew",
     "peak held instances",
+    "it is no number",
+    "the pattern goes on",
+    "or say which",
+    "it stands twice",
+    "a text is wanted",
+    "50 notes, which is the most",
 ]
 KEPT = [
     "Because of now and then, nothing else.",
@@ -34,6 +40,7 @@ KEPT = [
     "`whoever`, and `what becomes\nof it`",
     "```text\nhow it fares\n```\n\n`whoever`",
     "an ending, and what is told apart",
+    "there is no stream, where no key is required; it is no longer kept",
 ]
 
 

@@ -141,7 +141,7 @@ def repeat(of: object, **fields: object) -> dict[str, object]:
         ),
         ({"name": "p", "event": A | {"types": []}}, "at /event/types: expected a list of at least 1"),
         ({"name": "p", "event": A | {"types": ["`"]}}, "at /event/types/0: expected a name"),
-        ({"name": "p", "event": A | {"types": ["A", "_"]}}, 'at /event/types: "_" alone stands for any type'),
+        ({"name": "p", "event": A | {"types": ["A", "_"]}}, 'at /event/types: "_" means any type'),
         ({"name": "p", "event": {"types": ["A"]}}, "at /event: the field op is missing; it is one of atom, repeat"),
         ({"name": "p", "event": {"op": "step"}}, "at /event/op: expected atom, repeat, seq, and or or, found 'step'"),
         ({"name": "p", "event": seq({"of": A}, {"of": 3})}, "at /event/items/1/of: expected an object, found 3"),
@@ -195,7 +195,7 @@ def repeat(of: object, **fields: object) -> dict[str, object]:
         ),
         (
             {"name": "p", "event": A | {"if": {"attr": ["v"], "of": "b"}}},
-            "at /event/if: 'b' is no alias that is known here",
+            "at /event/if: 'b' is not an alias that is known here",
         ),
         (
             {"name": "p", "event": A | {"if": {"attr": ["a"]}}},

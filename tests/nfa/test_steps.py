@@ -43,8 +43,8 @@ def test_the_condition_is_on_the_event_at_hand() -> None:
         ("Quote [x = 1] Quote", "syntax", 15, "unexpected 'Quote'"),
         ("Quote [count(x) > 1]", "aggregate", 8, "count reads several events"),
         ("Quote [prev(x) > 1]", "prev", 8, "prev reads several events"),
-        ("Quote [size(x) > 1]", "unknown-function", 8, "size is no function"),
-        ("Quote [Quote > 1]", "bare-alias", 8, "the alias Quote stands for an event"),
+        ("Quote [size(x) > 1]", "unknown-function", 8, "size is not a function"),
+        ("Quote [Quote > 1]", "bare-alias", 8, "the alias Quote is an event, not a value"),
         (f"A [{'(' * 60}x{')' * 60}]", "too-large", 53, "nest deeper"),
     ],
 )

@@ -16,7 +16,7 @@ def test_files_below_a_folder_come_by_their_paths_without_hidden_ones(tmp_path):
 
 
 def test_nothing_to_read_is_refused(tmp_path):
-    with pytest.raises(EventFileError, match="holds no event files"):
+    with pytest.raises(EventFileError, match="has no event files"):
         history_files(tmp_path)
     with pytest.raises(EventFileError, match="no such file or folder"):
         history_files(tmp_path / "none")

@@ -154,7 +154,7 @@ def test_what_is_there_is_replaced_only_when_that_is_said(settings, stores, tmp_
     post(stores, round_of("U", 200))
     match_all(settings, stores)
     assert alerts(stores)
-    with pytest.raises(BackupRefused, match=r"there is something already: \d+ keys in Redis.*--replace deletes it"):
+    with pytest.raises(BackupRefused, match=r"data exists already: \d+ keys in Redis.*--replace deletes it"):
         restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
     restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
     assert alerts(stores) == []

@@ -71,5 +71,5 @@ def test_what_the_machines_of_a_cluster_cannot_reach_is_told_at_once(monkeypatch
 @pytest.mark.usefixtures("local")
 def test_settings_that_are_not_sparks_are_refused(monkeypatch):
     monkeypatch.setenv("FORESTALL_SPARK__CONF", '{"executor.memory": "4g"}')
-    with pytest.raises(SettingsInvalid, match=r"FORESTALL_SPARK__CONF: .*executor\.memory.*begin with spark\."):
+    with pytest.raises(SettingsInvalid, match=r"FORESTALL_SPARK__CONF: .*begin with 'spark\.'.*executor\.memory"):
         load_settings()

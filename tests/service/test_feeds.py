@@ -206,7 +206,7 @@ def test_a_name_is_for_one_process_one_source_and_one_stream(tmp_path):
         pass
     with opened_feed(tmp_path, "f", "orders", "folder /in") as again:
         assert again == feed
-    with pytest.raises(FeedInUse, match="brings folder /in"), opened_feed(tmp_path, "f", "orders", "folder /out"):
+    with pytest.raises(FeedInUse, match="reads folder /in"), opened_feed(tmp_path, "f", "orders", "folder /out"):
         pass
 
 

@@ -63,7 +63,7 @@ def test_keys_are_listed_by_age(library, clock):
         ({"name": "a\u2028b"}, "printable"),
         ({"scopes": []}, "at least one scope"),
         ({"scopes": ["admin"], "streams": ["orders"]}, "admin"),
-        ({"streams": []}, "good for nothing"),
+        ({"streams": []}, "is useless"),
         ({"expires_us": 5}, "is over"),
     ],
 )
@@ -81,7 +81,7 @@ def test_streams_have_names_that_streams_can_have(library, name):
 
 def test_the_first_key_can_make_others(library_of):
     library = library_of()
-    with pytest.raises(KeyRefused, match="the first one has the scope admin"):
+    with pytest.raises(KeyRefused, match="the first must have the scope admin"):
         library.create(draft())
     first, _ = library.create(draft(scopes=["admin"]))
     library.create(draft())

@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_at_registration_and_later(library, stores, ch
 
 def test_a_template_is_checked_against_the_kinds_that_are_sent(library):
     webhook = library.register(draft(template={"a": "{{constraints}}"}, kinds=("deviation",)))
-    with pytest.raises(WebhookRefused, match="no body has constraints"):
+    with pytest.raises(WebhookRefused, match="bodies do not have constraints"):
         library.change(webhook.id, {"kinds": ("alert",)})
 
 

@@ -74,7 +74,7 @@ def test_json_content_types_are_taken(content_type: str) -> None:
         ({"type": ["A"]}, "type", "must be a non-empty text"),
         ({"time": None}, "time", "'time' is missing"),
         ({"time": 1_000_000}, "time", "RFC 3339 text"),
-        ({"time": "1970-01-01T00:00:01"}, "time", "no zone"),
+        ({"time": "1970-01-01T00:00:01"}, "time", "no time zone"),
         ({"subject": None}, "subject", "'subject' is missing"),
         ({"subject": 1.5}, "subject", "non-empty text or an integer, got 1.5"),
         ({"subject": True}, "subject", "non-empty text or an integer, got True"),

@@ -36,7 +36,7 @@ def test_rfc3339_is_read(text: str, expected_us: int) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("2026-01-01T00:00:00", "has no zone"),
+        ("2026-01-01T00:00:00", "has no time zone"),
         ("2026-01-01", "not RFC 3339"),
         ("", "not RFC 3339"),
         ("yesterday", "not RFC 3339"),

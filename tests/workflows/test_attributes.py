@@ -90,7 +90,7 @@ def test_numbers_have_their_distribution(attribute: Attribute, mean: float, devi
         (lambda: ChoiceAttribute("x", ("a",), (1.0, 2.0)), "x: 1 values need as many weights, got 2"),
         (lambda: ChoiceAttribute("x", ("a",), (-1.0,)), "x: weights are 0 or more"),
         (lambda: ChoiceAttribute("x", ("a",), (float("inf"),)), "x: weights are 0 or more"),
-        (lambda: UniformAttribute("x", 2.0, 1.0), "x: 2.0 to 1.0 is no range"),
+        (lambda: UniformAttribute("x", 2.0, 1.0), "x: 2.0 to 1.0 is not a range"),
         (lambda: NormalAttribute("x", 0.0, -1.0), "x: a deviation is 0 or more"),
         (lambda: NormalAttribute("x", float("nan"), 1.0), "x: numbers lie between"),
         (lambda: ExponentialAttribute("x", 0.0), "x: a mean is above 0"),

@@ -50,7 +50,7 @@ def test_equal_trees_are_equal_values() -> None:
         (lambda: ExclusiveChoice((A, B), (0.5, 0.6)), "sum to 1"),
         (lambda: ExclusiveChoice((A, B), (-0.5, 1.5)), "between 0 and 1"),
         (lambda: Loop(body=A, repetitions=0), "at least once, got 0"),
-        (lambda: Loop(body=A, redo=B, repetitions=1), "never comes to its redo part"),
+        (lambda: Loop(body=A, redo=B, repetitions=1), "never reaches its redo part"),
         (lambda: Loop(body=A, again=1.0), "below 1, got 1.0"),
     ],
 )

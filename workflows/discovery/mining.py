@@ -50,7 +50,7 @@ def mine(
     Args:
         traces: Finished traces, each the event types in their order.
         settings: What is worth telling.
-        log: What is known of the log; its traces and events are counted anew.
+        log: What is known of the log; its traces and events are counted again.
     """
     asked = settings or MiningSettings()
     encoded = EncodedLog.of(traces)

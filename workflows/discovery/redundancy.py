@@ -1,6 +1,6 @@
 """Which of the constraints that were found say something that the others do not.
 
-Constraints are looked at one after the other, and one that follows from those that are still there goes; so whatever
+Constraints are examined one after the other, and one that follows from the remaining ones is dropped; so whatever
 went follows from what is left. What is left has to be as reliable: the violations of all that a constraint follows from
 are together no more than its own.
 """
@@ -46,7 +46,7 @@ class Found:
 
 
 def useful_among(found: Mapping[str, Found]) -> Mapping[str, Mask]:
-    """What is left of each kind when nothing that follows from the rest is told."""
+    """What is left of each kind when nothing that follows from the rest is listed."""
     ends, always = found["end"].violations, found["existence"].violations
     width = len(ends)
     closure = _Closure(

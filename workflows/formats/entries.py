@@ -111,7 +111,7 @@ def _decoded(content: bytes) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelRefused(
-            [("", f"this is no text in UTF-8: byte {error.start} is {content[error.start]:#x}")]
+            [("", f"this is not UTF-8 text: byte {error.start} is {content[error.start]:#x}")]
         ) from error
     if not text.strip():
         raise ModelRefused([("", "the text is empty")])
@@ -144,7 +144,7 @@ class _Composer:
         if self._problems:
             raise ModelRefused(self._problems)
         if len(documents) != 1:
-            raise ModelRefused([("", f"the text holds {len(documents)} documents; one is read")])
+            raise ModelRefused([("", f"the text has {len(documents)} documents; one is read")])
         return documents[0]
 
     def _next(self) -> Any:

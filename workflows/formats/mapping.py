@@ -55,7 +55,7 @@ def event_type(mapping: Mapping[str, str | None], identity: str, name: str, defa
 def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[ModelNotice, ...]:
     """One notice for each key that is neither name nor id of a task."""
     return tuple(
-        ModelNotice(element="", message=f"the mapping names {key!r}, which is no task of this model")
+        ModelNotice(element="", message=f"the mapping names {key!r}, which is not a task of this model")
         for key in sorted(set(mapping).difference(names, (INSTANCES,)))
     )
 
@@ -73,7 +73,7 @@ def _problem_of(value: Entry) -> str | None:
     if not isinstance(value, Scalar):
         return "an event type is a text, or null for a task without event"
     if value.is_null:
-        return None if value.text else "say which event type it is, or null for a task without event"
+        return None if value.text else "give its event type, or null for a task without event"
     if not value.is_text:
         return f'an event type is a text; put quotes around it: "{value.text}"'
     return label_problem(value.text)
@@ -86,5 +86,5 @@ def label_problem(text: str) -> str | None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "the name holds half of a surrogate pair, which is not text"
+        return "the name contains half of a surrogate pair, which is not valid Unicode"
     return None

@@ -45,7 +45,7 @@ def format_of(content: bytes) -> ModelFormat:
             return ModelFormat.BPMN
         if local == "pnml":
             return ModelFormat.PNML
-        raise ModelRefused([("", f"this is XML with the root <{local}>, which is no model that is known; {_FORMS}")])
+        raise ModelRefused([("", f"this is XML with the root <{local}>, which is not a known form of model; {_FORMS}")])
     if not content.strip():
         raise ModelRefused([("", f"the file is empty; {_FORMS}")])
     try:

@@ -1,7 +1,7 @@
 """XML from strangers as a tree of elements, within bounds.
 
 Document types, and with them entities and external files, are refused; nothing is fetched. Time and memory are bounded
-by the limits: sizes are looked at while the document is read, before a tree of it exists.
+by the limits: sizes are checked while the document is read, before a tree of it exists.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
 
 
 def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
-    """``{namespace}local`` of the root; what comes after its tag is not looked at.
+    """``{namespace}local`` of the root; what comes after its tag is not read.
 
     Raises:
         ModelRefused: As for ``parse_xml``.
@@ -150,7 +150,7 @@ def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
     except _BoundExceeded as error:
         raise ModelRefused([(_place(parser), f"the file is too large to be a model: {error}")]) from error
     except (LookupError, ValueError) as error:
-        raise ModelRefused([("", f"the XML has an encoding that is not read: {error}; save it as UTF-8")]) from error
+        raise ModelRefused([("", f"the XML has an unsupported encoding: {error}; save it as UTF-8")]) from error
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:

@@ -116,7 +116,7 @@ def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
         return repeated
     raise AutomatonTooLarge(
         f"instances that run at once, each of several events ({', '.join(body.letters)}), have no finite automaton: "
-        "how many of them are under way has no bound"
+        "their number is not bounded"
     )
 
 

@@ -1,4 +1,4 @@
-"""Silent steps that may come first, so that no other order of them has to be looked at.
+"""Silent steps that may come first, so that no other order of them has to be explored.
 
 Take silent transitions that have the same inputs, such that no other transition takes from these places, and one of the
 places is empty whenever a trace completes. Where they are enabled, every way to the end fires one of them some time (or

@@ -18,7 +18,7 @@ A node that no flow leads to, other than a start, never does anything.
 
 A graph is complete when it holds no token. A *block* runs a graph of its own and is complete with it, at once. While it
 runs it can be left by an *exit*: one that interrupts takes all tokens of the block and puts one on the exit's flow; one
-that does not puts a token on the exit's flow, and the block goes on. An exit without a flow puts none. Exits that are
+that does not puts a token on the exit's flow, and the block continues. An exit without a flow puts none. Exits that are
 thrown are taken by ``throw`` nodes only, each time; others at any time, those that do not interrupt once while the
 block runs.
 

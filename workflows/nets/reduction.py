@@ -509,7 +509,7 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """A place whose neighbourhood changed is looked at again, and so are those next to it."""
+        """A place whose neighbourhood changed is examined again, and so are those next to it."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

@@ -95,7 +95,8 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
     through = f" through {_listed(circling)}" if circling else ""
     where = _listed(_places(markings, first))
     return (
-        f"no end can be reached any more: steps go on for ever{through}, tokens in {where} ({_after(markings, first)})"
+        f"no end can be reached any more: steps continue for ever{through}, tokens in {where} "
+        f"({_after(markings, first)})"
     )
 
 

@@ -287,7 +287,7 @@ class _Game:
                 yield NodePlay(node.id, _sorted(run for run in runs if not run.is_complete))
 
     def _settled(self, ways: Ways, play: NodePlay, rest: RunPlay, label: str | None) -> Iterator[_Step]:
-        """A block after a step in it: it goes on, runs again or is complete."""
+        """A block after a step in it: it continues, runs again or is complete."""
         node = ways.nodes[play.node]
         assert node.block is not None
         running = tuple(run for run in play.runs if not run.is_complete)

@@ -50,11 +50,11 @@ class Ways:
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
-        """The flows by which a node goes on, or by which a block is left at exit ``leaves``."""
+        """The flows by which a node continues, or by which a block is left at exit ``leaves``."""
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
-        """The flows by which a node goes on, those of its exits among them."""
+        """The flows by which a node continues, those of its exits among them."""
         exits = node.block.exits if node.block else ()
         return self.out_of(node) + tuple(flow for leaves in exits for flow in self.out_of(node, leaves.id))
 

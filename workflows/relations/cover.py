@@ -139,7 +139,7 @@ class _Occurrence:
                 self.requires[one] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Two ends exclude each other without being told."""
+        """Two ends exclude each other anyway."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for one, other in extraction.exclusive:
             self._exclude(one, other)

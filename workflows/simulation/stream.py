@@ -1,7 +1,7 @@
 """Many traces interleaved as one stream of events.
 
 Without durations each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
-once. With durations traces begin at random (a Poisson process), and each goes on in its own time. The same seed gives
+once. With durations traces begin at random (a Poisson process), and each continues in its own time. The same seed gives
 the same stream.
 """
 

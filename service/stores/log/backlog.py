@@ -59,8 +59,8 @@ class BacklogStore:
         setting = {"events": "FORESTALL_LIMITS__MAX_BACKLOG_EVENTS", "bytes": "FORESTALL_LIMITS__MAX_LOG_BYTES"}[what]
         return LogFull(
             f"the log is full: {waiting:,} {what} wait to be matched and with this request it would be {wanted:,}, of "
-            f"at most {limit:,}; nothing of the request was taken, send it again in {pause_s} s, with the same "
-            f"Idempotency-Key if it had one; where this lasts, give the pipeline more cores or raise {setting}",
+            f"at most {limit:,}; nothing of the request was accepted; send it again in {pause_s} s, with the same "
+            f"Idempotency-Key if it had one; if this lasts, give the pipeline more cores or raise {setting}",
             full=what,
             backlog=waiting,
             limit=limit,

@@ -195,7 +195,7 @@ class EventLog:
             else:
                 raise self._refusal(*reply[2])
         raise RegistryContended(
-            f"the routes of the stream {submission.stream!r}, or the ids that it knows, keep being changed; try again"
+            f"the routes of the stream {submission.stream!r}, or its known ids, are being changed; try again"
         )
 
     def _sent(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
@@ -329,8 +329,8 @@ def _require_taken(step: FeedStep, found: bytes) -> None:
     """Check that a feed is behind a step already: Redis' reply was lost, and the client sent the step again."""
     if found != step.after.to_bytes():
         raise FeedMisplaced(
-            f"feed {step.feed!r} was to go on at row {step.before.row} of its micro-batch {step.before.batch}, and the "
-            f"log has it elsewhere ({found.decode() or 'nowhere'}): another process feeds under that name, or the log "
-            "was put back to an earlier state; nothing was appended",
+            f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "
+            f"but the log has it elsewhere ({found.decode() or 'nowhere'}): another process runs a feed of that "
+            f"name, or the log was restored to an earlier state; nothing was appended",
             feed=step.feed,
         )

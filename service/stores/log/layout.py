@@ -117,7 +117,7 @@ class LayoutStore:
             if reply != _MOVED:
                 return reply
             self.read()
-        raise RegistryContended("the number of shards keeps being changed; try again")
+        raise RegistryContended("the number of shards is being changed; try again")
 
     def require_settled(self) -> None:
         """Check that the log is not being divided anew.
@@ -169,6 +169,6 @@ class LayoutStore:
 
 def _resharding() -> LogResharding:
     return LogResharding(
-        "the log is being divided into more shards and takes nothing until that is done; send the same again in a "
-        "while. If forestall reshard was killed, run it again: it begins anew and lets the log go on"
+        "the log is being divided into more shards and accepts nothing until that is done; send the same again "
+        "later. If forestall reshard was killed, run it again: it starts over, and the log continues"
     )

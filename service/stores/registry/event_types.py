@@ -89,7 +89,7 @@ class EventTypeStore:
                 put[:] = [(known[name], False)]
                 return None
             if name not in known and len(known) >= _MOST_TYPES:
-                raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, which is the most")
+                raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, the maximum")
             found = EventType(name=name, schema=schema, version=before.version + 1, registered_us=now_us)
             put[:] = [(found, name not in known)]
             return [name, encode(**asdict(found))]
@@ -197,4 +197,4 @@ class EventTypeStore:
             )
             if is_changed:
                 return use
-        raise RegistryContended(f"the schemas of {stream!r} keep being changed by others; try again")
+        raise RegistryContended(f"the schemas of {stream!r} are being changed by other clients; try again")

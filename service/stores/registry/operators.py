@@ -265,7 +265,7 @@ class Operators(Generic[R]):
         if running.route != draft.route:
             raise MigrationRefused(
                 f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} so far and is to be "
-                f"matched by {_named(draft.route)}, so its partial matches cannot go on beside it; register it with "
+                f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
                 "'start': 'fresh'",
                 pattern=draft.name,
             )

@@ -77,8 +77,8 @@ class Registry:
                 return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
             if read_declaration(current, declaration.name) != declaration:
                 raise StreamExists(
-                    f"the stream {declaration.name!r} is declared already, differently; declare another name, "
-                    "or send the declaration that it has",
+                    f"the stream {declaration.name!r} exists with another declaration; use another name, or send the "
+                    f"existing declaration",
                     stream=declaration.name,
                 )
             return None

@@ -279,6 +279,6 @@ def _index(stream: str | None, pattern: str | None) -> str:
 def _unwrapped(stored: bytes, alert_id: str) -> bytes:
     if not stored.startswith(_HEAD):
         raise RecordFormatError(
-            f"the stored alert {alert_id!r} has another format than {FORMAT_VERSION}, which this release reads"
+            f"the stored alert {alert_id!r} does not have format {FORMAT_VERSION}, which this release reads"
         )
     return stored[len(_HEAD) : -len(_TAIL)]

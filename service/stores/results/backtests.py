@@ -107,7 +107,7 @@ class BacktestStore:
         over = surplus(known[::-1], self._kept, lambda one: one.is_over)
         if over is None:
             raise TooManyBacktests(
-                f"{len(known)} backtests wait already; wait for some, or cancel some (DELETE /v1/backtests/ID)",
+                f"{len(known)} backtests are already waiting; wait for some, or cancel some (DELETE /v1/backtests/ID)",
                 limit=self._kept,
             )
         for old in over:

@@ -89,7 +89,7 @@ class AlertMarks:
         if written is None:
             raise unknown_alert(alert_id)
         if not written:
-            raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, which is the most", limit=MOST_NOTES)
+            raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, the maximum", limit=MOST_NOTES)
 
     def acknowledgements(self, alert_ids: Sequence[str]) -> list[Acknowledgement | None]:
         """Of each alert what was said first, if anything."""

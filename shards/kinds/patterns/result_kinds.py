@@ -46,7 +46,7 @@ ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, cou
 DEVIATION = ResultKind(
     name="deviation",
     plural="deviations",
-    title="deviating traces",
+    title="deviating transactions",
     counted_by=("stream", "event_type", "kind"),
     delivered_as="deviation",
     members=frozenset(
@@ -58,7 +58,7 @@ DEVIATION = ResultKind(
 CORRECTION = ResultKind(
     name="correction",
     plural="corrections",
-    title="corrections",
+    title="retractions",
     counted_by=_BY_PATTERN,
     delivered_as="correction",
     is_usual=True,

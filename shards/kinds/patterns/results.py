@@ -173,7 +173,7 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """What was lost, in words: an alert that is not told has to be told of."""
+        """What was lost, in words: an alert that is not emitted must be reported."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -191,8 +191,8 @@ class PatternResults:
         if overflow.work:
             yield WorkLimitReached(
                 f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
-                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; the pattern finds "
-                f"nothing more in this trace until it ends, and all else goes on. {_FEWER}"
+                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; it is not matched "
+                f"in this trace until the trace ends; everything else continues. {_FEWER}"
             )
 
     def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:

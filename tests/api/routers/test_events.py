@@ -91,8 +91,8 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
-        (b'{"id":"k","deep":%b}' % nested(1000), "nested deeper than 100"),
-        (b'{"id":"k","deep":%b}' % nested(99), "nested deeper than 100"),
+        (b'{"id":"k","deep":%b}' % nested(1000), "nested more than 100"),
+        (b'{"id":"k","deep":%b}' % nested(99), "nested more than 100"),
         (b'{"id":"k","n":%d}' % 2**70, "beyond 64 bits"),
         (b'{"id":"k","n":%d}' % -(2**63 + 1), "beyond 64 bits"),
         (b'{"id":%d}' % 2**70, "beyond 64 bits"),

@@ -32,7 +32,7 @@ def test_every_shard_is_told(orders, stores, body, record):
         ({}, "give 'before', 'key' or both"),
         ({"before": None, "key": None}, "give 'before', 'key' or both"),
         ({"before": "soon"}, "is not RFC 3339"),
-        ({"before": "2026-01-01T00:00:00"}, "has no zone"),
+        ({"before": "2026-01-01T00:00:00"}, "has no time zone"),
         ({"key": ""}, "at least 1 character"),
         ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, key"),
         ({"befor": "2026-01-01T00:00:00Z"}, "body.befor: no such member (did you mean before?); there are before, key"),

@@ -234,21 +234,21 @@ def test_long_lists_of_what_can_come_are_cut_short() -> None:
 
 # pattern, own parts, atoms and constraints in conflict, sentence
 STATIC: list[tuple[Tree, list[Part], list[str], list[Part], str]] = [
-    (("SEQ", "R", "L", "U"), [], ["L", "U"], [], "no trace of the workflow order has L and U as the pattern asks for"),
-    (("SEQ", "I", "U"), [], ["I", "U"], [], "no trace of the workflow order has I and U as the pattern asks for"),
+    (("SEQ", "R", "L", "U"), [], ["L", "U"], [], "no trace of the workflow order has L and U as the pattern requires"),
+    (("SEQ", "I", "U"), [], ["I", "U"], [], "no trace of the workflow order has I and U as the pattern requires"),
     (
         ("AND", "Q1", "L"),
         [Require("Q1", "U")],
         ["Q1", "L"],
         [Require("Q1", "U")],
-        "no trace of the workflow order that keeps require(Q1, U) has Q1 and L as the pattern asks for",
+        "no trace of the workflow order that keeps require(Q1, U) has Q1 and L as the pattern requires",
     ),
     (
         ("SEQ", "R", "NOT I", "F"),
         [],
         ["R", "F"],
         [],
-        "no trace of the workflow order has R and F as the pattern asks for without I where the pattern forbids it",
+        "no trace of the workflow order has R and F as the pattern requires without I where the pattern forbids it",
     ),
     (("AND", "X", "L"), [Exclusive("X", "L")], ["X", "L"], [Exclusive("L", "X")], "X and L clash with exclusive(L, X)"),
 ]

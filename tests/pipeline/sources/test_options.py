@@ -20,7 +20,7 @@ def test_what_is_not_said_has_a_default():
     ("wrong", "message"),
     [
         ({}, "option shards is missing"),
-        ({"shards": "many"}, "option shards is 'many': a whole number is wanted"),
+        ({"shards": "many"}, "option shards is 'many': give a whole number"),
         ({"shards": "0"}, "option shards is 0: at least 1"),
         ({"shards": "99999"}, "option shards is 99999: at most"),
         ({"shards": "1", "snapshot_bytes": "0"}, "option snapshot_bytes is 0: at least 1"),

@@ -37,7 +37,7 @@ def test_odd_names_are_refused(folder):
 
 
 def test_without_a_folder_there_is_the_log_only():
-    with pytest.raises(BacktestRefused, match="BACKTEST_DIR is not set; name the log"):
+    with pytest.raises(BacktestRefused, match="BACKTEST_DIR is not set; use the log"):
         allowed_path(None, "a.jsonl")
 
 

@@ -48,7 +48,7 @@ def test_match_and_conformance_say_the_same(call, model: Path) -> None:
     assert (way["event"], way["kind"], way["allowed"]) == ("B", "after-end", [])
     _, out, _ = call("conformance", "m.yaml", "log.jsonl")
     assert "B, after-end" in out
-    assert "allowed: nothing, the trace should be over" in out
+    assert "allowed: nothing; the transaction should have ended" in out
 
 
 def test_check_counts_in_a_log_what_match_finds_in_it(call, model: Path) -> None:

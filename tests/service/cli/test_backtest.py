@@ -39,7 +39,7 @@ def test_a_backtest_finds_what_match_finds_and_compares(call, files):
     ("more", "words"),
     [
         (["--events", "none"], "no such file or folder"),
-        (["--events", "events.jsonl", "--compare-pruning"], "give constraints"),
+        (["--events", "events.jsonl", "--compare-pruning"], "needs constraints"),
         (["--events", "events.jsonl", "--output", "."], "is not empty"),
         (["--events", "events.jsonl", "--against", "none.pattern"], "cannot be read"),
         (["--events", "events.jsonl", "--map", "x"], "needs a model"),

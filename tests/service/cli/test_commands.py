@@ -70,7 +70,7 @@ def test_match_prints_lines_for_people(call, files: Path) -> None:
     assert status == 0
     assert out == (
         "expensive  t1  2026-01-01T00:00:00Z to 2026-01-01T00:00:02Z\n    q=e1  c=e3\n\n"
-        "5 events, 1 matches, 0 ended, 0 deviating traces, peak 1 held instances\n"
+        "5 events, 1 matches, 0 terminated early, 0 deviating transactions, peak 1 bound events\n"
     )
 
 
@@ -97,7 +97,7 @@ def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call,
     status, _, err = call("match", "--pattern", "keyed.pattern", "--events", "events.jsonl")
     assert status == 2
     assert (
-        "pattern expensive is correlated by [customer], the events by key: write WHERE [key, customer], or say" in err
+        "pattern expensive is correlated by [customer], the events by key: write WHERE [key, customer], or use" in err
     )
     status, out, _ = call(
         "match", "--pattern", "keyed.pattern", "--events", "events.jsonl", "--key", "data.customer", "--output", "json"
@@ -110,7 +110,7 @@ def test_a_pattern_on_another_key_is_refused_with_the_option_that_would_do(call,
     ("content", "message"),
     [
         ("PATTERN p EVENT SEQ(Quote q,, Cancel c)", "broken.pattern: line 1, column 29: unexpected ','; expected "),
-        (f"{PATTERN} {PATTERN}", "broken.pattern: a pattern named expensive is given already; rename one of them"),
+        (f"{PATTERN} {PATTERN}", "broken.pattern: a pattern named expensive exists already; rename one of them"),
     ],
 )
 def test_unreadable_patterns_name_file_and_place(call, files: Path, content: str, message: str) -> None:
@@ -215,9 +215,9 @@ def test_check_says_what_looks_for_a_violation(call, files: Path) -> None:
 def test_check_says_what_nobody_needs(call, files: Path) -> None:
     (files / "more.yaml").write_text("- prior: [Cancel, Ship]\n- exclusive: [X, Y]\n- require: [Cancel, Quote]\n")
     _, out, _ = call("check", "any.pattern", "--constraints", "more.yaml")
-    assert "no pattern profits from:\n  exclusive(X, Y)\n" in out
+    assert "constraints that help no pattern:\n  exclusive(X, Y)\n" in out
     assert "monitor: all names are told apart" in out
-    assert "with Quote q bound, a partial match is ended (expected in " in out
+    assert "with Quote q bound, a partial match is terminated early (expected in " in out
 
 
 def test_match_says_which_patterns_can_never_match(call, files: Path) -> None:
@@ -255,6 +255,17 @@ def test_check_shows_what_a_pattern_forbids_and_names_like_it(call, files) -> No
     _, out, _ = call(*arguments, "--json")
     (found,) = orjson.loads(out)["patterns"]
     assert (found["listens_to"], found["forbids"], len(found["warnings"])) == (["Close", "Receive"], ["Chek"], 1)
+
+
+def test_check_warns_of_work_that_nothing_bounds(call) -> None:
+    rising = "PATTERN p EVENT A+ a [v > coalesce(prev(v), -1)]"
+    _, out, _ = call("check", rising)
+    assert "warning: line 1, column 18: the work per event is not bounded" in out
+    _, out, _ = call("check", rising, "--json")
+    (found,) = orjson.loads(out)["patterns"]
+    assert any("the work per event is not bounded" in warning for warning in found["warnings"])
+    _, out, _ = call("check", f"{rising} WITHIN 1 h")
+    assert "warning" not in out
 
 
 REFUSED = [

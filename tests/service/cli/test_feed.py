@@ -72,7 +72,7 @@ def test_a_folder_is_fed_until_the_process_is_told_to_stop(place, stores):
     (letter,) = stores.dead_letters.recent(10)
     assert letter["origin"] == {"file": "a.csv", "row": 3}
     assert f"folder {place / 'in'} to stream orders" in said
-    assert "ended: 2 events in the log, 1 dead letters" in said
+    assert "ended: 2 events appended, 1 dead letters" in said
     assert (place / "data" / "feeds" / "night" / "spark" / "commits").is_dir()
 
 
@@ -100,7 +100,7 @@ def test_a_topic_is_fed_as_far_as_it_is_now(place, stores):
 
 def test_a_missing_folder_is_named(call, place):
     status, _, said = call("feed", "folder", "nowhere", "--stream", "orders")
-    assert (status, "nowhere is no folder; make it" in said) == (2, True)
+    assert (status, "nowhere is not a folder; create it" in said) == (2, True)
 
 
 def test_a_stream_that_is_not_declared_is_named(call, place):

@@ -64,8 +64,8 @@ def test_durations_and_the_interval_set_the_pace(call, tmp_path: Path) -> None:
     ("text", "element", "message"),
     [
         ("tree: {xor: A}", "tree.xor (line 1)", "the operator takes a list"),
-        ("<pnml/>", "", "the file holds no <net>"),
-        ("<html/>", "", "which is no model that is known"),
+        ("<pnml/>", "", "the file has no <net>"),
+        ("<html/>", "", "which is not a known form of model"),
     ],
 )
 def test_a_refused_model_is_said_in_words(call, tmp_path: Path, text: str, element: str, message: str) -> None:
@@ -80,4 +80,4 @@ def test_a_refused_model_is_said_in_words(call, tmp_path: Path, text: str, eleme
 def test_an_odd_duration_is_refused(call) -> None:
     status, _, err = call("generate", "--orders", "1", "--lateness", "5 moons")
     assert status == 2
-    assert "'5 moons' is no duration" in err
+    assert "'5 moons' is not a duration" in err

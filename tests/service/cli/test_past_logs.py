@@ -97,7 +97,7 @@ def test_discover_without_times_knows_no_dates(call, logs: Path) -> None:
 def test_conformance_of_a_log_that_conforms(call, logs: Path) -> None:
     status, out, err = call("conformance", "deal.yaml", "past.jsonl")
     assert (status, err) == (0, "")
-    assert out == "20 traces: 20 conform (100.0%), 20 of them are complete (100.0%)\n"
+    assert out == "20 transactions: 20 conform (100.0%), 20 of them are complete (100.0%)\n"
 
 
 def _way(event: str, kind: str, allowed: list[str], example: str) -> dict[str, object]:
@@ -127,9 +127,9 @@ def test_conformance_tells_where_traces_leave_the_model(call, logs: Path) -> Non
         "warnings": [],
     }
     _, text, _ = call("conformance", "deal.yaml", "stray.jsonl")
-    assert "23 traces: 21 conform (91.3%), 20 of them are complete (87.0%)" in text
-    assert "types that the model does not have: Dance (1 traces)" in text
-    assert "      1  Ship, workflow  (such as t20)\n         allowed: Thank you\n" in text
+    assert "23 transactions: 21 conform (91.3%), 20 of them are complete (87.0%)" in text
+    assert "event types that are not in the model: Dance (1 transactions)" in text
+    assert "      1  Ship, workflow  (for example t20)\n         allowed: Thank you\n" in text
 
 
 def test_conformance_maps_tasks_and_refuses_what_is_no_model(call, logs: Path) -> None:

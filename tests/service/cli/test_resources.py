@@ -93,7 +93,7 @@ def test_the_life_of_a_pattern(ask, told, tmp_path):
     for verb, state in (("activate", "active"), ("pause", "paused"), ("resume", "active"), ("retire", "retired")):
         assert told("patterns", verb, "lost")[0]["state"] == state
     assert ask("patterns", "list", "--stream", "orders")[1].splitlines()[1].split()[:3] == ["lost", "orders", "retired"]
-    assert "in all: 0" in ask("patterns", "show", "lost")[1]
+    assert "total: 0" in ask("patterns", "show", "lost")[1]
     assert told("patterns", "statistics", "lost")[0]["alerts"] == 0
     assert [one["version"] for one in told("patterns", "versions", "lost")] == [1]
     assert ask("patterns", "delete", "lost")[2] == "the pattern lost is deleted\n"
@@ -103,7 +103,7 @@ def test_the_life_of_a_pattern(ask, told, tmp_path):
 def test_what_is_no_pattern_is_told(ask, tmp_path):
     assert "is neither a file nor a pattern" in ask("patterns", "add", "absent.pattern", "--stream", "orders")[2]
     (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")
-    assert "holds 2 patterns (one, two)" in ask("patterns", "add", "two.pattern", "--stream", "orders")[2]
+    assert "contains 2 patterns (one, two)" in ask("patterns", "add", "two.pattern", "--stream", "orders")[2]
     status, _, err = ask("patterns", "dry-run")
     assert status == 2
     assert "--name" in err

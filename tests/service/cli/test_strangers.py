@@ -33,9 +33,9 @@ def test_a_file_of_a_stranger_is_matched(call, folder):
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ((), "say which column it is with --type, --time"),
+        ((), "name the column with --type, --time"),
         (("--type", "activity", "--time", "when"), "such as --assume-zone UTC"),
-        ((*NAMED, "--assume-zone", "Mars"), "there is no zone 'Mars'"),
+        ((*NAMED, "--assume-zone", "Mars"), "unknown time zone 'Mars'"),
         ((*NAMED, "--id", "nr"), "with --id"),
         ((*NAMED, "--assume-zone", "UTC", "--attributes", "price,size"), "--attributes (size)"),
     ],
@@ -60,6 +60,8 @@ def test_an_id_that_comes_again_is_dropped_and_said(call, folder):
     status, out, said = match(call, events="e.jsonl")
     report = orjson.loads(out)
     assert (status, len(report["matches"]), report["duplicates"], report["stats"]["events"]) == (0, 1, 1, 2)
-    assert "an event was dropped, as the id came before in the file; --duplicates keep takes" in " ".join(said.split())
+    assert "an event was dropped, as the id occurred before in the file; --duplicates keep keeps" in " ".join(
+        said.split()
+    )
     kept = orjson.loads(match(call, "--duplicates", "keep", events="e.jsonl")[1])
     assert (len(kept["matches"]), "duplicates" in kept) == (2, False)

@@ -65,4 +65,4 @@ def test_what_a_feed_has_done_is_told(capsys):
         "event": "waits", "feed": "night", "accepted": 5, "rejected": 1, "repeated": 0, "waiting": "the log is full",
     }  # fmt: skip
     _Teller("night", progress, telling(is_json=False)).tell("ended")
-    assert capsys.readouterr().err == "feed night ended: 5 events in the log, 1 dead letters\n"
+    assert capsys.readouterr().err == "feed night ended: 5 events appended, 1 dead letters\n"

@@ -27,7 +27,7 @@ def test_the_newest_comes_first(store):
 def test_the_oldest_that_is_over_makes_room(store):
     for number in range(3):
         store.add(backtest(number))
-    with pytest.raises(TooManyBacktests, match="3 backtests wait"):
+    with pytest.raises(TooManyBacktests, match="3 backtests are already waiting"):
         store.add(backtest(3))
     store.change("bt_1", ("queued",), status="done")
     store.keep_result("bt_1", {"events": 1}, [{"id": "a"}])

@@ -267,7 +267,7 @@ def test_a_version_migrates_where_one_runs(registry, stores):
 
 def test_a_version_does_not_migrate_to_another_key(registry, stores):
     registry.put_pattern("orders", draft(), 1)
-    with pytest.raises(MigrationRefused, match="is matched by the correlation key so far"):
+    with pytest.raises(MigrationRefused, match="is matched by the correlation key and would be"):
         registry.put_pattern("orders", draft(start="migrate", route="customer"), 2)
     assert controls(stores) == ["pattern-on"]
 

@@ -72,9 +72,9 @@ def test_empty_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
         ("id,type,time\n", "header: no column key among"),
         (
             "id;type;time;key\n",
-            "header: no column type, key, time among .* commas; say which .* with --type, --key, --time; without times",
+            "header: no column type, key, time among .*; name the column with --type, --key, --time; without times",
         ),
-        ("id,type,key\n", r"no column time .* ask for the order of the file \(times: file\)"),
+        ("id,type,key\n", r"no column time .* use the order of the file \(--times file\)"),
         ("id,type,time,key,id\n", "header: column id comes twice"),
         ("id,type,time,key\ne1,A,0\n", "line 2: 3 values for 4 columns"),
         ("id,type,time,key\ne1,A,0,k,x\n", "line 2: 5 values for 4 columns"),

@@ -77,7 +77,7 @@ def test_a_file_of_exactly_the_bound_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(CSV)
     assert len(read_events(path, ReaderOptions(max_bytes=len(CSV)))) == 1
-    with pytest.raises(EventFileError, match="holds more than"):
+    with pytest.raises(EventFileError, match="has more than"):
         read_events(path, ReaderOptions(max_bytes=len(CSV) - 1))
 
 

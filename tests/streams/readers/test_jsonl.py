@@ -63,9 +63,9 @@ def test_an_empty_file_has_no_events(tmp_path: Path) -> None:
         (b'{"id":"e3","type":"A","time":1}', "line 3: 'key' is missing"),
         (
             b'{"id":"e3","type":"A","key":"k"}',
-            'line 3: no time; give the line a "time", or ask for the order of the file',
+            'line 3: no time; give the line a "time", or use the order of the file',
         ),
-        (b'{"id":"e3","type":"A","time":"2026-01-01T00:00:00","key":"k"}', "line 3: time .* has no zone"),
+        (b'{"id":"e3","type":"A","time":"2026-01-01T00:00:00","key":"k"}', "line 3: time .* has no time zone"),
         (b'{"id":"e3","type":"A","time":1,"key":"k","data":[]}', "line 3: 'data' must be a JSON object"),
     ],
 )

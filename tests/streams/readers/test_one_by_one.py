@@ -158,5 +158,5 @@ def test_times_of_parquet_without_a_zone_are_of_the_assumed_one(tmp_path):
 
 def test_columns_of_an_xes_file_cannot_be_named(tmp_path):
     (tmp_path / "e.xes").write_text(XES)
-    with pytest.raises(EventFileError, match=r"XES itself says .*leave out --type, --time"):
+    with pytest.raises(EventFileError, match=r"XES defines .*remove --type, --time"):
         read_events(tmp_path / "e.xes", STRANGE)

@@ -85,7 +85,7 @@ def test_a_row_of_the_wrong_width_is_a_fault_and_stops_nobody(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("id,type,time,key\n1,A,5,k,extra\n2,A,5,k\n")
     rows = read(path)
-    assert [row.fault for row in rows] == ["5 values for 4 columns; quote values that hold commas", None]
+    assert [row.fault for row in rows] == ["5 values for 4 columns; quote values that contain commas", None]
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def test_attributes_may_be_chosen(tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (ReaderOptions(), "no column type among .*say which column it is with --type"),
+        (ReaderOptions(), "no column type among .*name the column with --type"),
         (ReaderOptions(columns=Columns(type="activty", time="when")), "no column activty among ticket, activity"),
         (ReaderOptions(columns=Columns(id="nr", type="activity", time="when")), "with --id"),
         (ReaderOptions(columns=Columns(type="activity", time="when", attributes=("x",))), "--attributes"),
-        (ReaderOptions(columns=MAPPED), "has no zone; say which one is meant, such as --assume-zone UTC"),
+        (ReaderOptions(columns=MAPPED), "has no time zone; give one, such as --assume-zone UTC"),
     ],
 )
 def test_what_is_missing_is_said_with_the_option(tmp_path, options, reason):
@@ -88,7 +88,7 @@ def test_a_date_is_its_beginning_and_summer_time_counts():
         (str(NOON_US * 1_000), "us", "--time-unit"),
         ("1.5", "us", "--time-unit s"),
         (True, "us", "time True"),
-        (float("nan"), "s", "no number"),
+        (float("nan"), "s", "not a number"),
     ],
 )
 def test_what_is_no_time_is_refused_with_advice(value, unit, reason):
@@ -98,7 +98,7 @@ def test_what_is_no_time_is_refused_with_advice(value, unit, reason):
 
 @pytest.mark.parametrize("zone", ["Nowhere/None", "+25:00", "../etc/passwd", ""])
 def test_a_zone_that_is_none_is_refused(zone):
-    with pytest.raises(DeclarationError, match="there is no zone"):
+    with pytest.raises(DeclarationError, match="unknown time zone"):
         read_time("2026-01-31", zone, "us")
 
 

@@ -129,7 +129,7 @@ def test_logs_without_times_are_refused_with_advice_or_read_in_file_order(tmp_pa
     with pytest.raises(EventFileError) as caught:
         read_events(path)
     assert "trace 1 ('c'), event 1: no time; give the event a date time:timestamp" in caught.value.message
-    assert "ask for the order of the file (times: file)" in caught.value.message
+    assert "use the order of the file (--times file)" in caught.value.message
     assert caught.value.details["problem_count"] == 3
     events = read_events(path, ReaderOptions(times="file"))
     assert [(one.id, one.time_us) for one in events] == [("c:1", 0), ("c:2", 1), ("d:1", 2)]
@@ -140,11 +140,14 @@ def test_logs_without_times_are_refused_with_advice_or_read_in_file_order(tmp_pa
     [
         (trace(None, event("A", NOON)), "trace 1: no concept:name; a trace needs one"),
         (trace("c") + trace("d", event(None, NOON)), r"trace 2 \('d'\), event 1: no concept:name; an event needs one"),
-        (trace("c", event("A", "1970-01-01T12:00:00")), r"trace 1 \('c'\), event 1: time .* has no zone"),
-        (trace("c", event("A", NOON, attribute("int", "n", "x"))), "event 1: attribute n: 'x' is no int"),
-        (trace("c", event("A", NOON, attribute("int", "n", str(2**63)))), "attribute n: .* is no int"),
-        (trace("c", event("A", NOON, attribute("float", "f", "x"))), "attribute f: 'x' is no float"),
-        (trace("c", event("A", NOON, attribute("boolean", "b", "yes"))), "attribute b: 'yes' is no boolean"),
+        (trace("c", event("A", "1970-01-01T12:00:00")), r"trace 1 \('c'\), event 1: time .* has no time zone"),
+        (trace("c", event("A", NOON, attribute("int", "n", "x"))), "event 1: attribute n: 'x' is not of the type int"),
+        (trace("c", event("A", NOON, attribute("int", "n", str(2**63)))), "attribute n: .* is not of the type int"),
+        (trace("c", event("A", NOON, attribute("float", "f", "x"))), "attribute f: 'x' is not of the type float"),
+        (
+            trace("c", event("A", NOON, attribute("boolean", "b", "yes"))),
+            "attribute b: 'yes' is not of the type boolean",
+        ),
         (event("A", NOON), "events outside of traces"),
         ("<trace>", "not XML: mismatched tag: line 1"),
     ],

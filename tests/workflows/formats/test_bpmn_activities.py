@@ -48,7 +48,9 @@ def test_a_mapping_names_events_by_id_before_name_and_silences() -> None:
     mapping = {"t2": "second", "Send \n it": "sent", "Quiet": None, "Absent": "x"}
     model = read(process(body, "s>t1>t2>t3"), mapping=mapping)
     assert words_of(model) == {"sent second"}
-    assert [str(notice) for notice in model.notices] == ["the mapping names 'Absent', which is no task of this model"]
+    assert [str(notice) for notice in model.notices] == [
+        "the mapping names 'Absent', which is not a task of this model"
+    ]
 
 
 def test_tasks_of_one_name_emit_one_type() -> None:
@@ -112,7 +114,7 @@ def test_loop_limits_that_make_no_sense_are_left_out_with_a_notice() -> None:
     model = read(process(START + f'<task id="A">{marker}</task>', "s>A"))
     assert words_of(model, 3) == {"A", "A A", "A A A"}
     assert [str(notice) for notice in model.notices] == [
-        "A: loopMaximum '5000' is no number from 1 to 1,000 and is left out"
+        "A: loopMaximum '5000' is not a number from 1 to 1,000 and is left out"
     ]
 
 
@@ -282,7 +284,7 @@ def test_calls_that_multiply_are_refused_in_bounded_time() -> None:
 def test_calls_of_a_large_process_are_refused_in_bounded_time() -> None:
     calls = "".join(f'<callActivity id="a{n}" calledElement="q"/>' for n in range(2_000))
     found = problems_of(process(calls), process("<dataObject/>" * 2_000 + tasks("A"), identity="q"), process="p")
-    assert [message for _, message in found] == ["processes that call each other many times are too much to read"]
+    assert [message for _, message in found] == ["processes that call each other that many times cannot be read"]
 
 
 def test_a_chain_of_calls_is_bounded() -> None:

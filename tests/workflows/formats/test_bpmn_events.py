@@ -145,7 +145,7 @@ def test_a_silent_task_with_a_boundary_event_is_no_event_but_can_be_left() -> No
 @pytest.mark.parametrize("host", ["", "s", "absent"])
 def test_a_boundary_event_needs_an_activity(host: str) -> None:
     assert problems_of(START + tasks("A") + boundary("x", host), "s>A x>A") == [
-        ("x", f"boundary event (x) is on '{host}' (attachedToRef), which is no activity of the same level")
+        ("x", f"boundary event (x) is on '{host}' (attachedToRef), which is not an activity of the same level")
     ]
 
 
@@ -341,7 +341,7 @@ def test_links_without_one_end_are_refused() -> None:
         ("t", "2 events of the same level catch link 'L' of intermediate throw event (t); one has to")
     ]
     throw = link("intermediateThrowEvent", "t", "L") + link("intermediateCatchEvent", "c", "L")
-    assert ("t", "a flow leaves intermediate throw event (t); a link goes on where it is caught") in problems_of(
+    assert ("t", "a flow leaves intermediate throw event (t); a link continues where it is caught") in problems_of(
         START + throw + tasks("A"), "s>t>A c>A"
     )
 

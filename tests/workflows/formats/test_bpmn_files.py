@@ -55,7 +55,7 @@ def test_a_process_is_chosen_by_id_or_by_its_pool(chosen: str, found: str) -> No
 
 def test_several_processes_are_refused_with_the_list() -> None:
     assert problems_of(*THREE) == [
-        ("", "the file has 3 processes; say which by its id: 'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)")
+        ("", "the file has 3 processes; choose one by its id: 'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)")
     ]
 
 
@@ -159,7 +159,7 @@ def test_choreography_activities_are_refused() -> None:
 
 def test_a_flow_without_one_end_is_refused_with_both_reasons() -> None:
     body = START + tasks("A") + flow("f1", 'sourceRef="s"') + flow("f2", 'sourceRef="gone" targetRef="A"')
-    what = "is no activity, event or gateway of the process; connect it or remove it"
+    what = "is not an activity, event or gateway of the process; connect it or remove it"
     assert problems_of(process(body)) == [
         ("f1", f"this flow has no target: targetRef '' {what}"),
         ("f2", f"this flow has no source: sourceRef 'gone' {what}"),
@@ -199,7 +199,7 @@ def test_a_flow_that_stands_in_another_process_is_found() -> None:
         process(tasks("Z") + flow("f", 'sourceRef="s" targetRef="A"'), identity="q"),
     )
     assert words_of(read(*parts, process="p")) == {"A B"}
-    assert notices_of(*parts, process="p") == ["f: this flow stands in another process than its ends"]
+    assert notices_of(*parts, process="p") == ["f: this flow is in another process than its ends"]
 
 
 def test_a_flow_across_the_border_of_a_sub_process_is_refused() -> None:
@@ -213,7 +213,7 @@ def test_a_flow_that_stands_twice_is_read_once() -> None:
     once = flow("f", 'sourceRef="s" targetRef="A"')
     assert words(START + tasks("A") + once + once) == {"A"}
     assert notices_of(process(START + tasks("A") + once + once)) == [
-        "f: this flow stands twice in the file and is read once"
+        "f: this flow is in the file twice and is read once"
     ]
 
 
@@ -221,7 +221,7 @@ def test_flows_of_one_id_are_told_apart_by_their_ends() -> None:
     both = flow("f", 'sourceRef="s" targetRef="A"') + flow("f", 'sourceRef="A" targetRef="B"')
     assert words(START + tasks("A B") + both) == {"A B"}
     assert notices_of(process(START + tasks("A B") + both)) == [
-        "f: several flows have this id; they are told apart by their ends"
+        "f: several flows have this id; they are distinguished by their ends"
     ]
 
 
@@ -245,7 +245,7 @@ def test_nodes_of_one_id_are_refused_where_flows_name_it() -> None:
 def test_nodes_of_one_id_are_told_apart_where_no_flow_names_it() -> None:
     body = '<task id="A" name="first"/><task id="A" name="second"/>'
     assert words(body) == {"first second", "second first"}
-    assert notices_of(process(body)) == ["A: this id stands twice; task 'second' (A#1) is told apart"]
+    assert notices_of(process(body)) == ["A: this id is used twice; task 'second' (A#1) is distinguished"]
 
 
 def test_nodes_without_id_get_one() -> None:
@@ -296,7 +296,7 @@ def test_the_form_is_seen_from_the_file() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"<Package/>", "this is XML with the root <Package>, which is no model that is known; BPMN 2.0"),
+        (b"<Package/>", "this is XML with the root <Package>, which is not a known form of model; BPMN 2.0"),
         (b"  ", "the file is empty; BPMN 2.0 .XML., PNML .XML., and process trees .YAML or JSON. are read"),
         (b"\x89PNG\r\n\x1a\n\x00", "this is neither XML nor text in UTF-8; BPMN 2.0"),
         (b"<a b='", "not well-formed XML"),

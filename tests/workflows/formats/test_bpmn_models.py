@@ -96,7 +96,7 @@ def test_files_of_several_processes_ask_which(outcomes: Outcomes) -> None:
     for path, count in counts.items():
         if count > 1:
             said = _said_of_processes(path)
-            assert said == f"the file has {count} processes; say which by its id" or "are called by it" in said
+            assert said == f"the file has {count} processes; choose one by its id" or "are called by it" in said
 
 
 def test_what_is_read_is_a_proper_graph(outcomes: Outcomes) -> None:

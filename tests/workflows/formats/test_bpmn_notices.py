@@ -56,7 +56,7 @@ def test_the_only_process_that_nobody_calls_is_chosen():
 def test_where_two_are_called_by_nobody_one_has_to_be_named():
     third = CALLED.replace('"q"', '"r"').replace('"t"', '"t2"').replace('"b"', '"b2"').replace('"h"', '"h2"')
     for body, after in ((START + FLOW, CALLED), (START + FLOW + CALL, CALLED + third)):
-        with pytest.raises(ModelRefused, match="say which by its id"):
+        with pytest.raises(ModelRefused, match="choose one by its id"):
             notices_of(body, after=after)
 
 

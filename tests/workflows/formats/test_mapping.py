@@ -10,7 +10,7 @@ REFUSED = [
     ("- a", "line 1", "a mapping file lists names and event types"),
     ("a: [b]", "line 1", "a: an event type is a text, or null"),
     ("a: b\n\nc: 5", "line 3", 'c: an event type is a text; put quotes around it: "5"'),
-    ("a: b\nc:", "line 2", "c: say which event type it is, or null for a task without event"),
+    ("a: b\nc:", "line 2", "c: give its event type, or null for a task without event"),
     ("a: ''", "line 1", "a: the name is empty"),
     ("'': a", "line 1", "a task needs a name or an id"),
     ("a b: x\na  b: y", "line 2", "'a b' is given twice"),
@@ -55,5 +55,5 @@ def test_ids_win_over_names() -> None:
     assert event_type(mapping, "T4", "", None) is None
     assert event_type(mapping, "T4", "Other", "Other") == "Other"
     assert [str(notice) for notice in unused_keys(mapping, ["T1", "Pay"])] == [
-        "the mapping names 'Ship', which is no task of this model"
+        "the mapping names 'Ship', which is not a task of this model"
     ]

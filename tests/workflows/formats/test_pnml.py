@@ -181,7 +181,7 @@ def test_a_mapping_names_silences_and_wakes() -> None:
     model = read(document(body), mapping={"t": "by id", "T": "by name", "U": None, "v": "V", "w": None})
     assert isinstance(model.source, WorkflowNet)
     assert [transition.label for transition in model.source.transitions] == ["by id", None, "V"]
-    assert "the mapping names 'w', which is no task of this model" in [str(notice) for notice in model.notices]
+    assert "the mapping names 'w', which is not a task of this model" in [str(notice) for notice in model.notices]
 
 
 def test_without_markings_a_net_runs_from_its_source_to_its_sinks() -> None:
@@ -243,8 +243,8 @@ def test_a_net_or_a_page_is_chosen_by_its_id() -> None:
     text = f"""<pnml><net id="n1" type="{PTNET}"><name><text>First</text></name><page id="g1">{one("A")}</page></net>
       <net id="n2" type="{PTNET}"><page id="g2">{one("B")}<page id="g3">{one("C")}</page></page></net></pnml>"""
     listed = "net 'n1' (First), page 'g1', net 'n2', page 'g2', page 'g3'"
-    assert problems_of(text) == [("", f"the file holds 2 nets; say which by its id: {listed}")]
-    assert problems_of(text, process="x") == [("", f"no net and no page has the id 'x'; the file holds {listed}")]
+    assert problems_of(text) == [("", f"the file has 2 nets; choose one by its id: {listed}")]
+    assert problems_of(text, process="x") == [("", f"no net and no page has the id 'x'; the file has {listed}")]
     first, page = read(text, process="n1"), read(text, process="g3")
     assert isinstance(first.source, WorkflowNet)
     assert isinstance(page.source, WorkflowNet)
@@ -290,7 +290,7 @@ def test_what_is_not_known_is_left_out_with_a_notice() -> None:
 SMALL = '<place id="i"/><transition id="t"/>'
 REFUSED = [
     ("<xml/>", "", "the root is <xml>; a PNML file begins with <pnml>"),
-    ("<pnml/>", "", "the file holds no <net>"),
+    ("<pnml/>", "", "the file has no <net>"),
     ("<pnml", "line 1, column 1", "this is not well-formed XML"),
     (document("", "http://www.pnml.org/version-2009/grammar/highlevelnet"), "n", "high-level; only place/transition"),
     (document("", "http://www.pnml.org/version-2009/grammar/symmetricnet"), "n", "high-level; only place/transition"),

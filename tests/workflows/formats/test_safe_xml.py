@@ -62,7 +62,7 @@ def test_document_types_and_entities_are_refused(content: bytes) -> None:
         (b"<a/>trailing", "line 1, column 5", "junk after document element"),
         (b"\x00\x01\x02", "line 1, column 1", "not well-formed"),
         (b'<?xml version="1.0" encoding="klingon"?><a/>', "", "unknown encoding: klingon; save it as UTF-8"),
-        (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "", "an encoding that is not read"),
+        (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "", "an unsupported encoding"),
         (b"<a>\xff</a>", "line 1, column 4", "not well-formed"),
     ],
 )

@@ -190,7 +190,7 @@ def test_names_are_normalised_and_mapped() -> None:
     mapping = {"A": "X", "B": None, "D": "Y"}
     model = read("tree: {sequence: [A, B, {activity: C}]}", mapping=mapping)
     assert model.source == Sequence((Activity("X"), Silent(), C))
-    assert [str(notice) for notice in model.notices] == ["the mapping names 'D', which is no task of this model"]
+    assert [str(notice) for notice in model.notices] == ["the mapping names 'D', which is not a task of this model"]
 
 
 def test_nodes_know_where_they_stand() -> None:
@@ -285,8 +285,8 @@ def test_the_order_example_is_the_order_workflow() -> None:
 
 REFUSED = [
     ("", "", "the text is empty"),
-    ("# nothing", "", "the text holds 0 documents; one is read"),
-    ("tree: A\n---\ntree: B", "", "the text holds 2 documents; one is read"),
+    ("# nothing", "", "the text has 0 documents; one is read"),
+    ("tree: A\n---\ntree: B", "", "the text has 2 documents; one is read"),
     ("tree: [", "line 2", "this is neither JSON nor YAML"),
     ("\x00", "", "this is neither JSON nor YAML"),
     ("- A", "line 1", "a tree file is a mapping with name and tree"),
@@ -308,7 +308,7 @@ REFUSED = [
     ("tree: {activity: [A]}", "tree (line 1)", "an activity is a text"),
     ('tree: " "', "tree (line 1)", "the name is empty"),
     ('{"tree": "\\ud800"}', "tree", "half of a surrogate pair"),
-    ("tree: [A, B]", "tree (line 1)", "a list stands under an operator only"),
+    ("tree: [A, B]", "tree (line 1)", "a list must be under an operator"),
     ("tree: {}", "tree (line 1)", "an operator node has exactly one key, this one none"),
     ("tree: {xor: [A], and: [B]}", "tree (line 1)", "exactly one key, this one 2: xor, and"),
     ("tree: {xor: [A], probability: 1}", "tree (line 1)", "wrap it: {branch: .., probability: ..}"),
@@ -317,7 +317,7 @@ REFUSED = [
         "tree (line 1)",
         "unknown operator 'parallel'; there are sequence, xor, and, or, loop, optional",
     ),
-    ("tree: {branch: A}", "tree (line 1)", "a branch stands in the list of xor or or, or under optional"),
+    ("tree: {branch: A}", "tree (line 1)", "a branch must be in the list of xor or or, or under optional"),
     ("tree: {and: [{branch: A, probability: 1}]}", "tree.and[1] (line 1)", "exactly one key"),
     ("tree: {sequence: A}", "tree.sequence (line 1)", "the operator takes a list of at least one node"),
     ("tree: {and: []}", "tree.and (line 1)", "the operator takes a list of at least one node"),
@@ -330,7 +330,7 @@ REFUSED = [
     (
         "tree: {loop: [A, B, {repetitions: 1}]}",
         "tree.loop (line 1)",
-        "a loop of one repetition never comes to its redo",
+        "a loop of one repetition never reaches its redo",
     ),
     ("tree: {loop: [A, B, {again: 1}]}", "tree.loop (line 1)", "at least 0 and below 1, got 1.0"),
     ("tree: {loop: [A, B, {again: x}]}", "tree.loop[3].again (line 1)", "a probability is a number from 0 to 1"),
@@ -347,10 +347,14 @@ REFUSED = [
         "tree (line 1)",
         "unknown key 'color'; a leaf has activity, attributes, duration",
     ),
-    ("tree: {activity: A, duration: 5}", "tree.duration (line 1)", "'5' is no duration; write a number and a unit"),
-    ("tree: {activity: A, duration: 5 moons}", "tree.duration (line 1)", "'5 moons' is no duration"),
+    ("tree: {activity: A, duration: 5}", "tree.duration (line 1)", "'5' is not a duration; write a number and a unit"),
+    ("tree: {activity: A, duration: 5 moons}", "tree.duration (line 1)", "'5 moons' is not a duration"),
     ("tree: {activity: A, duration: 99999 d}", "tree.duration (line 1)", "at most ten years"),
-    ("tree: {activity: A, duration: {uniform: [5 s, 1 s]}}", "tree.duration (line 1)", "from the least to the most"),
+    (
+        "tree: {activity: A, duration: {uniform: [5 s, 1 s]}}",
+        "tree.duration (line 1)",
+        "from the smaller to the larger",
+    ),
     ("tree: {activity: A, duration: {uniform: 5 s}}", "tree.duration (line 1)", "uniform takes a list of 2"),
     ("tree: {activity: A, duration: {fixed: [5 s]}}", "tree.duration (line 1)", "a duration is a number and a unit"),
     ("tree: {activity: A, duration: {gamma: 5 s}}", "tree.duration (line 1)", "one key of fixed, uniform, exponential"),
@@ -386,7 +390,7 @@ REFUSED = [
     ),
     ("attributes: {x: {normal: [1]}}\ntree: A", "attributes.x (line 1)", "normal takes a list of 2"),
     ("attributes: {x: {normal: [1, -1]}}\ntree: A", "attributes.x (line 1)", "a deviation is 0 or more"),
-    ("attributes: {x: {uniform: [2, 1]}}\ntree: A", "attributes.x (line 1)", "is no range"),
+    ("attributes: {x: {uniform: [2, 1]}}\ntree: A", "attributes.x (line 1)", "is not a range"),
     ("attributes: {x: {uniform: [1e301, 1e302]}}\ntree: A", "attributes.x (line 1)", "between -1e300 and 1e300"),
     ("attributes: {x: {exponential: 0}}\ntree: A", "attributes.x (line 1)", "a mean is above 0"),
     ("attributes: {x: {exponential: [1]}}\ntree: A", "attributes.x (line 1)", "exponential takes the mean"),
@@ -421,7 +425,7 @@ def test_every_problem_is_listed() -> None:
 
 def test_a_process_that_is_asked_for_is_not_there() -> None:
     assert problems_of("tree: A", process="p") == [
-        ("", "a tree file holds one process without id; there is no process 'p'")
+        ("", "a tree file has one process without id; there is no process 'p'")
     ]
 
 

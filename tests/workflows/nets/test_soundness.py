@@ -93,7 +93,8 @@ def test_steps_that_go_on_for_ever_are_told():
     warnings = check(explore(net(task((0,), (1,), "Pay"), task((0,), (2,), "Try"), task((2,), (2,), "Retry")), LIMITS))
     assert (
         warnings[-1]
-        == "no end can be reached any more: steps go on for ever through task 'Retry', tokens in before Pay (after Try)"
+        == "no end can be reached any more: steps continue for ever through task 'Retry', tokens in before Pay "
+        "(after Try)"
     )
 
 

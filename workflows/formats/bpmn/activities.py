@@ -92,7 +92,8 @@ def _read_maximum(written: str, element: Element, findings: Findings) -> int | N
     if number is None or number < 1 or number > MOST_REPETITIONS:
         if written.strip():
             findings.note(
-                id_of(element), f"loopMaximum {written!r} is no number from 1 to {MOST_REPETITIONS:,} and is left out"
+                id_of(element),
+                f"loopMaximum {written!r} is not a number from 1 to {MOST_REPETITIONS:,} and is left out",
             )
         return None
     return number

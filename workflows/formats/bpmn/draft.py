@@ -110,7 +110,7 @@ class Budget:
         """
         self._steps += 1
         if self._steps > MOST_STEPS:
-            raise self._findings.refusal(element, "processes that call each other many times are too much to read")
+            raise self._findings.refusal(element, "processes that call each other that many times cannot be read")
 
     def spend(self, element: str) -> None:
         """One node more.

@@ -44,7 +44,7 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph that is being looked at.
+    """A graph that is being examined.
 
     Attributes:
         cutting: The exits that interrupt, of the block that it is in.

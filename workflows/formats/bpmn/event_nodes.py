@@ -105,7 +105,7 @@ class EventReader:
         link = link_of(element, self._document) or ""
         targets = level.links.get(link, [])
         if level.scope.flows.leaving(own):
-            self._findings.refuse(own, f"a flow leaves {describe(element)}; a link goes on where it is caught")
+            self._findings.refuse(own, f"a flow leaves {describe(element)}; a link continues where it is caught")
         elif len(targets) != 1:
             self._findings.refuse(
                 own, f"{len(targets)} events of the same level catch link {link!r} of {describe(element)}; one has to"

@@ -26,7 +26,7 @@ class Findings:
         return tuple(listed)
 
     def refuse(self, element: str, message: str) -> None:
-        """A problem: the model would not mean what it says. Reading goes on, so that others are found too."""
+        """A problem: the model would not mean what it says. Reading continues, so that others are found too."""
         self._problems[element[:_LONGEST_ID], _cut(message)] = None
 
     def note(self, element: str, message: str) -> None:

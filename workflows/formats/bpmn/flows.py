@@ -84,8 +84,8 @@ class FlowTable:
                 self._findings.refuse(id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it")
             self._findings.refuse(
                 said,
-                f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is no activity, event or gateway "
-                f"of the process; connect it{'' if id_of(element) else ', give it an id'} or remove it",
+                f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is not an activity, event or "
+                f"gateway of the process; connect it{'' if id_of(element) else ', give it an id'} or remove it",
             )
         else:
             self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
@@ -105,9 +105,9 @@ class FlowTable:
         other = self._taken.get(flow.id)
         if other is not None:
             if (other.source, other.target) == (flow.source, flow.target):
-                self._findings.note(flow.id, "this flow stands twice in the file and is read once")
+                self._findings.note(flow.id, "this flow is in the file twice and is read once")
                 return
-            self._findings.note(flow.id, "several flows have this id; they are told apart by their ends")
+            self._findings.note(flow.id, "several flows have this id; they are distinguished by their ends")
             flow = SequenceFlow(
                 id=f"{flow.id}#{len(self._taken)}",
                 source=flow.source,
@@ -129,7 +129,7 @@ class FlowTable:
                 if document.is_repeated(source) or document.is_repeated(target):
                     continue
                 name = id_of(element) or f"sequenceFlow#{source}-{target}"
-                self._findings.note(name, "this flow stands in another process than its ends")
+                self._findings.note(name, "this flow is in another process than its ends")
                 flow = SequenceFlow(id=name, source=source, target=target, is_conditional=_is_conditional(element))
                 self._take(flow)
 

@@ -179,7 +179,7 @@ class LevelReader:
                 other = describe(self._owners[scope.prefix + own])
                 self._findings.refuse(own, f"{describe(element)} and {other} have one id, and flows name it")
             element.set("id", f"{own}#{number}")
-            self._findings.note(own, f"this id stands twice; {describe(element)} is told apart")
+            self._findings.note(own, f"this id is used twice; {describe(element)} is distinguished")
 
     def _handlers(self, scope: Scope, elements: Iterable[Element]) -> set[str]:
         """What is done for compensation only: marked so, or tied to a compensation event."""
@@ -241,7 +241,8 @@ class LevelReader:
             elif host is None or not is_activity(kind_of(nodes[host])):
                 self._findings.refuse(
                     id_of(event),
-                    f"{describe(event)} is on {reference!r} (attachedToRef), which is no activity of the same level",
+                    f"{describe(event)} is on {reference!r} (attachedToRef), which is not an activity of the same "
+                    f"level",
                 )
             else:
                 boundary[host].append(event)

@@ -30,7 +30,7 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
             findings.note(id_of(outermost), f"this process is read; others of the file, {listed}, are called by it")
             return outermost
         listed = _list(document, candidates)
-        raise findings.refusal("", f"the file has {len(candidates)} processes; say which by its id: {listed}")
+        raise findings.refusal("", f"the file has {len(candidates)} processes; choose one by its id: {listed}")
     meant = _find(document, chosen)
     if len(meant) == 1 and meant[0] in candidates:
         return meant[0]

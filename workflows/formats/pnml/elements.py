@@ -246,7 +246,7 @@ def read_count(text: str, identity: str, what: str, findings: Findings) -> int:
     """A whole number from 0 to ``MAX_TOKENS``; after a problem 1."""
     written = _WHOLE.fullmatch(text)
     if written is None:
-        findings.refuse(identity, f"the {what} {text[:30]!r} is no whole number")
+        findings.refuse(identity, f"the {what} {text[:30]!r} is not a whole number")
         return 1
     count = int(written.group(1)[:20])  # longer ones are too large by these digits already
     if not 0 <= count <= MAX_TOKENS:

@@ -21,7 +21,7 @@ class Findings:
     tokens: int = 0
 
     def refuse(self, element: str, message: str) -> None:
-        """A problem: the net would not mean what it says. Reading goes on, so that others are found too.
+        """A problem: the net would not mean what it says. Reading continues, so that others are found too.
 
         Raises:
             ModelRefused: It is one too many.

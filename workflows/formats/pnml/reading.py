@@ -83,15 +83,15 @@ def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
         raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
     nets = [net for net in root if local(net) == "net"]
     if not nets:
-        raise ModelRefused([("", "the file holds no <net>")])
+        raise ModelRefused([("", "the file has no <net>")])
     if wanted is not None:
         found = [(net, part) for net in nets for part in _parts(net) if part.get("id") == wanted]
         if len(found) == 1:
             return found[0]
         count = "several nets or pages have" if found else "no net and no page has"
-        raise ModelRefused([("", f"{count} the id {wanted!r}; the file holds {_listed(nets)}")])
+        raise ModelRefused([("", f"{count} the id {wanted!r}; the file has {_listed(nets)}")])
     if len(nets) > 1:
-        raise ModelRefused([("", f"the file holds {len(nets)} nets; say which by its id: {_listed(nets)}")])
+        raise ModelRefused([("", f"the file has {len(nets)} nets; choose one by its id: {_listed(nets)}")])
     return nets[0], nets[0]
 
 

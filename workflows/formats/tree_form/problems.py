@@ -13,7 +13,7 @@ class Problems:
         self._found: list[tuple[str, str]] = []
 
     def refuse(self, path: str, entry: Entry, message: str) -> None:
-        """A problem. Reading goes on, so that others are found too.
+        """A problem. Reading continues, so that others are found too.
 
         Raises:
             ModelRefused: It is one too many.

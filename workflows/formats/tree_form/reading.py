@@ -42,7 +42,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
     """
     entry = read_entries(content)
     if options.process is not None:
-        raise ModelRefused([("", f"a tree file holds one process without id; there is no process {options.process!r}")])
+        raise ModelRefused([("", f"a tree file has one process without id; there is no process {options.process!r}")])
     if not isinstance(entry, Mapped):
         raise ModelRefused([(at_line(entry.line), "a tree file is a mapping with name and tree")])
     problems = Problems()
@@ -107,7 +107,7 @@ class _Reader:
         if isinstance(entry, Scalar):
             return self._bare_leaf(entry, path)
         if isinstance(entry, Listing):
-            return self._refused(path, entry, "a list stands under an operator only, such as sequence: [..]")
+            return self._refused(path, entry, "a list must be under an operator, such as sequence: [..]")
         if "activity" in entry.keys:
             return self._full_leaf(entry, path)
         if len(entry.pairs) != 1:
@@ -122,7 +122,7 @@ class _Reader:
 
     def _unknown(self, key: str) -> str:
         if key == "branch":
-            return "a branch stands in the list of xor or or, or under optional"
+            return "a branch must be in the list of xor or or, or under optional"
         return f"unknown operator {key!r}; there are {', '.join(self._operators)}"
 
     def _refused(self, path: str, entry: Entry, message: str) -> ProcessTree:

@@ -1,0 +1,39 @@
+"""What the help of every command shows as the value of an option."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.core import TyperOption
+
+from service.cli.app import COMMANDS, build_app
+
+CHOICES = "|"
+
+
+def options_of(command, name: str):
+    """Each option with its command."""
+    for param in command.params:
+        if isinstance(param, TyperOption):
+            yield name, command, param
+    for sub, child in getattr(command, "commands", {}).items():
+        yield from options_of(child, f"{name} {sub}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_show_what_their_value_means_and_no_type_of_python(name: str) -> None:
+    command = typer.main.get_command(build_app([name]))
+    shown = {
+        (path, option.opts[0]): option.display_type_rich(typer.Context(found)) or ""
+        for path, found, option in options_of(vars(command)["commands"][name], name)
+    }
+    assert shown
+    typed = {where: text for where, text in shown.items() if text.startswith("<") and CHOICES not in text}
+    assert typed == {}
+
+
+def test_a_flag_shows_nothing_and_a_path_a_file(call) -> None:
+    _, out, _ = call("match", "--help")
+    words = out.split()
+    assert {words[words.index(option) + 1] for option in ("--events", "--pattern", "--map")} == {"FILE"}
+    assert "<bool>" not in out
