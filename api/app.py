@@ -51,7 +51,7 @@ from api.services import Services
 from api.telemetry import telemetry_of
 from api.work import BoundedWork, WorkPool, is_bounded
 from service import Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
-from shards import DOCUMENT_KINDS, DocumentKind
+from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_table
 from streams import Clock, SystemClock
 
 # Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
@@ -136,7 +136,8 @@ def _application(
         with ExitStack() as ends:
             if spans is not None:
                 ends.callback(spans.close)
-            stores = ends.enter_context(open_stores(settings))
+            results = result_table((*KINDS, *kinds)) if kinds else RESULT_KINDS
+            stores = ends.enter_context(open_stores(settings, result_kinds=results))
             context = {} if spans is None else {"context": spans.current}
             services = Services.of(stores, settings, clock, kinds=kinds, **context)
             async with nullcontext() if pool is None else pool:

@@ -148,7 +148,9 @@ def _queue_rules(settings: Settings) -> QueueRules:
 
 
 @contextmanager
-def open_stores(settings: Settings, *, as_it_is: bool = False) -> Iterator[Stores]:
+def open_stores(
+    settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
+) -> Iterator[Stores]:
     """The stores that the settings name, for as long as the block runs; what is stored is brought up to date first.
 
     Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
@@ -157,6 +159,7 @@ def open_stores(settings: Settings, *, as_it_is: bool = False) -> Iterator[Store
     Args:
         settings: Name the server.
         as_it_is: Change nothing that is stored.
+        result_kinds: What operators report, by name.
 
     Raises:
         StoreNewer: A newer release has written what is stored.
@@ -169,7 +172,7 @@ def open_stores(settings: Settings, *, as_it_is: bool = False) -> Iterator[Store
         with connect(url) as client:
             if not as_it_is:
                 _bring_up_to_date(client)
-            yield build_stores(client, url, settings)
+            yield build_stores(client, url, settings, result_kinds)
         return
     server = EmbeddedServer(settings.data_dir)
     url = server.start()
@@ -177,7 +180,7 @@ def open_stores(settings: Settings, *, as_it_is: bool = False) -> Iterator[Store
         with connect(url) as client:
             if not as_it_is:
                 bring_up_to_date(client)
-            yield build_stores(client, url, settings)
+            yield build_stores(client, url, settings, result_kinds)
     finally:
         server.stop()
 

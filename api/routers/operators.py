@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response, status
+from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.requests.filters import StreamFilter, shown
+from api.requests.filters import OlderThan, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.operators import NewOperator, OperatorList, OperatorModel
+from api.schemas.operators import NewOperator, OperatorList, OperatorModel, OperatorResults
 from api.services import Served
 from service import Action, RegisteredOperator
-from shards import DocumentKind
+from shards import DocumentKind, ResultKind
 
 _ACTIONS: dict[Action, str] = {
     "activate": "Let a draft see events from this position of the log on. An active one stays active.",
@@ -29,6 +29,8 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     """Register, list, look up, change the state, delete, under ``/<plural>``."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
     _add_register(router, kind)
+    for result in kind.result_kinds:
+        _add_results(router, kind, result)
     _add_reading(router, kind)
     for action, meaning in _ACTIONS.items():
         _add_move(router, kind, action, meaning)
@@ -85,6 +87,23 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
         """The operator as it is."""
         return _answer(services.operators.get(kind.name, name), response)
+
+
+def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:
+    @router.get(
+        f"/{{name:path}}/results/{result.plural}",
+        summary=f"List recent {result.title} of a {kind.name}",
+        name=f"list_{result.member}_of_{kind.name}",
+    )
+    def list_results(
+        name: str, services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+    ) -> OperatorResults:
+        """What all its versions have found, newest first, and how often."""
+        stream = services.operators.get(kind.name, name).stream
+        store = services.stores.results[result.name]
+        page = store.page(limit, stream=stream, after=after, **{result.subject: name})
+        counts = store.counts(stream=stream, **{result.subject: name})
+        return OperatorResults(items=page.records, counts=list(counts), next=page.next)
 
 
 def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: str) -> None:

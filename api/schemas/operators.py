@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import State
-from api.wire import WireModel
+from api.wire import Older, WireModel
 from service import RegisteredOperator, Severity
 from streams import format_time
 
@@ -61,6 +61,14 @@ class OperatorModel(WireModel):
             route=operator.route or None,
             registered_at=format_time(operator.registered_us),
         )
+
+
+class OperatorResults(WireModel):
+    """What operators of a kind have found, newest first, and the counters of one of them."""
+
+    items: list[dict[str, Any]]
+    counts: list[dict[str, Any]]
+    next: Older
 
 
 class OperatorList(WireModel):

@@ -20,11 +20,11 @@ from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
 from pipeline.spark.session import SessionOptions, build_session
 from pipeline.testing import match_log
-from service import AlertSink, build_stores
+from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
 from service.cli.operators import operator_commands
 from service.delivery.deliverer import Deliverer
 from service.testing import HandClock, empty_client, private_server, receiving, settings_for
-from shards.kinds import KINDS
+from shards.kinds import KINDS, result_table
 from tests.contracts import tally
 
 pytestmark = pytest.mark.redis
@@ -59,7 +59,7 @@ def api_url(settings):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings)
+        yield build_stores(client, server_url, settings, result_table(EVERY_KIND))
 
 
 @pytest.fixture
@@ -97,25 +97,27 @@ def send(http, events):
 
 
 def thirds(http):
-    """What the alerts that are listed say."""
-    alerts = http.get("/v1/alerts?pattern=thirds").json()["items"]
-    return {key: sorted(alert["returns"]["n"] for alert in alerts if alert["key"] == key) for key in THIRDS}
+    """What the results that are listed say."""
+    listed = http.get("/v1/tallies/thirds/results/tallies").json()
+    assert sum(count["count"] for count in listed["counts"]) == len(listed["items"])
+    return {key: sorted(found["n"] for found in listed["items"] if found["key"] == key) for key in THIRDS}
 
 
 @pytest.mark.spark
 def test_it_is_registered_matched_by_spark_listed_and_delivered(http, stores, settings, options, spark):
     with receiving() as receiver:
-        answer = http.post("/v1/tallies", json={"name": "thirds", "stream": "orders", "every": 3, "severity": "high"})
+        answer = http.post("/v1/tallies", json={"name": "thirds", "stream": "orders", "every": 3})
         assert (answer.status_code, answer.headers["location"]) == (201, "/v1/tallies/thirds")
-        assert http.post("/v1/webhooks", json={"url": receiver.url, "pattern": "thirds"}).status_code == 201
+        wanted = WebhookDraft(url=receiver.url, pattern="thirds", kinds=("tally.reached",))
+        WebhookLibrary(stores, settings, HandClock()).register(wanted)
         send(http, EVENTS)
         start_query(spark, options, AlertSink(stores, HandClock())).wait()
         assert thirds(http) == THIRDS
         worker = Deliverer(stores, settings.webhooks, HandClock(), random.Random(7))
         assert asyncio.run(worker.deliver_due()) == 3
         delivered = [orjson.loads(body) for body in receiver.bodies]
-    assert {(body["key"], body["returns"]["n"], body["severity"]) for body in delivered} == {
-        (key, number, "high") for key, numbers in THIRDS.items() for number in numbers
+    assert {(body["type"], body["key"], body["n"]) for body in delivered} == {
+        ("tally.reached", key, number) for key, numbers in THIRDS.items() for number in numbers
     }
 
 
