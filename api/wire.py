@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import (
@@ -10,11 +11,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from streams import EventRejected, did_you_mean, parse_time
 
@@ -47,6 +49,16 @@ Secret: TypeAlias = Annotated[
     _TOLD_ONCE,
 ]
 """What only the first answer to a request tells, and nobody keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Annotates a text: one of some names that are known when the program starts, as ``Literal`` does for others."""
+
+    names: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.literal_schema(list(self.names))
 
 
 class WireModel(BaseModel):

@@ -99,7 +99,7 @@ def main() -> None:
         begun = time.thread_time()
         rows, saved = matched(logs, wanted.entries)
         seconds.append(time.thread_time() - begun)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in Counter(row.kind.value for row in rows).most_common())
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in Counter(row.kind for row in rows).most_common())
     print(
         f"{wanted.events:,} events in requests of {wanted.request:,}, {wanted.shards} shards, {wanted.entries} entries "
         f"at once: {median(seconds):.2f} s, median of {wanted.rounds}; rows: {kinds}; states: {saved:,} bytes"

@@ -40,7 +40,7 @@ class Collector:
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         for row in rows:
-            self.kinds[row.kind.value] += 1
+            self.kinds[row.kind] += 1
             if row.kind == "stats":
                 told = orjson.loads(row.body)
                 for name in SPENT:

@@ -34,7 +34,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from service import Stores, WebhookDraft, WebhookLibrary, build_stores
 from service.stores import connect
 from service.stores.deliveries.delivery_queue import SENDING_KEY
-from service.testing import SinkRow, private_server, settings_for
+from service.testing import private_server, settings_for, sink_row
 from streams import SystemClock
 
 FAULTS = ("500", "reset", "silence")
@@ -258,7 +258,7 @@ def _queue(stores: Stores, count: int) -> set[str]:
     webhooks = stores.webhooks.all()
     for start in range(0, count, _CHUNK):
         rows = [
-            SinkRow(kind="alert", stream="s", id=name, body=orjson.dumps({"id": name, "stream": "s", "pattern": "p"}))
+            sink_row(kind="alert", stream="s", id=name, body=orjson.dumps({"id": name, "stream": "s", "pattern": "p"}))
             for name in names[start : start + _CHUNK]
         ]
         stores.alerts.append(rows, webhooks, SystemClock().now_us())

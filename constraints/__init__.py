@@ -23,7 +23,7 @@ from constraints.errors import (
 )
 from constraints.exercises import GUARD_FEATURES, guard_features, guarded, guarded_exercise
 from constraints.explaining.deviation import DeviationKind, DeviationReason, explain_deviation
-from constraints.explaining.explanation import Explanation, explain_absence, explain_ending
+from constraints.explaining.explanation import Explanation, explain_ending
 from constraints.explaining.failing import FailingCondition, failing_conditions
 from constraints.model import (
     Clause,
@@ -94,7 +94,6 @@ __all__ = [
     "check_query",
     "check_set",
     "choose",
-    "explain_absence",
     "explain_deviation",
     "explain_ending",
     "failing_conditions",

@@ -33,7 +33,7 @@ from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
 from nfa.language.stream_checks import Notice, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.batch import (
     Correction,
     Deviation,
@@ -137,8 +137,8 @@ __all__ = [
     "Position",
     "Prune",
     "Query",
-    "RegisteredPattern",
     "Repeat",
+    "RunningPattern",
     "Seen",
     "Sequence",
     "StateFormatError",

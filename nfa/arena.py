@@ -1,4 +1,4 @@
-"""What is done to arrays in several places."""
+"""Arrays that grow, distinct values, and arrays as kernels take them."""
 
 from __future__ import annotations
 

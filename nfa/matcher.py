@@ -14,12 +14,13 @@ from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
 from nfa.lanes import snapshot
 from nfa.lanes.draining import Draining, first_row_past, without_later
-from nfa.lanes.lane import KeyChoice, Lane, LaneOptions
+from nfa.lanes.lane import KeyChoice, Lane
+from nfa.lanes.state import LaneOptions
 from nfa.language.keys import require_key
-from nfa.registered import RegisteredPattern, registered
+from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.runs.engine import Ties
-from nfa.syntax import Path
+from nfa.syntax import Path, Pattern
 from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
@@ -69,7 +70,7 @@ class Matcher:
             idle_timeout_us=idle_timeout_us,
         )
         self._key_paths = frozenset({("key",), *key_paths})
-        self._patterns: dict[str, RegisteredPattern] = {}
+        self._patterns: dict[str, RunningPattern] = {}
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
@@ -86,12 +87,12 @@ class Matcher:
         self._is_stale = True
 
     @property
-    def patterns(self) -> Mapping[str, RegisteredPattern]:
+    def patterns(self) -> Mapping[str, RunningPattern]:
         """The registered patterns by name."""
         return MappingProxyType(self._patterns)
 
     @property
-    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+    def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The patterns that run, by name and version: also versions on their way out."""
         running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
         return {(pattern.name, pattern.version): pattern for pattern in running}
@@ -100,6 +101,7 @@ class Matcher:
         self,
         text: str,
         *,
+        parsed: Pattern | None = None,
         version: int = 1,
         is_guarded: bool = True,
         drains: bool = False,
@@ -109,12 +111,13 @@ class Matcher:
 
         Args:
             text: The pattern.
+            parsed: The same, where the caller has read it already.
             version: Of the pattern.
             is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
                 knows is not to be.
             drains: The one of the same name continues for its present partial matches, until its WITHIN has passed or
                 there is another version. All that it finds counts in the stats and towards its limits, and only what
-                began before is told.
+                began before is emitted.
             budget: How much work it may cost: beyond, it is given up in a trace, and at last suspended. It meets no
                 event then, until it is added again.
 
@@ -122,7 +125,7 @@ class Matcher:
             PatternRefused: The text is refused.
             KeyMismatch: ``WHERE [..]`` contains neither ``key`` nor one of ``key_paths``.
         """
-        pattern = registered(text, version, is_guarded=is_guarded, budget=budget)
+        pattern = registered(text, version, is_guarded=is_guarded, budget=budget, parsed=parsed)
         require_key(pattern.query.pattern, self._key_paths)
         self._draining.pop(pattern.name, None)
         replaced = self._patterns.pop(pattern.name, None)
@@ -259,7 +262,7 @@ class Matcher:
     @property
     def newest_us(self) -> int | None:
         """How far time has come; None before the first event."""
-        newest_us = self._main.table.newest_us
+        newest_us = self._main.newest_us
         return None if newest_us == EARLIEST else newest_us
 
     def finish(self) -> MatchOutput:
@@ -357,22 +360,22 @@ class Matcher:
             keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
         }
 
-    def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RegisteredPattern]]:
-        found: dict[tuple[Path, ...], list[RegisteredPattern]] = {_STREAM_KEY: []}
+    def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RunningPattern]]:
+        found: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
         for pattern in [*self._patterns.values(), *(one.pattern for one in self._draining.values())]:
             found.setdefault(self._lane_keys(pattern), []).append(pattern)
         return found
 
-    def _lane_keys(self, pattern: RegisteredPattern) -> tuple[Path, ...]:
+    def _lane_keys(self, pattern: RunningPattern) -> tuple[Path, ...]:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
-    def _drain(self, pattern: RegisteredPattern) -> None:
-        """Let a replaced version go on for what it has, if it has seen anything."""
+    def _drain(self, pattern: RunningPattern) -> None:
+        """Let a replaced version continue for what it has, if it has seen anything."""
         lane = self._lanes.get(self._lane_keys(pattern))
-        if lane is None or lane.table.newest_us == EARLIEST:
+        if lane is None or lane.newest_us == EARLIEST:
             return
         within_us = pattern.query.pattern.within_us
-        until_us = None if within_us is None else lane.table.newest_us + within_us
+        until_us = None if within_us is None else lane.newest_us + within_us
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _told(self, found: list[LaneOutput]) -> list[LaneOutput]:
@@ -392,7 +395,7 @@ class Matcher:
             raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
 
 
-def _saved_budget(pattern: RegisteredPattern) -> list[dict[str, int]]:
+def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
     """The budget as it is saved: only where it is not the usual one, so that most states look as they always did."""
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 

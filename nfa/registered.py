@@ -9,12 +9,12 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
 from nfa.language.parsing import parse_pattern
-from nfa.syntax import Path
+from nfa.syntax import Path, Pattern
 from streams import USUAL_BUDGET, WorkBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RegisteredPattern:
+class RunningPattern:
     """A pattern that the matcher runs.
 
     Attributes:
@@ -44,16 +44,21 @@ class RegisteredPattern:
 
 
 def registered(
-    text: str, version: int, *, is_guarded: bool = True, budget: WorkBudget = USUAL_BUDGET
-) -> RegisteredPattern:
-    """A pattern from its text.
+    text: str,
+    version: int,
+    *,
+    is_guarded: bool = True,
+    budget: WorkBudget = USUAL_BUDGET,
+    parsed: Pattern | None = None,
+) -> RunningPattern:
+    """A pattern from its text, which is read here where the caller has not read it.
 
     Raises:
         PatternRefused: The text is refused.
     """
-    pattern = parse_pattern(text)
+    pattern = parse_pattern(text) if parsed is None else parsed
     query, automaton = build_query(pattern), build_automaton(pattern)
-    return RegisteredPattern(
+    return RunningPattern(
         name=pattern.name,
         version=version,
         text=text,

@@ -72,7 +72,7 @@ class Facts:
         )
 
 
-class Place(NamedTuple):
+class HistoryPlace(NamedTuple):
     """Where something comes among all that goes to the shards.
 
     Attributes:
@@ -92,7 +92,7 @@ class Place(NamedTuple):
     row: int
 
 
-Dealt: TypeAlias = tuple[Place, Facts | bytes]
+Dealt: TypeAlias = tuple[HistoryPlace, Facts | bytes]
 """Facts, or a portion as ``EventBatch.to_bytes`` gives it."""
 
 
@@ -211,10 +211,10 @@ def _portions(batch: EventBatch, part: Part, row: int, shards: int, *, is_ordere
         yield _place(part, shard)._replace(is_portion=True, first_us=first_us, row=row), events.to_bytes()
 
 
-def _place(part: Part, shard: int) -> Place:
+def _place(part: Part, shard: int) -> HistoryPlace:
     """Of the facts of a part."""
     begin, _ = part.span or (0, 0)
-    return Place(shard=shard, is_portion=False, first_us=0, file=part.file, begin=begin, row=0)
+    return HistoryPlace(shard=shard, is_portion=False, first_us=0, file=part.file, begin=begin, row=0)
 
 
 def _facts_of(batch: EventBatch) -> Facts:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from shards import FoundRows, RowBlock, RowKind, ShardState, StoredEntry, row_id
+from shards import STATS, FoundRows, RowBlock, ShardState, StoredEntry, row_id
 
 _SHOWN = (
     "events",
@@ -54,5 +54,5 @@ def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, s
         "state_bytes": state_bytes,
         "streams": {label: {name: measured[name] for name in _SHOWN} for label, measured in state.measures().items()},
     }
-    found = FoundRows.of(RowKind.STATS, [(row_id(RowKind.STATS, state.shard, state.position), body)])
+    found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
     return RowBlock(found=found, stream="", position=state.position, shard=state.shard)

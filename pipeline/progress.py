@@ -15,9 +15,7 @@ from typing import Any
 
 import orjson
 
-from shards import OutputRow, RowKind
-
-PARTS = ("plan", "read", "match", "state", "commit", "other")
+from shards import RESULT_KINDS, STATS, OutputRow
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
@@ -35,7 +33,7 @@ class BatchProgress:
         batch: Its number; grows by one within a checkpoint.
         started_us: When it began, microseconds UTC.
         duration_ms: From its planning to its commit.
-        parts_ms: Where that went, by the names of ``PARTS``; together they are ``duration_ms``. ``plan``: looking for
+        parts_ms: Where that went, by name; together they are ``duration_ms``. ``plan``: looking for
             news (up to the source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own
             work on the tasks; ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and
             Spark's commit; ``other``: the rest. Tasks run side by side: their times are scaled down to the time of the
@@ -138,11 +136,12 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
     """What the rows of a micro-batch say, as plain values."""
     counts: Counter[str] = Counter()
     for row in rows:
-        if row.kind is RowKind.ENDING_COUNT:
-            counts[RowKind.ENDING.value] += orjson.loads(row.body)["count"]
-        elif row.kind is not RowKind.STATS:
-            counts[row.kind.value] += 1
-    told = [orjson.loads(row.body) for row in rows if row.kind is RowKind.STATS]
+        kind = RESULT_KINDS.get(row.kind)
+        if kind is not None and kind.counts_for:
+            counts[kind.counts_for] += orjson.loads(row.body)["count"]
+        elif kind is not STATS:
+            counts[row.kind] += 1
+    told = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
     return SinkTime(told=told, rows=counts, sink_ms=sink_ms)
 
 

@@ -26,14 +26,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pipeline.held_shards import HeldOptions, held_shards
-from shards import OutputRow, RowBlock, RowKind, StoredEntry
+from shards import OutputRow, RowBlock, StoredEntry
 from streams import position_order
 
-OUTPUT_DDL = "shard INT, position STRING, kind STRING, stream STRING, id STRING, body BINARY"
+OUTPUT_DDL = (
+    "shard INT, position STRING, kind STRING, stream STRING, subject STRING, counter STRING, id STRING, body BINARY"
+)
 _OUTPUT = pa.schema(
     [
         pa.field("shard", pa.int32()),
-        *(pa.field(name, pa.string()) for name in ("position", "kind", "stream", "id")),
+        *(pa.field(name, pa.string()) for name in ("position", "kind", "stream", "subject", "counter", "id")),
         pa.field("body", pa.binary()),
     ]
 )
@@ -95,19 +97,31 @@ def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
 
 
 def _columns(block: RowBlock) -> list[pa.Array]:
-    same = (block.shard, block.position, block.found.kind.value, block.stream)
+    found = block.found
+    same = (block.shard, block.position, found.kind.name, block.stream)
     fields = list(_OUTPUT)[: len(same)]
     arrays = [pa.repeat(pa.scalar(value, field.type), len(block)) for value, field in zip(same, fields, strict=True)]
-    return [*arrays, block.found.ids, block.found.bodies]
+    return [*arrays, found.subjects.cast(pa.string()), found.counters.cast(pa.string()), found.ids, found.bodies]
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:
     """Rows of a collected micro-batch, by shard and position; those of one position keep their order."""
-    columns = [table.column(name).to_pylist() for name in ("shard", "position", "kind", "stream", "id", "body")]
-    kinds, places = {kind.value: kind for kind in RowKind}, {name: position_order(name) for name in set(columns[1])}
+    shards, positions, *others = (table.column(name).to_pylist() for name in _OUTPUT.names)
+    places = {position: position_order(position) for position in set(positions)}
     rows = [
-        OutputRow(kind=kinds[kind], stream=stream, id=row_id, body=body, position=position, shard=shard)
-        for shard, position, kind, stream, row_id, body in zip(*columns, strict=True)
+        OutputRow(
+            kind=kind,
+            stream=stream,
+            id=row_id,
+            body=body,
+            position=position,
+            shard=shard,
+            subject=subject,
+            counter=counter,
+        )
+        for shard, position, kind, stream, subject, counter, row_id, body in zip(
+            shards, positions, *others, strict=True
+        )
     ]
     rows.sort(key=lambda row: (row.shard, places[row.position]))
     return rows

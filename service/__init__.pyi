@@ -5,7 +5,7 @@ from .access.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
 from .backlog import Backlog, Volume
 from .backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
 from .delivery.attempts import Reply
-from .delivery.library import BODY_MEMBERS, Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
+from .delivery.library import Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
 from .delivery.live import LiveAlerts
 from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
@@ -108,7 +108,6 @@ from .stores import (
     BacktestAlerts,
     BacktestStatus,
     Condition,
-    DeliveredKind,
     EventType,
     Note,
     PatternDraft,
@@ -129,7 +128,6 @@ from .trials.traces import NextType, PatternInTrace, TraceReport, Traces
 
 __all__ = [
     "ANYBODY",
-    "BODY_MEMBERS",
     "DIALECT",
     "METRICS_FORM",
     "MOST_GRACE_S",
@@ -160,7 +158,6 @@ __all__ = [
     "Conflict",
     "ConstraintReport",
     "DeadLetters",
-    "DeliveredKind",
     "Derived",
     "DryRun",
     "DryRuns",

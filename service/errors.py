@@ -78,7 +78,7 @@ ServiceError                     service.errors
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from streams import ForestallError
 from streams.errors import Fault
@@ -390,6 +390,11 @@ class RegistryContended(Conflict):
     code: ClassVar[str] = "registry-contended"
     fault: ClassVar[Fault] = "external"
     is_retryable: ClassVar[bool] = True
+
+    @classmethod
+    def over(cls, record: str) -> Self:
+        """The error for a record, such as ``the webhook 'w'``."""
+        return cls(f"{record} is being changed by other clients; try again")
 
 
 class LimitExceeded(ServiceError):

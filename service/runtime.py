@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -21,13 +22,10 @@ from service.stores import (
     BacktestStore,
     Client,
     ContextLimits,
-    CorrectionStore,
     DeadLetterStore,
     DeliveryLog,
     DeliveryStore,
-    DeviationStore,
     DuplicateStore,
-    EndingStore,
     EventLog,
     FeedStore,
     Heartbeat,
@@ -36,15 +34,15 @@ from service.stores import (
     LogLimits,
     PipelineStatus,
     QueueRules,
+    RecentStore,
     Registry,
     RequestContextStore,
     StreamTimesStore,
-    SuspensionStore,
-    TimeoutStore,
     WebhookStore,
     WorkflowStore,
     connect,
 )
+from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +51,20 @@ class Stores:
 
     Attributes:
         url: The Redis server behind them; may hold a password.
+        result_kinds: What the pipeline may report, by name.
+        results: The lists of results by the names of their kinds; alerts have a log of their own.
     """
 
     url: str
     client: Client
+    result_kinds: Mapping[str, ResultKind]
     log: EventLog
     registry: Registry
     announcements: Announcements
     answers: AnswerStore
     alerts: AlertStore
-    timeouts: TimeoutStore
-    endings: EndingStore
-    deviations: DeviationStore
-    corrections: CorrectionStore
+    results: Mapping[str, RecentStore]
     dead_letters: DeadLetterStore
-    suspensions: SuspensionStore
     feeds: FeedStore
     deliveries: DeliveryStore
     delivery_log: DeliveryLog
@@ -83,10 +80,22 @@ class Stores:
     keys: KeyStore
     audit: AuditLog
 
+    def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
+        """The counters of a kind of result that is listed: what it counts by, and ``count`` since the store began."""
+        if kind is not ALERT:
+            return self.results[kind.name].counts()
+        counts = self.alerts.counts().items()
+        return [{**dict(zip(kind.counted_by, place, strict=True)), "count": count} for place, count in counts]
 
-def build_stores(client: Client, url: str, settings: Settings) -> Stores:
+
+def build_stores(
+    client: Client, url: str, settings: Settings, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
+) -> Stores:
     """The stores behind a client of ``url``; sends no command."""
     kept = settings.limits.recent_kept
+    dead_letters = DeadLetterStore(client, kept=kept)
+    in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
+    listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
     tracing = settings.tracing
     contexts = ContextLimits(life_s=tracing.remember_s, most=tracing.remember_events)
     bounds = LogLimits(
@@ -101,17 +110,14 @@ def build_stores(client: Client, url: str, settings: Settings) -> Stores:
     return Stores(
         url=url,
         client=client,
+        result_kinds=result_kinds,
         log=log,
         registry=Registry(client, log, settings.pattern_work.budget),
         announcements=Announcements(client, log),
         answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
         alerts=AlertStore(client, kept=settings.limits.alerts_kept),
-        timeouts=TimeoutStore(client, kept=kept),
-        endings=EndingStore(client, kept=kept),
-        deviations=DeviationStore(client, kept=kept),
-        corrections=CorrectionStore(client, kept=kept),
-        dead_letters=DeadLetterStore(client, kept=kept),
-        suspensions=SuspensionStore(client, kept=kept),
+        results={**listed, DEAD_LETTER.name: dead_letters},
+        dead_letters=dead_letters,
         feeds=FeedStore(client),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +15,8 @@ from pydantic import SecretStr
 
 from service.embedded import EmbeddedServer
 from service.settings import Settings
-from service.stores import Client, connect
+from service.stores import Client, ConstraintsDraft, RegisteredConstraints, Registry, connect
+from shards import RESULT_KINDS, OutputRow
 
 _WEBHOOK_PATH = "/alerts"
 
@@ -34,22 +35,25 @@ class HandClock:
         self.time_us += round(seconds * 1_000_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkRow:
-    """A row as the pipeline hands it to the sink."""
+def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1-0", shard: int = 0) -> OutputRow:
+    """A row as the pipeline hands it to the sink, with the columns that a shard makes of its body."""
+    told = {**orjson.loads(body), "stream": stream}
+    return OutputRow(
+        kind=kind,
+        stream=stream,
+        id=id,
+        body=body,
+        position=position,
+        shard=shard,
+        subject=RESULT_KINDS[kind].subject_of(told),
+        counter=RESULT_KINDS[kind].counter_of(told),
+    )
 
-    kind: str
-    stream: str
-    id: str
-    body: bytes
-    position: str = "1-0"
-    shard: int = 0
 
-
-def stats_row(shard: int, position: str, **told: object) -> SinkRow:
+def stats_row(shard: int, position: str, **told: object) -> OutputRow:
     """What a shard tells when it is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
     body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **told})
-    return SinkRow(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
+    return sink_row(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
 
 
 @contextmanager
@@ -165,3 +169,11 @@ def receiving() -> Iterator[HandReceiver]:
 def settings_for(url: str, **changes: object) -> Settings:
     """Settings for one test: those given, and three shards."""
     return Settings.model_validate({"redis_url": SecretStr(url), "shards": 3, **changes})
+
+
+def put_constraints(
+    registry: Registry, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
+) -> tuple[RegisteredConstraints, bool]:
+    """Give a stream a constraint set, without the checks of ``Registration``."""
+    draft = ConstraintsDraft(document=document, notices=notices)
+    return registry.change_constraints(stream, lambda _: draft, now_us)

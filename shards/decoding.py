@@ -29,19 +29,6 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
     return found
 
 
-def decode_batch(body: bytes) -> EventBatch:
-    """One encoded batch, checked as ``decode_batches`` does.
-
-    Raises:
-        BatchFormatError: It is damaged, of another version, or has other columns, nulls, a type twice in its
-            dictionary, invalid text, attributes that are no JSON object or times that cannot be written.
-    """
-    (found,) = decode_batches([body])
-    if isinstance(found, BatchFormatError):
-        raise found
-    return found
-
-
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
     """A batch in whose arrays nothing leads outside; what they say is not checked."""
     try:

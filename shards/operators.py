@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.entries import Entry
-from shards.rows import FoundRows, RowKind
+from shards.results import ResultKind
+from shards.rows import FoundRows
 from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
 
-Single: TypeAlias = tuple[RowKind, str, dict[str, Any]]
+Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
 """Kind, id, JSON object; or many of one kind as columns."""
 
@@ -143,6 +144,11 @@ class Kind(Protocol):
     @property
     def name(self) -> str:
         """As in definitions and in saved state; never changes."""
+        ...
+
+    @property
+    def result_kinds(self) -> tuple[ResultKind, ...]:
+        """What its operators report besides dead letters; their names are distinct among all kinds."""
         ...
 
     @property

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from shards.entries import Entry
 from shards.errors import EventLate
 from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result, SavedHost
-from shards.rows import RowKind, dead_letter_body, row_id
+from shards.results import DEAD_LETTER
+from shards.rows import dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -55,7 +56,7 @@ class LateEvent:
             "were not expected any more; a larger lateness of the stream waits longer, and late: process matches late "
             "events, too"
         )
-        identity = row_id(RowKind.DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
+        identity = row_id(DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
         shown = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key}
         text = orjson.dumps({**shown, "data": late.data}).decode()
         body = {
@@ -64,7 +65,7 @@ class LateEvent:
             "event": text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…",
             "watermark": _shown(self.watermark_us),
         }
-        yield RowKind.DEAD_LETTER, identity, body
+        yield DEAD_LETTER, identity, body
 
 
 class Place:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -21,26 +20,10 @@ import orjson
 import pyarrow as pa
 
 from shards.entries import Entry
+from shards.results import DEAD_LETTER, ResultKind
 from streams import ForestallError, borders_of, bytes_of, fixed_texts
 
 ID_LENGTH = 32
-
-
-class RowKind(StrEnum):
-    """Kind of an output row."""
-
-    ALERT = "alert"
-    TIMEOUT = "timeout"
-    ENDING = "ending"
-    ENDING_COUNT = "ending-count"  # endings that are not told one by one
-    DEVIATION = "deviation"
-    CORRECTION = "correction"
-    DEAD_LETTER = "dead-letter"
-    SUSPENSION = "suspension"
-    STATS = "stats"  # for the driver only, see pipeline.measures
-
-
-_TALLIED = {RowKind.ALERT: "pattern", RowKind.DEAD_LETTER: "code"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,48 +31,63 @@ class OutputRow:
     """One thing that a shard has to say.
 
     Attributes:
-        kind: What it is.
+        kind: Name of its kind of result.
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
         body: JSON object in UTF-8, ``id`` and ``stream`` included.
         position: Place in the shard's log of the entry that caused it.
         shard: Where it was computed.
+        subject: Name of the operator that it is of; empty where it is of none.
+        counter: As ``ResultKind.counter_of``.
+        severity: Of its operator; the shard does not know it, who stores the row sets it.
     """
 
-    kind: RowKind
+    kind: str
     stream: str
     id: str
     body: bytes
     position: str
     shard: int
+    subject: str = ""
+    counter: str = "[]"
+    severity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundRows:
-    """Findings of one kind as columns.
+    """Results of one kind as columns.
 
     Attributes:
         kind: What they are.
         ids: Strings, as those of ``OutputRow``.
         bodies: Bytes, as those of ``OutputRow``.
-        tally: Alerts by their patterns, dead letters by their codes; empty for other kinds.
+        subjects: Strings, as those of ``OutputRow``; may be a dictionary array.
+        counters: Likewise.
     """
 
-    kind: RowKind
+    kind: ResultKind
     ids: pa.Array
     bodies: pa.Array
-    tally: Mapping[str, int] = field(default_factory=dict)
+    subjects: pa.Array
+    counters: pa.Array
 
     @classmethod
-    def of(cls, kind: RowKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
+    def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
         """Ids and JSON objects as columns."""
-        name = _TALLIED.get(kind)
         return cls(
             kind=kind,
             ids=pa.array([identity for identity, _ in found], pa.string()),
             bodies=pa.array([orjson.dumps(body) for _, body in found], pa.binary()),
-            tally={} if name is None else Counter(body[name] for _, body in found),
+            subjects=pa.array([kind.subject_of(body) for _, body in found], pa.string()),
+            counters=pa.array([kind.counter_of(body) for _, body in found], pa.string()),
         )
+
+    def counts_by(self, member: str) -> Counter[str]:
+        """The number of results by one member of ``ResultKind.counted_by``."""
+        counts: Counter[str] = Counter()
+        for pair in self.counters.value_counts().to_pylist():
+            counts[self.kind.counted(pair["values"])[member]] += pair["counts"]
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +95,7 @@ class RowBlock:
     """Rows of one kind that one entry caused.
 
     Attributes:
-        found: Their ids and bodies.
+        found: Their columns.
         stream: As in ``OutputRow``; the others likewise.
         position: As in ``OutputRow``.
         shard: As in ``OutputRow``.
@@ -112,14 +110,17 @@ class RowBlock:
         return len(self.found.ids)
 
     def __iter__(self) -> Iterator[OutputRow]:
-        for identity, body in zip(self.found.ids.to_pylist(), self.found.bodies.to_pylist(), strict=True):
+        columns = self.found.ids, self.found.bodies, self.found.subjects, self.found.counters
+        for identity, body, subject, counter in zip(*(column.to_pylist() for column in columns), strict=True):
             yield OutputRow(
-                kind=self.found.kind,
+                kind=self.found.kind.name,
                 stream=self.stream,
                 id=identity,
                 body=body,
                 position=self.position,
                 shard=self.shard,
+                subject=subject,
+                counter=counter,
             )
 
 
@@ -140,31 +141,22 @@ def row_ids(texts: pa.Array) -> pa.Array:
     return fixed_texts(np.frombuffer(halves.tobytes().hex().encode(), np.uint8).reshape(len(texts), ID_LENGTH))
 
 
-def row_id(kind: RowKind, *parts: Any) -> str:
+def row_id(kind: ResultKind, *parts: Any) -> str:
     """Hash of plain JSON values: first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
-    return sha256(orjson.dumps([kind.value, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
-
-
-def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
-    """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
-
-    How and when it became certain does not: an alert that is emitted early is the one that would have been emitted
-    late.
-    """
-    return row_id(RowKind.ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
+    return sha256(orjson.dumps([kind.name, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
 
 
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
     """The row for an entry that could not be applied; the entry itself stays in the log at its position."""
     body = dead_letter_body(shard, entry, error)
-    found = FoundRows.of(RowKind.DEAD_LETTER, [(body["id"], body)])
+    found = FoundRows.of(DEAD_LETTER, [(body["id"], body)])
     return RowBlock(found=found, stream=entry.stream, position=entry.position, shard=shard)
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
     """What a dead letter says of an entry; ``parts`` tell the letters of one entry apart, plain JSON values."""
     return {
-        "id": row_id(RowKind.DEAD_LETTER, shard, entry.position, *parts),
+        "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,
         "shard": shard,
         "position": entry.position,

@@ -18,7 +18,9 @@ import orjson
 import pyarrow as pa
 
 from shards.entries import EventsEntry, StoredEntry
-from shards.rows import RowBlock, RowKind
+from shards.kinds.patterns import ALERT
+from shards.results import DEAD_LETTER
+from shards.rows import RowBlock
 from shards.state import ShardState
 from streams import ControlRecord, EventBatch, RecordKind, Tick, encode_control
 
@@ -134,7 +136,7 @@ class TrialRows:
     """Things of one kind that a backtest has found.
 
     Attributes:
-        label: A value of ``RowKind`` for rows of the first variant; ``added`` or ``lost`` for alerts in which it
+        label: Name of the kind of result for rows of the first variant; ``added`` or ``lost`` for alerts in which it
             differs from another one.
         variant: The index of the variant that it was compared with; 0 for rows of the first.
         bodies: Bytes: JSON objects in UTF-8.
@@ -246,11 +248,12 @@ class _Run:
     def _note(self, blocks: list[RowBlock], busy_ns: int, *, is_end: bool) -> None:
         counts = self.counts
         counts.busy_ns += busy_ns
-        tallies = {RowKind.ALERT: counts.patterns, RowKind.DEAD_LETTER: counts.reasons}
         for block in blocks:
-            counts.rows[block.found.kind.value] += len(block)
-            if block.found.kind in tallies:
-                tallies[block.found.kind].update(block.found.tally)
+            counts.rows[block.found.kind.name] += len(block)
+            if block.found.kind is ALERT:
+                counts.patterns += block.found.counts_by("pattern")
+            elif block.found.kind is DEAD_LETTER:
+                counts.reasons += block.found.counts_by("code")
         measured = self._state.measures().get(self._stream)
         if measured is None:
             return
@@ -282,7 +285,7 @@ class _Comparison:
         """Rows that the two variants have found in the same events."""
         for blocks, label, names in ((first, "added", {}), (other, "lost", self._variant.counterparts)):
             for block in blocks:
-                if block.found.kind is RowKind.ALERT:
+                if block.found.kind is ALERT:
                     for alert in block.found.bodies.to_pylist():
                         self._wait(alert, label, names)
 
@@ -324,7 +327,7 @@ class _Comparison:
 
 
 def _found(blocks: list[RowBlock]) -> Iterator[TrialRows]:
-    return (TrialRows(label=block.found.kind.value, variant=0, bodies=block.found.bodies) for block in blocks)
+    return (TrialRows(label=block.found.kind.name, variant=0, bodies=block.found.bodies) for block in blocks)
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ from streams.columns.texts import (
     texts_of,
     time_texts,
 )
-from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties
+from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -47,7 +47,7 @@ from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
-from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, kernel_digest
+from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
 from streams.log.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
@@ -144,6 +144,7 @@ __all__ = [
     "encode_control",
     "fixed_texts",
     "flag_texts",
+    "folder_of_package",
     "format_time",
     "joined_texts",
     "json_contents",
@@ -156,6 +157,7 @@ __all__ = [
     "listed",
     "log_key",
     "make_kept_folder",
+    "name_fault",
     "nearest",
     "note_use",
     "numbers_of",

@@ -15,8 +15,19 @@ Ties: TypeAlias = Literal["log", "simultaneous"]
 Duplicates: TypeAlias = Literal["drop", "keep"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _ATTRIBUTES = "data."
+
+
+def name_fault(what: str, name: str) -> str | None:
+    """Why something may not have this name, in words; None if it may.
+
+    Args:
+        what: A stream, for example.
+        name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
+    """
+    return None if _NAME.fullmatch(name) else f"{what} name {name!r}: {_NAME_RULE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +80,8 @@ class StreamDeclaration:
     duplicates: Duplicates = "drop"
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise DeclarationError(
-                f"stream name {self.name!r}: use 1 to 100 letters, digits, '.', '_' or '-', "
-                "beginning with a letter or digit",
-                field="name",
-            )
+        if fault := name_fault("stream", self.name):
+            raise DeclarationError(fault, field="name")
         _check_path(self.name, "the correlation key", self.key, "key")
         self._check_keys()
         check_event_time(self)

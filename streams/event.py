@@ -35,7 +35,7 @@ class Event:
             if not isinstance(value, str) or not value:
                 raise EventRejected(f"an event needs a non-empty text as {name}, got {value!r}", field=name)
             if not value.isascii():
-                _check_text(value, name)
+                check_text(value, name)
         if not isinstance(self.time_us, int) or isinstance(self.time_us, bool):
             raise EventRejected(
                 f"event {self.id!r}: time must be whole microseconds, got {self.time_us!r}", field="time"
@@ -48,10 +48,16 @@ class Event:
             raise EventRejected(f"event {self.id!r}: data cannot be written as JSON: {error}", field="data") from error
 
 
-def _check_text(value: str, name: str) -> None:
+def check_text(value: str, name: str) -> str:
+    """The text itself.
+
+    Raises:
+        EventRejected: It cannot be written in UTF-8.
+    """
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise EventRejected(
             f"{name!r} contains half of a surrogate pair, which is not valid Unicode", field=name
         ) from error
+    return value

@@ -43,7 +43,7 @@ from workflows.errors import (
     WorkflowTooLarge,
 )
 from workflows.formats import read_mapping, read_model
-from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
+from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
 from workflows.pictures.drawing import draw
 from workflows.relations.compositional import derive_constraints
@@ -105,13 +105,13 @@ __all__ = [
     "MinedConstraints",
     "MiningSettings",
     "ModelFormat",
+    "ModelNotice",
     "ModelRefused",
     "Noise",
     "NoiseCounts",
     "NoiseSettings",
     "NormalAttribute",
     "NormalDuration",
-    "Notice",
     "OrderSettings",
     "OrderWorkload",
     "Parallel",

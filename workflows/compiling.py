@@ -12,7 +12,7 @@ from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
-from workflows.model import Notice, Source, WorkflowModel
+from workflows.model import ModelNotice, Source, WorkflowModel
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
 from workflows.nets.markings import explore
@@ -54,7 +54,7 @@ def compile_workflow(
     chosen = limits if limits is not None else CompileLimits()
     check_model_size(model.source, chosen)
     tree = _blocks(model.source)
-    loosened: tuple[Notice, ...] = ()
+    loosened: tuple[ModelNotice, ...] = ()
     if tree is not None:
         compiled = _from_blocks(model, tree, chosen, progress)
     else:
@@ -76,13 +76,13 @@ def _blocks(source: Source) -> ProcessTree | None:
             return source
 
 
-def _net(source: Source) -> tuple[WorkflowNet, tuple[Notice, ...]]:
+def _net(source: Source) -> tuple[WorkflowNet, tuple[ModelNotice, ...]]:
     """The net of a model, and where it allows more than the model does."""
     if isinstance(source, WorkflowNet):
         return source, ()
     assert isinstance(source, FlowGraph)
     made = translate(source)
-    return made.net, tuple(Notice(element=element, message=message) for element, message in made.notices)
+    return made.net, tuple(ModelNotice(element=element, message=message) for element, message in made.notices)
 
 
 def _from_blocks(

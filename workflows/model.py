@@ -25,7 +25,7 @@ class ModelFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class ModelNotice:
     """Something of a model that was left out, or read in a way that one should know.
 
     Attributes:
@@ -73,5 +73,5 @@ class WorkflowModel:
     name: str
     format: ModelFormat
     source: Source
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[ModelNotice, ...] = ()
     diagram: Diagram | None = None

@@ -86,7 +86,7 @@ def get_pattern(name: str, services: Served, response: Response) -> PatternDetai
     """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
     report, found = services.registration.pattern(name)
     give_tag(response, report.pattern)
-    endings = services.stores.endings.counts(stream=report.pattern.stream, pattern=report.pattern.name)
+    endings = services.stores.results["ending"].counts(stream=report.pattern.stream, pattern=report.pattern.name)
     return PatternDetail.of(report, found, endings)
 
 

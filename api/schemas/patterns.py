@@ -8,8 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
-from api.schemas.endings import EndingSummary
-from api.schemas.suspensions import SuspensionModel
+from api.schemas.results import EndingSummary, SuspensionModel
 from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
 from service import (

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import Moment, Older, Secret, WireModel
+from api.wire import Moment, Older, OneOf, Secret, WireModel
 from service import (
     USUAL_KINDS,
     Attempt,
     AttemptPage,
-    DeliveredKind,
     Redelivery,
     RegisteredWebhook,
     Reply,
@@ -19,6 +18,7 @@ from service import (
     WebhookDraft,
     WebhookHealth,
 )
+from shards import RESULT_KINDS
 from streams import format_time, parse_time
 
 Description: TypeAlias = Annotated[str, Field(max_length=500, description="For people.")]
@@ -31,6 +31,9 @@ Template: TypeAlias = Annotated[
         description="The form of the bodies: a JSON object in whose strings {{path.to.field}} stands for a member of "
         "the usual body."
     ),
+]
+DeliveredKind: TypeAlias = Annotated[
+    str, OneOf(tuple(sorted(kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as)))
 ]
 Kinds: TypeAlias = Annotated[
     list[DeliveredKind],
@@ -298,7 +301,7 @@ class RedeliveryRequest(WireModel):
         return parse_time(self.since)
 
 
-def _once_each(kinds: list[DeliveredKind]) -> tuple[DeliveredKind, ...]:
+def _once_each(kinds: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kinds))
 
 

@@ -13,6 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from constraints.model import ConstraintSet, Rule
+from constraints.reasoning.reasoner import ALL_NAMES
 from constraints.rules.automaton import RuleAutomaton
 
 
@@ -98,7 +99,7 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
     for one in shown:
         blocked |= _mask(constraint_set.earlier.get(one, ()), bits)
         if one in constraint_set.end_events:
-            blocked = -1
+            blocked = ALL_NAMES
     event_type = constraint_set.type_of(name)
     is_single = all(symbol.type != event_type for symbol in constraint_set.symbols.values())
     return _Effect(_mask(shown, bits), certain, _excluded(constraint_set, certain, bits), blocked, is_single)

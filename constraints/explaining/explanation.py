@@ -6,8 +6,8 @@ Explanations are computed when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from constraints.exact.outlook import ExactOutlook
@@ -103,30 +103,6 @@ def explain_ending(
     return found
 
 
-def explain_absence(
-    constraint_set: ConstraintSet, atom: Atom, after: MonitorState, event: EventClass
-) -> tuple[Explanation, ...]:
-    """Why no event comes any more that a step takes, so that a NOT is decided early.
-
-    Args:
-        constraint_set: What the trace keeps to.
-        atom: What must not come; of several types each is explained.
-        after: The monitor state at which it became certain.
-        event: The event that led there.
-
-    Raises:
-        ValueError: It can still come.
-    """
-    explainer, found = _Explainer(constraint_set, after, event), []
-    for step in _steps(explainer.outlook, atom):
-        remainder = Remainder((step,), (frozenset(),))
-        why = _over(explainer.outlook, step, after, event) or explainer.explain(remainder)
-        if why is None:
-            raise ValueError(f"{describe_atom(step)} can still come after {after}")
-        found.append(why)
-    return tuple(found)
-
-
 class _Explainer:
     """Explains what cannot come after an event, by what was written by hand if that suffices."""
 
@@ -146,30 +122,6 @@ class _Explainer:
             return found
         clash = find_workflow_clash(self._exact, self._after, remainder)
         return None if clash is None else _of_workflow(self._exact, clash, self._after, self._event)
-
-
-def _steps(outlook: Outlook, atom: Atom) -> Iterator[Atom]:
-    """The step for each of its types; one of any type as it is, unless it is known which there are."""
-    if atom.is_any_type and outlook.alphabet is None:
-        yield atom
-        return
-    types = sorted(outlook.alphabet or ()) if atom.is_any_type else atom.types
-    for name in dict.fromkeys(types):
-        yield replace(atom, types=(name,), alias=name if atom.alias == atom.type else atom.alias)
-
-
-def _over(outlook: Outlook, atom: Atom, after: MonitorState, event: EventClass) -> Explanation | None:
-    """Why no event of any type can come; None if there are more events, or the type is known."""
-    if not (atom.is_any_type and outlook.is_over(after)):
-        return None
-    return Explanation(
-        form="end",
-        event_type=event.type,
-        earlier=(),
-        constraints=tuple(End(name) for name in sorted(after.seen & outlook.constraint_set.end_events)),
-        atoms=(atom,),
-        because="the trace is over",
-    )
 
 
 def explain_impossible(

@@ -213,12 +213,12 @@ class _Search:
         ones block.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
-        missed = -1
-        while missed:
+        while True:
             after, wanted = seen | event, seen | needed
             missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
+            if not missed:
+                return seen
             seen |= self.reasoner.shown_with(missed)
-        return seen
 
     def _may_come(self, seen: int, event: int, held: Goal) -> bool:
         """Whether some consistent prefix shows exactly ``seen``, holds what is bound and goes on with ``event``."""

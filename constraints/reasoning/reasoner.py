@@ -13,6 +13,8 @@ from constraints.reasoning.reference import MAX_CHOICES
 from constraints.remainder import Gap, Remainder, single
 from nfa import Atom
 
+ALL_NAMES = -1  # as a mask: every bit is set
+
 _Masks: TypeAlias = tuple[str, int, int]
 
 
@@ -87,7 +89,7 @@ class Reasoner:
             elif kind == "not_together":
                 self._forbidden.append(mask)
         for end in _bits(self._ends):
-            self._earlier[end] = -1
+            self._earlier[end] = ALL_NAMES
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
@@ -157,7 +159,7 @@ class Reasoner:
     def blocked(self, seen: int) -> int:
         """The names that can no longer occur, by order alone; all bits after an end event."""
         if seen & self._ends:
-            return -1
+            return ALL_NAMES
         blocked = 0
         for one in _bits(seen):
             blocked |= self._earlier.get(one, 0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nfa.automata.partitions import partition_progress
 from nfa.automata.pattern_automaton import PatternAutomaton
-from nfa.automata.progress import Outline, Progress
+from nfa.automata.progress import NOT_BEGUN, Outline, Progress
 from nfa.automata.query import AtomKey, PatternState, Query
 from nfa.syntax import Atom, Conjunction, Disjunction, Repeat
 from nfa.syntax import Sequence as SequenceNode
@@ -208,7 +208,7 @@ def _parts(outline: Outline, number: int, progress: Progress, iterations: tuple[
                 if progress is None or progress[0] == place:
                     yield from _parts(outline, child, None if progress is None else progress[1], iterations)
         case SequenceNode():
-            place, inner = (-1, None) if progress is None else progress
+            place, inner = NOT_BEGUN if progress is None else progress
             several = [
                 _finished(outline, child, iterations)
                 if at < place
@@ -223,7 +223,7 @@ def _parts(outline: Outline, number: int, progress: Progress, iterations: tuple[
                 [list(_parts(outline, child, inner, iterations)) for child, inner in zip(children, inners, strict=True)]
             )
         case Repeat():
-            done, inner = (-1, None) if progress is None else progress[:2]
+            done, inner = NOT_BEGUN if progress is None else progress[:2]
             several = []
             for iteration in range(node.min):
                 within = (*iterations, iteration)

@@ -64,6 +64,7 @@ class Exit:
 
 
 _FREE: tuple[Exit, ...] = (Exit(),)
+NOT_BEGUN: tuple[int, Progress] = (-1, None)  # the place before the first part, and how far that one is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +196,7 @@ class Outline:
                     return node.min == 0
                 return progress[0] + 1 >= node.min and self.is_final(children[0], progress[1])
             case Sequence():
-                first, inner = (-1, None) if progress is None else progress
+                first, inner = NOT_BEGUN if progress is None else progress
                 if first >= 0 and not self.is_final(children[first], inner):
                     return False
                 return all(child < 0 or self.is_final(child, None) for child in children[first + 1 :])

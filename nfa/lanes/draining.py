@@ -1,4 +1,4 @@
-"""Old versions of patterns that go on for the partial matches that they had when the next version came."""
+"""Old versions of patterns that continue for the partial matches that they had when the next version came."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import MatchTable
 from streams import EventBatch
@@ -29,7 +29,7 @@ class Draining:
         until_us: Behind this time nothing of what it had can match any more; None where it has no WITHIN.
     """
 
-    pattern: RegisteredPattern
+    pattern: RunningPattern
     border: int
     until_us: int | None
 
@@ -47,7 +47,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
     return int(rows[0]) if len(rows) else None
 
 
-def without_later(output: LaneOutput, borders: Mapping[RegisteredPattern, int]) -> LaneOutput:
+def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
     """What is emitted, given the borders of the patterns that are on their way out."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):

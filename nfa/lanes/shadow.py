@@ -18,7 +18,7 @@ from nfa.errors import StateFormatError
 from nfa.guards.protocol import Guard, MonitorState, Prune
 from nfa.guards.tables import GuardTables, Interned
 from nfa.kernels.traces import NIL, RESERVED, SHADOW
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.traces.table import Visits, checked, is_deviant
 
 Bound: TypeAlias = Sequence[tuple[int, int]]
@@ -46,7 +46,7 @@ class ShadowLedger:
         self._after = np.zeros(0, np.int32)
         self._known: list[Interned] = []
         self._numbers: dict[Interned, int] = {}
-        self._live: dict[tuple[int, MonitorState, RegisteredPattern], list[bool]] = {}
+        self._live: dict[tuple[int, MonitorState, RunningPattern], list[bool]] = {}
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -92,7 +92,7 @@ class ShadowLedger:
         if len(self._traces) and len(traces):
             self._keep(~np.isin(self._traces, traces))
 
-    def would_be_lost(self, pattern: RegisteredPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
+    def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
         """Whether eviction would have given up some beginning of a match in a trace.
 
         Args:
@@ -184,7 +184,7 @@ class ShadowLedger:
     def _kept(
         self,
         states: set[int],
-        pattern: RegisteredPattern,
+        pattern: RunningPattern,
         guards: Mapping[int, Guard],
         history: _History,
         sequence: int,
@@ -195,7 +195,7 @@ class ShadowLedger:
         return {state for state in states if live[state]}
 
     def _live_states(
-        self, pattern: RegisteredPattern, guards: Mapping[int, Guard], version: int, state: MonitorState
+        self, pattern: RunningPattern, guards: Mapping[int, Guard], version: int, state: MonitorState
     ) -> list[bool]:
         known = (version, state, pattern)
         if known not in self._live:

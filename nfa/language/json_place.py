@@ -11,7 +11,7 @@ from nfa.syntax import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JsonPlace:
     """A value of a document and the path that leads to it."""
 
     value: object
@@ -33,7 +33,7 @@ class Place:
         """
         self.refuse(f"expected {wanted}, found {_shown(self.value)}")
 
-    def fields(self, required: str, optional: str = "") -> dict[str, Place]:
+    def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
         """The fields of an object; names are given as words of a text."""
         if not isinstance(self.value, dict):
             self.expect("an object")
@@ -44,15 +44,15 @@ class Place:
         for name in required.split():
             if name not in self.value:
                 self.refuse(f"the field {name} is missing")
-        return {name: Place(value, f"{self.path}/{name}") for name, value in self.value.items()}
+        return {name: JsonPlace(value, f"{self.path}/{name}") for name, value in self.value.items()}
 
-    def entries(self, least: int = 1) -> list[Place]:
+    def entries(self, least: int = 1) -> list[JsonPlace]:
         """The entries of a list."""
         if not isinstance(self.value, list):
             self.expect("a list")
         if len(self.value) < least:
             self.expect(f"a list of at least {least}")
-        return [Place(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
+        return [JsonPlace(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
 
     def name(self) -> str:
         """A name that can be written in back quotes."""

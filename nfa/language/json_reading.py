@@ -12,7 +12,7 @@ from typing import cast
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression, describe_pattern
-from nfa.language.json_place import Place
+from nfa.language.json_place import JsonPlace
 from nfa.language.limits import MAX_DEPTH, MAX_DURATION_US, MAX_LIMIT
 from nfa.language.parsing import parse_pattern
 from nfa.language.references import FUNCTIONS
@@ -71,11 +71,13 @@ def pattern_from_json(document: object) -> Pattern:
             ``parse_pattern``, with the place in ``describe_pattern`` of the document.
     """
     _check_levels(document)
-    pattern = _Reader().pattern(Place(document))
+    pattern = _Reader().pattern(JsonPlace(document))
     text = describe_pattern(pattern)
     read = parse_pattern(text)
     if read != pattern:
-        Place(document).refuse(f"the document has no text form that reads back the same; its nearest text is {text}")
+        JsonPlace(document).refuse(
+            f"the document has no text form that reads back the same; its nearest text is {text}"
+        )
     return read
 
 
@@ -99,9 +101,9 @@ class _Reader:
     """Reads one document and remembers its references, which are checked once all aliases are known."""
 
     def __init__(self) -> None:
-        self._references: list[tuple[Place, Attribute, str | None]] = []
+        self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
 
-    def pattern(self, place: Place) -> Pattern:
+    def pattern(self, place: JsonPlace) -> Pattern:
         fields = place.fields("name event", _FIELDS)
         event = self._node(fields["event"])
         _check_top(event, fields["event"])
@@ -120,14 +122,14 @@ class _Reader:
         self._check_references(event)
         return pattern
 
-    def _column(self, place: Place) -> Column:
+    def _column(self, place: JsonPlace) -> Column:
         fields = place.fields("expr", "as")
         expression = self._expression(fields["expr"], None)
         default = describe_expression(expression)
         is_default = "as" not in fields or fields["as"].value == default
         return Column(expression, default if is_default else fields["as"].name())
 
-    def _node(self, place: Place) -> Node:
+    def _node(self, place: JsonPlace) -> Node:
         match _operator(place, _NODES):
             case "atom":
                 return self._atom(place)
@@ -142,7 +144,7 @@ class _Reader:
                 span = _duration(fields.get("within_us"))
                 return Conjunction(parts, span) if operator == "and" else Disjunction(parts, span)
 
-    def _atom(self, place: Place) -> Atom:
+    def _atom(self, place: JsonPlace) -> Atom:
         _operator(place, ("atom",))
         fields = place.fields("op types", "alias if")
         types = tuple(entry.name() for entry in fields["types"].entries())
@@ -151,7 +153,7 @@ class _Reader:
         alias = fields["alias"].name() if "alias" in fields else "|".join(types)
         return Atom(types, alias, self._expression(fields["if"], alias) if "if" in fields else None)
 
-    def _repeat(self, place: Place) -> Repeat:
+    def _repeat(self, place: JsonPlace) -> Repeat:
         fields = place.fields("op of min max", "each until greedy")
         of = self._node(fields["of"])
         if isinstance(of, Repeat):
@@ -166,7 +168,7 @@ class _Reader:
             greedy=fields["greedy"].flag() if "greedy" in fields else False,
         )
 
-    def _item(self, place: Place) -> Item:
+    def _item(self, place: JsonPlace) -> Item:
         fields = place.fields("", "of not gap")
         if ("of" in fields) == ("not" in fields):
             place.refuse("an item has either the field of or the field not")
@@ -176,7 +178,7 @@ class _Reader:
             gap=_gap(fields["gap"]) if "gap" in fields else None,
         )
 
-    def _expression(self, place: Place, own: str | None) -> Expression:
+    def _expression(self, place: JsonPlace, own: str | None) -> Expression:
         if isinstance(place.value, dict) and "lit" in place.value:
             return _literal(place)
         if isinstance(place.value, dict) and "attr" in place.value:
@@ -202,16 +204,16 @@ class _Reader:
         one = self._expression(only, own)
         return Not(one) if operator == "not" else Negative(one) if operator == "neg" else IsNull(one)
 
-    def _call(self, place: Place, own: str | None) -> Call:
+    def _call(self, place: JsonPlace, own: str | None) -> Call:
         fields = place.fields("op name args")
         name = fields["name"].choice(FUNCTIONS)
         return Call(name, tuple(self._expression(argument, own) for argument in fields["args"].entries()))
 
-    def _in_list(self, arguments: Place, own: str | None) -> InList:
+    def _in_list(self, arguments: JsonPlace, own: str | None) -> InList:
         operand, *values = arguments.entries(2)
         return InList(self._expression(operand, own), tuple(map(_literal, values)))
 
-    def _attribute(self, place: Place, own: str | None) -> Attribute:
+    def _attribute(self, place: JsonPlace, own: str | None) -> Attribute:
         fields = place.fields("attr", "of")
         of = None if "of" not in fields or fields["of"].value is None else fields["of"].name()
         path = tuple(entry.name() for entry in fields["attr"].entries(0))
@@ -239,7 +241,7 @@ class _Reader:
                 )
 
 
-def _check_top(event: Node, place: Place) -> None:
+def _check_top(event: Node, place: JsonPlace) -> None:
     part = event.of if isinstance(event, Repeat) else event
     if isinstance(part, Atom | Repeat) or part.within_us is None:
         return
@@ -248,22 +250,22 @@ def _check_top(event: Node, place: Place) -> None:
     place.refuse("a span of each iteration of the whole event is written with a seq of one item around the repeat")
 
 
-def _operator(place: Place, operators: tuple[str, ...]) -> str:
+def _operator(place: JsonPlace, operators: tuple[str, ...]) -> str:
     if not isinstance(place.value, dict):
         place.expect("an object")
     if "op" not in place.value:
         place.refuse(f"the field op is missing; it is one of {', '.join(operators)}")
-    return Place(place.value["op"], f"{place.path}/op").choice(operators)
+    return JsonPlace(place.value["op"], f"{place.path}/op").choice(operators)
 
 
-def _exactly(place: Place, number: int) -> list[Place]:
+def _exactly(place: JsonPlace, number: int) -> list[JsonPlace]:
     entries = place.entries(number)
     if len(entries) != number:
         place.expect(f"a list of {number}")
     return entries
 
 
-def _literal(place: Place) -> Literal:
+def _literal(place: JsonPlace) -> Literal:
     value = place.fields("lit")["lit"].value
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         if value.bit_length() > 1_023:
@@ -276,14 +278,14 @@ def _literal(place: Place) -> Literal:
     return place.expect("a text, a number, true, false or null")
 
 
-def _text(place: Place) -> str:
+def _text(place: JsonPlace) -> str:
     literal = _literal(place)
     if not isinstance(literal.value, str):
         place.expect("a constant text")
     return literal.value
 
 
-def _gap(place: Place) -> Gap:
+def _gap(place: JsonPlace) -> Gap:
     fields = place.fields("", "mode within_us")
     if not fields:
         place.refuse("a gap has a mode, within_us or both; leave an empty one out")
@@ -291,7 +293,7 @@ def _gap(place: Place) -> Gap:
     return Gap(mode, _duration(fields.get("within_us")))
 
 
-def _after(place: Place) -> After:
+def _after(place: JsonPlace) -> After:
     fields = place.fields("rule", "alias")
     rule = cast(AfterRule, fields["rule"].choice(_RULES))
     if (rule in ("skip_to_first", "skip_to_last")) != ("alias" in fields):
@@ -299,9 +301,9 @@ def _after(place: Place) -> After:
     return After(rule, fields["alias"].name() if "alias" in fields else None)
 
 
-def _duration(place: Place | None) -> int | None:
+def _duration(place: JsonPlace | None) -> int | None:
     return None if place is None else place.whole(1, MAX_DURATION_US)
 
 
-def _path(place: Place) -> tuple[str, ...]:
+def _path(place: JsonPlace) -> tuple[str, ...]:
     return tuple(entry.name() for entry in place.entries())

@@ -16,7 +16,7 @@ from nfa.conditions.projection import project
 from nfa.guards.protocol import EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
 from nfa.kernels.traces import NIL
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
@@ -62,7 +62,7 @@ def match_order(match: Match) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeout:
-    """A partial match that WITHIN ended while it could still go on.
+    """A partial match that WITHIN ended while it could still continue.
 
     Attributes:
         pattern: Name.
@@ -167,7 +167,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """An event that a match told early must not have: the trace broke the constraint that had ruled it out.
+    """An event that a match reported early must not have: the trace broke the constraint that had ruled it out.
 
     Attributes:
         pattern: Name.
@@ -232,7 +232,7 @@ class MatcherStats:
         endings: (trace, pattern) pairs that a guard ended.
         deviations: Traces that deviated from their guard.
         ignored_violations: Events that broke a constraint whose guard says to ignore it.
-        corrections: Matches told early that a later event contradicts.
+        corrections: Matches reported early that a later event contradicts.
         released: Bound events that were given up because of a guard.
         shadow_lost: Matches that eviction would have lost, where a guard only watches.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
@@ -245,7 +245,7 @@ class MatcherStats:
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
         guard_builds: Rows that a guard was asked for.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces go on unguarded.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that went on under bit tables, beyond the cap.
     """
 
@@ -288,7 +288,7 @@ class LaneOutput:
         matches: Complete matches.
         is_deviating: Which of them are of traces that broke a constraint.
         is_lost: Which of them eviction would have lost.
-        corrections: Matches told early that the event of their row contradicts.
+        corrections: Matches reported early that the event of their row contradicts.
         timeouts: Partial matches that WITHIN ended.
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
@@ -300,7 +300,7 @@ class LaneOutput:
         guards: Guards by version.
     """
 
-    patterns: Sequence[RegisteredPattern]
+    patterns: Sequence[RunningPattern]
     batch: EventBatch
     first_sequence: int
     stored: Sequence[StoredEvents]
@@ -465,7 +465,7 @@ class LaneOutput:
             yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
 
     def _ended_state(
-        self, pattern: RegisteredPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
+        self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
         """The first pattern state behind an automaton's state that died by the event."""
         query = pattern.view.query
@@ -499,7 +499,7 @@ class MatchOutput:
     lanes: tuple[LaneOutput, ...]
 
     @property
-    def versions(self) -> Mapping[tuple[str, int], RegisteredPattern]:
+    def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The patterns that findings may name, by name and version; of some the matcher has let go since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
@@ -537,7 +537,7 @@ class MatchOutput:
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:
-        """Matches told early that a later event contradicts."""
+        """Matches reported early that a later event contradicts."""
         return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
 
     def deviations(self) -> list[Deviation]:

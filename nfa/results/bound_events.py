@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
-from nfa.registered import RegisteredPattern
+from nfa.registered import RunningPattern
 from nfa.results.event_store import FIELDS, StoredEvents
 from nfa.results.found import MatchTable
 from streams import Event, column_of
@@ -38,7 +38,7 @@ class MatchColumns:
         names: Strings: ids of the events that the matches bind, each event once.
     """
 
-    patterns: Sequence[RegisteredPattern]
+    patterns: Sequence[RunningPattern]
     pattern: NDArray[np.int32]
     key: pa.Array
     start_us: NDArray[np.int64]
@@ -139,7 +139,7 @@ class BoundEvents:
         ends_us: The time of its latest.
     """
 
-    patterns: list[RegisteredPattern]
+    patterns: list[RunningPattern]
     keys: list[str]
     starts_us: list[int]
     ends_us: list[int]
@@ -151,7 +151,7 @@ class BoundEvents:
     _made: dict[int, Event] = field(default_factory=dict)  # by row: most are bound by several matches
 
     @classmethod
-    def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RegisteredPattern]) -> BoundEvents:
+    def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
         """What the matches of a table bind.
 
         Args:

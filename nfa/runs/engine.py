@@ -45,7 +45,7 @@ class RunEngine:
 
     Args:
         ties: Whether events of one time are ordered by the log or not at all.
-        match_limit: Most matches told per trace, pattern and event (detection time where matches are ranked).
+        match_limit: Most matches reported per trace, pattern and event (detection time where matches are ranked).
         run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
     """
 

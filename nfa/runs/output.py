@@ -47,7 +47,7 @@ class RunOutput:
 
     Attributes:
         matches: Complete matches.
-        corrections: Matches told before their deadline that an event contradicts, which only a trace that breaks a
+        corrections: Matches reported before their deadline that an event contradicts, which only a trace that breaks a
             constraint can have; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.

@@ -27,7 +27,7 @@ class RankedPairs:
         compiled: The patterns.
         id_of: Id of a bound event by sequence number.
         is_simultaneous: Whether events of one time are not ordered.
-        match_limit: Most matches told per detection time where the pattern has no LIMIT.
+        match_limit: Most matches reported per detection time where the pattern has no LIMIT.
         is_input_over: Whether traces end because the input does.
     """
 

@@ -252,12 +252,6 @@ class SharedEngine:
         held[: len(known)] = known != NIL
         return held
 
-    def held_pairs(self) -> NDArray[np.int32]:
-        """(n, 2) trace and pattern number of every pair that holds something, in the order of traces."""
-        pairs = np.zeros((int(self._state.counters[kernel.PAIRS]), 2), np.int32)
-        packing.list_pairs(self._state.trace_first, self._state.blocks, pairs)
-        return pairs
-
     def take_released(self) -> int:
         """Bound events that were given up because of a guard since the last call."""
         released = int(self._state.counters[kernel.RELEASED])

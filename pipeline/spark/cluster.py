@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pipeline.errors import ClusterUnready
 from pipeline.spark.packages import pack
 
-NEEDED = ("defusedxml", "lark", "numba", "numpy", "orjson", "pyarrow", "pyspark", "pyyaml", "redis", "structlog")
+NEEDED = tuple("defusedxml lark lazy-loader numba numpy orjson pyarrow pyspark pyyaml redis structlog".split())
 
 _LOCAL = re.compile(r"local(\[[^]]*\])?")
 _POLL_S = 0.1

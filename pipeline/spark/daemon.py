@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import gc
 from importlib import import_module
+from pkgutil import walk_packages
+
+from shards import kinds
 
 
 def main() -> None:
@@ -17,7 +20,8 @@ def main() -> None:
     collect after every task.
     """
     gc.disable()
-    for name in ("pyspark.worker", "pipeline.backtest", "shards.place"):
+    hosts = [found.name for found in walk_packages(kinds.__path__, f"{kinds.__name__}.")]  # each loads when it is asked
+    for name in ("pyspark.worker", "pipeline.backtest", "shards.place", *hosts):
         import_module(name)
     gc.freeze()
     gc.enable()

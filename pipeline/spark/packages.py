@@ -5,11 +5,12 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from hashlib import blake2b
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
-SHIPPED = ("streams", "nfa", "constraints", "workflows", "pipeline")
+from streams import folder_of_package
+
+SHIPPED = ("streams", "nfa", "constraints", "workflows", "shards", "pipeline")
 
 _LEFT_OUT = {"__pycache__"}
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal archives
@@ -37,15 +38,8 @@ def pack(folder: Path) -> Path:
 def _sources() -> Iterator[tuple[str, Path]]:
     """Every file of the packages, by its name in the archive."""
     for package in SHIPPED:
-        top = _folder_of(package)
+        top = folder_of_package(package)
         for path in sorted(top.rglob("*")):
             place = path.relative_to(top)
             if path.is_file() and not _LEFT_OUT & set(place.parts):
                 yield f"{package}/{place.as_posix()}", path
-
-
-def _folder_of(package: str) -> Path:
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError(f"the package {package} of this program is not installed as a folder")
-    return Path(next(iter(spec.submodule_search_locations)))

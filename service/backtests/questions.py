@@ -9,6 +9,7 @@ from typing import Any
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, TraceEnds, parse_pattern
 from service.registering.reports import trace_ends_of
+from service.registering.routing import routed
 from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 
@@ -103,4 +104,5 @@ def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
     constraint_set = question.constraint_set
     if constraint_set is not None and question.prune is not None:
         constraint_set = replace(constraint_set, settings=replace(constraint_set.settings, prune=question.prune))
-    return trace_ends_of(parse_pattern(tried.text), question.declaration, constraint_set, is_guarded=is_guarded)
+    on_stream = routed(parse_pattern(tried.text), question.declaration)
+    return trace_ends_of(on_stream, constraint_set, is_guarded=is_guarded)

@@ -6,18 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline import BacktestResult
-from shards import ComparisonCounts, VariantCounts
+from shards import RESULT_KINDS, ComparisonCounts, VariantCounts
 from streams import format_time, parse_time
 
 _NS = 1_000_000_000
-_COUNTED = {
-    "alerts": "alert",
-    "timeouts": "timeout",
-    "endings": "ending",
-    "deviations": "deviation",
-    "corrections": "correction",
-    "dead_letters": "dead-letter",
-}
+COUNTED = tuple(kind for kind in RESULT_KINDS.values() if kind.in_backtests != "no")
+LISTED = tuple(kind for kind in COUNTED if kind.in_backtests == "listed")
 
 
 def summary_document(result: BacktestResult) -> dict[str, Any]:
@@ -84,7 +78,7 @@ def _order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _variant(counts: VariantCounts) -> dict[str, Any]:
     return {
-        **{name: counts.rows[kind] for name, kind in _COUNTED.items()},
+        **{kind.member: counts.rows[kind.name] for kind in COUNTED},
         "patterns": dict(sorted(counts.patterns.items())),
         "reasons": dict(sorted(counts.reasons.items())),
         "released": counts.released,

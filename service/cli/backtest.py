@@ -20,7 +20,7 @@ from pipeline import BacktestOptions, BacktestResult, History, check_java, histo
 from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
-from service.backtests.reports import differences_of, rows_of, summary_document
+from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
 from service.cli.columns import (
     AttributeColumns,
     IdColumn,
@@ -64,7 +64,6 @@ from streams import StreamDeclaration
 _STREAM = "backtest"
 _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
-_LISTED = ("alert", "timeout", "deviation", "correction", "dead-letter")
 
 
 Past = Annotated[
@@ -235,7 +234,7 @@ def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
 
 
 def _rows(result: BacktestResult, limit: int) -> dict[str, Any]:
-    rows = {f"{kind.replace('-', '_')}s": rows_of(result, kind, limit) for kind in _LISTED}
+    rows = {kind.member: rows_of(result, kind.name, limit) for kind in LISTED}
     changes = {name: differences_of(result, name, limit) for name in result.comparisons}
     return {
         **rows,
@@ -270,12 +269,7 @@ def _print_alert(console: Console, mark: str, alert: Mapping[str, Any]) -> None:
 def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:
     table = Table("", *(variant["name"] for variant in variants), title="results")
     rows = {
-        "alerts": "alerts",
-        "timeouts": "timeouts",
-        "terminated early": "endings",
-        "deviating transactions": "deviations",
-        "retractions": "corrections",
-        "dead letters": "dead_letters",
+        **{kind.title: kind.member for kind in COUNTED},
         "peak bound events": "peak_held",
         "peak bytes of partial matches": "peak_state_bytes",
         "seconds of matching": "busy_s",

@@ -46,7 +46,7 @@ from service.process import signals_held
 from service.processes.cluster import session_options
 from service.runtime import open_stores
 from service.settings import Settings, load_settings
-from streams import FieldMapping, StreamDeclaration, SystemClock
+from streams import FieldMapping, StreamDeclaration, SystemClock, name_fault
 from streams.readers import ReaderOptions, RowLayout
 
 feed = typer.Typer(
@@ -55,7 +55,6 @@ feed = typer.Typer(
 )
 
 _TOLD_EVERY_S = 5.0
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class FileFormat(StrEnum):
@@ -247,10 +246,8 @@ def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
 
 def _checked_name(name: str | None, usual: str) -> str:
     chosen = name if name is not None else re.sub(r"[^A-Za-z0-9._-]+", "-", usual)[:100]
-    if not _NAME.fullmatch(chosen):
-        raise typer.BadParameter(
-            f"feed name {chosen!r}: use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
-        )
+    if fault := name_fault("feed", chosen):
+        raise typer.BadParameter(fault)
     return chosen
 
 

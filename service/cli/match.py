@@ -198,8 +198,9 @@ def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: Constr
             is_log_ordered=timing.ties == "log",
         )
     from service.registering.reports import trace_ends_of  # noqa: PLC0415
+    from service.registering.routing import routed  # noqa: PLC0415
 
-    return trace_ends_of(pattern, timing, constraint_set, is_guarded=True)
+    return trace_ends_of(routed(pattern, timing), constraint_set, is_guarded=True)
 
 
 def _check(

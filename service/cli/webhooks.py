@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,18 +14,14 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part,
 from service.cli.inputs import read_json, read_text, told
 from service.cli.patterns import Severity
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.stores import USUAL_KINDS
+from shards import RESULT_KINDS
 
 webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
 
 
-class Kind(StrEnum):
-    """What is sent."""
-
-    ALERT = "alert"
-    CORRECTION = "correction"
-    DEVIATION = "deviation"
-    SUSPENSION = "pattern.suspended"
-
+_KINDS = [kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as]
+_KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
 
 WebhookId = Annotated[str, typer.Argument(help="Id of the webhook, as 'forestall webhooks list' shows it.")]
 
@@ -37,6 +32,14 @@ _WEBHOOKS = Resource(
     table=Table(("id", "url", "stream", "pattern", "kinds", "enabled", "description")),
 )
 _ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
+
+
+def _known_kinds(kinds: list[str] | None) -> list[str] | None:
+    for kind in kinds or ():
+        if kind not in _KINDS:
+            raise typer.BadParameter(f"{kind!r} is not one of {', '.join(_KINDS)}.")
+    return kinds
+
 
 add_list_of_stream(webhooks, _WEBHOOKS)
 add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
@@ -49,8 +52,8 @@ def add_webhook(
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
     min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
     kind: Annotated[
-        list[Kind] | None,
-        typer.Option(metavar="KIND", help="alert, correction or deviation (default: the first two). Repeatable."),
+        list[str] | None,
+        typer.Option(metavar="KIND", callback=_known_kinds, help=_KINDS_HELP),
     ] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
     header: Annotated[

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from service.stores import RequestContext, RequestContextStore, Row
+from service.stores import RequestContext, RequestContextStore
+from shards import OutputRow
 from streams import parse_time
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class AlertSpans:
         self._spans = spans
         self._contexts = contexts
 
-    def begin(self, rows: Sequence[Row]) -> Mapping[str, OpenSpan]:
+    def begin(self, rows: Sequence[OutputRow]) -> Mapping[str, OpenSpan]:
         """A span for each alert whose last event a traced request brought, by the ids of the alerts.
 
         Raises:

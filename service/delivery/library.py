@@ -15,6 +15,7 @@ from service.delivery.attempts import SECRET_PREFIX, Reply, check_secret, messag
 from service.delivery.headers import check_headers
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong, check_template
+from service.errors import WebhookRefused
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
@@ -22,7 +23,6 @@ from service.stores import (
     USUAL_KINDS,
     Circuit,
     Condition,
-    DeliveredKind,
     DeliveryStats,
     RegisteredWebhook,
     RetiringSecret,
@@ -30,23 +30,6 @@ from service.stores import (
 )
 from service.targets import Resolver, check_target, resolve
 from streams import Clock, format_time
-
-BODY_MEMBERS: Mapping[DeliveredKind, frozenset[str]] = {
-    "alert": frozenset(
-        "type id stream pattern severity version key route start end detected_at bindings returns why decided_by "
-        "deviating would_be_lost".split()
-    ),
-    "correction": frozenset(
-        "type id stream pattern severity version key alert bindings event event_type time reason".split()
-    ),
-    "deviation": frozenset(
-        "type id stream key event event_type time version kind constraints symbols allowed released reason".split()
-    ),
-    "pattern.suspended": frozenset(
-        "type id stream pattern severity version key route event event_type time shard budget reason".split()
-    ),
-}
-"""What bodies may have at their top."""
 
 BY_REQUEST = "by request"
 
@@ -76,7 +59,7 @@ class WebhookDraft:
     stream: str | None = None
     pattern: str | None = None
     min_severity: Severity | None = None
-    kinds: tuple[DeliveredKind, ...] = USUAL_KINDS
+    kinds: tuple[str, ...] = USUAL_KINDS
     description: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     template: Mapping[str, Any] | None = None
@@ -276,8 +259,12 @@ class WebhookLibrary:
         for name, check in checks.items():
             if before is None or getattr(webhook, name) != getattr(before, name):
                 check()
+        members = {kind.delivered_as: kind.members for kind in self._stores.result_kinds.values() if kind.delivered_as}
+        if unknown := set(webhook.kinds) - members.keys():
+            known = ", ".join(sorted(members))
+            raise WebhookRefused(f"no result of kind {min(unknown)!r} is delivered; there are {known}", field="kinds")
         if webhook.template is not None:
-            check_template(webhook.template, frozenset().union(*(BODY_MEMBERS[kind] for kind in webhook.kinds)))
+            check_template(webhook.template, frozenset().union(*(members[kind] for kind in webhook.kinds)))
 
 
 def _fresh_secret() -> str:

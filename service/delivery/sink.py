@@ -12,15 +12,12 @@ import structlog
 
 from service.delivery.alert_spans import AlertSpans
 from service.runtime import Stores
-from service.stores import USUAL_SEVERITY, RegisteredWebhook, Severity
+from service.stores import USUAL_SEVERITY, RegisteredWebhook
+from shards import ALERT, DEAD_LETTER, STATS, OutputRow, ResultKind
 from streams import Clock
 
 if TYPE_CHECKING:
     from service.observing.spans import Spans
-    from shards import OutputRow  # brings Spark, which the API does without
-
-_DELIVERED = {"alert", "correction", "deviation", "suspension"}
-_GRADED = {"alert", "correction"}
 
 
 class AlertSink:
@@ -43,8 +40,8 @@ class AlertSink:
         Raises:
             StoreUnavailable: Redis does not answer; the same call may be made again.
         """
-        told = [row for row in rows if row.kind == "stats"]
-        self._store([row for row in rows if row.kind != "stats"], epoch_id)
+        told = [row for row in rows if row.kind == STATS.name]
+        self._store([row for row in rows if row.kind != STATS.name], epoch_id)
         self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
@@ -53,26 +50,34 @@ class AlertSink:
         by_kind: defaultdict[str, list[OutputRow]] = defaultdict(list)
         for row in rows:
             by_kind[row.kind].append(row)
-        for kind in by_kind.keys() & _GRADED:
-            by_kind[kind] = self._graded(by_kind[kind])
-        webhooks = self._stores.webhooks.all() if by_kind.keys() & _DELIVERED else []
+        kinds = self._stores.result_kinds
+        is_delivered = any(kinds[name].delivered_as for name in by_kind)
+        webhooks = self._stores.webhooks.all() if is_delivered else []
         now_us = self._clock.now_us()
-        if alerts := by_kind.pop("alert", []):
-            self._write_alerts(alerts, webhooks, now_us, epoch_id)
-        if suspended := by_kind.pop("suspension", []):
-            self._suspend(suspended, webhooks, now_us, epoch_id)
-        _log_given_up(by_kind.get("dead-letter", ()))
-        recent = {
-            "timeout": self._stores.timeouts,
-            "ending": self._stores.endings,
-            "deviation": self._stores.deviations,
-            "correction": self._stores.corrections,
-            "dead-letter": self._stores.dead_letters,
-        }
-        if counted := by_kind.pop("ending-count", []):
-            self._stores.endings.count(counted, epoch_id)
-        for kind, listed in by_kind.items():
-            recent[kind].append(listed, epoch_id, webhooks, now_us)
+        for name in sorted(by_kind, key=list(kinds).index):  # alerts before what is about them
+            self._write(kinds[name], by_kind[name], webhooks, now_us, epoch_id)
+
+    def _write(
+        self,
+        kind: ResultKind,
+        rows: Sequence[OutputRow],
+        webhooks: Sequence[RegisteredWebhook],
+        now_us: int,
+        epoch_id: int,
+    ) -> None:
+        """Write the rows of one kind."""
+        if kind.stops:
+            rows = self._suspending(rows)
+        if kind.is_graded:
+            rows = self._graded(rows)
+        if kind is DEAD_LETTER:
+            _log_given_up(rows)
+        if kind is ALERT:
+            self._write_alerts(rows, webhooks, now_us, epoch_id)
+        elif kind.counts_for:
+            self._stores.results[kind.counts_for].count(rows, epoch_id)
+        else:
+            self._stores.results[kind.name].append(rows, epoch_id, webhooks, now_us)
 
     def _write_alerts(
         self, alerts: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
@@ -84,24 +89,20 @@ class AlertSink:
         for span in spans.values():
             span.end()
 
-    def _suspend(
-        self, rows: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
-    ) -> None:
+    def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Let all shards stop matching patterns of which one says so; of several that say so of one, one is told."""
-        standing = [row for row in rows if self._stores.registry.suspend_pattern(orjson.loads(row.body))]
+        bodies = {id(row): orjson.loads(row.body) for row in rows}
+        standing = [row for row in rows if self._stores.registry.suspend_pattern(bodies[id(row)])]
         for row in standing:
-            told = orjson.loads(row.body)
+            told = bodies[id(row)]
             fields = {name: told[name] for name in ("pattern", "version", "shard", "reason")}
             structlog.get_logger(__name__).warning("pattern-suspended", stream=row.stream, **fields)
-        self._stores.suspensions.append(self._graded(standing), epoch_id, webhooks, now_us)
+        return standing
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Rows with the present severity of their patterns in their bodies; the log does not know it."""
+        """Rows with the present severity of their operators; the log does not know it."""
         severities = self._stores.registry.severities()
-        return [
-            replace(row, body=_with_severity(row.body, severities.get(orjson.loads(row.body)["pattern"])))
-            for row in rows
-        ]
+        return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
@@ -116,8 +117,3 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
                 dead_letter=row.id,
                 **{name: letter[name] for name in ("pattern", "version", "key", "event_id", "work")},
             )
-
-
-def _with_severity(body: bytes, severity: Severity | None) -> bytes:
-    """A JSON object with one more member at its end."""
-    return body[:-1] + b',"severity":"%b"}' % (severity or USUAL_SEVERITY).encode()

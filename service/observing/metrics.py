@@ -92,17 +92,14 @@ def _batches(seen: PipelineOverview) -> Metric:
 
 
 def _of_stores(stores: Stores) -> Iterator[Metric]:
-    alerts = stores.alerts.counts().items()
-    yield _counter("alerts", "Alerts.", ("stream", "pattern"), alerts)
+    for kind in stores.result_kinds.values():
+        if kind.metric is not None:
+            counts = stores.counts_of(kind)
+            yield _counted(counts, kind.metric.name, kind.metric.meaning, kind.metric.labels)
     repeated = [((stream,), count) for stream, count in stores.duplicates.counts().items()]
     yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
     trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
     yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
-    yield _counted(stores.endings.counts(), "early_endings", "Early terminations.", ("stream", "pattern", "form"))
-    yield _counted(stores.timeouts.counts(), "timeouts", "Timeouts.", ("stream", "pattern"))
-    yield _counted(stores.corrections.counts(), "corrections", "Corrections of alerts.", ("stream", "pattern"))
-    yield _counted(stores.deviations.counts(), "deviations", "Deviating traces.", ("stream", "kind"))
-    yield _counted(stores.dead_letters.counts(), "dead_letters", "Events and entries not taken.", ("stream", "code"))
     yield _counted(
         stores.dead_letters.counts_by_pattern(),
         "pattern_limits_reached",

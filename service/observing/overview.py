@@ -153,7 +153,7 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
         alerts=stores.alerts.counts().get(place, 0),
         would_be_lost=stores.alerts.lost_counts().get(place, 0),
         last_alert=stores.alerts.last(*place),
-        corrections=sum(count["count"] for count in stores.corrections.counts(**chosen)),
-        timeouts=stores.timeouts.counts(**chosen),
-        endings=stores.endings.counts(**chosen),
+        corrections=sum(count["count"] for count in stores.results["correction"].counts(**chosen)),
+        timeouts=stores.results["timeout"].counts(**chosen),
+        endings=stores.results["ending"].counts(**chosen),
     )

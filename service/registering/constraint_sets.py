@@ -17,7 +17,7 @@ from nfa import Query, build_query, parse_pattern
 from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.registering.joining import Derived, effective_set, workflow_mismatches
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
-from service.registering.routing import has_whole_traces
+from service.registering.routing import routed
 from service.runtime import Stores
 from service.settings import PREFIX, Settings
 from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
@@ -155,7 +155,7 @@ class ConstraintSets:
             for pattern in self._stores.registry.patterns(declaration.name)
             if pattern.is_guarded and pattern.is_running
         ]
-        return [build_query(pattern) for pattern in parsed if has_whole_traces(pattern, declaration)]
+        return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
     def _known(self, stream: str) -> RegisteredConstraints | None:
         try:

@@ -17,7 +17,7 @@ from service.registering.reports import (
     reasoned_query,
     trace_ends_of,
 )
-from service.registering.routing import has_whole_traces, route_of
+from service.registering.routing import RoutedPattern, routed
 from service.registering.strangers import require_declared, unfollowed_types
 from service.runtime import Stores
 from service.settings import Settings
@@ -158,26 +158,6 @@ class Registration:
         wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
         return self.register(stream, parse_pattern(text), wish)
 
-    def register_definition(
-        self,
-        stream: str,
-        definition: object,
-        *,
-        is_guarded: bool = True,
-        start: Start = "fresh",
-        severity: Severity | None = None,
-    ) -> PatternReport:
-        """Register a pattern that is given in its JSON form; its text is made from it.
-
-        Raises:
-            PatternRefused: Also where the document does not have the form; the message names the place in it.
-            ForestallError: As ``register_pattern``.
-        """
-        self._stores.registry.stream(stream)
-        pattern = self.read_pattern(None, definition)
-        wish = PatternDraft(name="", text=pattern.text, is_guarded=is_guarded, start=start, severity=severity)
-        return self.register(stream, pattern, wish)
-
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
 
@@ -202,15 +182,16 @@ class Registration:
         record = self._stores.registry.pattern(name)
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
-        query = reasoned_query(pattern, declaration)
+        on_stream = routed(pattern, declaration)
+        query = reasoned_query(on_stream)
         rules = self._rules_of(declaration, route=record.route, is_guarded=record.is_guarded)
-        is_ended = record.is_guarded and has_whole_traces(pattern, declaration) and is_explained(query)
+        is_ended = record.is_guarded and on_stream.has_whole_traces and is_explained(query)
         found = self._inspections.get(
             (record.text, tag_of(declaration), record.route, str(is_ended), "" if rules is None else tag_of(rules)),
             lambda: inspect_pattern(query, _set_of(rules, declaration, record.route), is_ended=is_ended),
         )
-        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
-        warnings = pattern_warnings(pattern, query, found.check, declaration, ends)
+        ends = self._ends(on_stream, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(on_stream, query, found.check, ends)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
     def move_pattern(self, name: str, action: Action, condition: Condition = ANY) -> PatternReport:
@@ -229,14 +210,6 @@ class Registration:
         return self._report(
             *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us())
         )
-
-    def pause_pattern(self, name: str) -> PatternReport:
-        """Let a pattern see nothing from this place of the log on, until it is resumed; its partial matches go."""
-        return self.move_pattern(name, "pause")
-
-    def resume_pattern(self, name: str) -> PatternReport:
-        """Let a paused or suspended pattern see what comes from this place of the log on."""
-        return self.move_pattern(name, "resume")
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern; its alerts stay.
@@ -257,21 +230,21 @@ class Registration:
         Raises:
             ForestallError: As ``register_pattern``.
         """
-        return self._checked(pattern, self._stores.registry.stream(stream), is_guarded=is_guarded)
+        return self._checked(routed(pattern, self._stores.registry.stream(stream)), is_guarded=is_guarded)
 
-    def _checked(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> tuple[str, ...]:
+    def _checked(self, on_stream: RoutedPattern, *, is_guarded: bool) -> tuple[str, ...]:
         """Warnings, in words, about a pattern that can be matched."""
-        route = route_of(pattern, declaration)
+        pattern, declaration = on_stream.pattern, on_stream.declaration
         require_declared(pattern, declaration)
-        ends = self._ends(pattern, declaration, is_guarded=is_guarded)
+        ends = self._ends(on_stream, is_guarded=is_guarded)
         ends.check(pattern)
-        query = reasoned_query(pattern, declaration)
-        constraint_set = self.constraint_set(declaration, route=route, is_guarded=is_guarded)
+        query = reasoned_query(on_stream)
+        constraint_set = self.constraint_set(declaration, route=on_stream.route, is_guarded=is_guarded)
         check = check_query(query, constraint_set)
         check.require_satisfiable()
         with_schemas = self._stores.registry.event_types.all(declaration.name)
         return (
-            *pattern_warnings(pattern, query, check, declaration, ends),
+            *pattern_warnings(on_stream, query, check, ends),
             *unfollowed_types(pattern, constraint_set, with_schemas),
         )
 
@@ -288,18 +261,20 @@ class Registration:
             PreconditionFailed: What is there is not what the wish says.
         """
         declaration = self._stores.registry.stream(stream)
-        warnings = self._checked(pattern, declaration, is_guarded=wish.is_guarded)
-        draft = replace(wish, name=pattern.name, route=route_of(pattern, declaration))
+        on_stream = routed(pattern, declaration)
+        warnings = self._checked(on_stream, is_guarded=wish.is_guarded)
+        draft = replace(wish, name=pattern.name, route=on_stream.route)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
-        query = reasoned_query(pattern, declaration)
+        on_stream = routed(pattern, declaration)
+        query = reasoned_query(on_stream)
         constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
-        ends = self._ends(pattern, declaration, is_guarded=record.is_guarded)
-        warnings = pattern_warnings(pattern, query, check_query(query, constraint_set), declaration, ends)
+        ends = self._ends(on_stream, is_guarded=record.is_guarded)
+        warnings = pattern_warnings(on_stream, query, check_query(query, constraint_set), ends)
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
@@ -313,10 +288,11 @@ class Registration:
         rules = self._rules_of(declaration, route=route, is_guarded=True)
         return _set_of(rules, declaration, route).trace_ends.union(declaration.end_events)
 
-    def _ends(self, pattern: Pattern, declaration: StreamDeclaration, *, is_guarded: bool) -> TraceEnds:
+    def _ends(self, on_stream: RoutedPattern, *, is_guarded: bool) -> TraceEnds:
         """How the traces end in which a pattern is matched."""
+        declaration = on_stream.declaration
         rules = self._rules_of(declaration, route="", is_guarded=True)
-        return trace_ends_of(pattern, declaration, _set_of(rules, declaration, ""), is_guarded=is_guarded)
+        return trace_ends_of(on_stream, _set_of(rules, declaration, ""), is_guarded=is_guarded)
 
     def _rules_of(
         self, declaration: StreamDeclaration, *, route: str, is_guarded: bool

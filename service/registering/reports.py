@@ -16,7 +16,7 @@ from nfa import (
     unknown_types,
 )
 from service.registering.inspection import is_explained
-from service.registering.routing import finer_keys, has_whole_traces, route_of
+from service.registering.routing import RoutedPattern, routed
 from service.stores import RegisteredConstraints, RegisteredPattern
 from streams import StreamDeclaration
 
@@ -95,37 +95,25 @@ def constraint_warnings(
     constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
 ) -> tuple[str, ...]:
     """What a constraint set makes impossible: types, cycles of order, and patterns that are registered already."""
-    found = [warning.text for warning in check_set(constraint_set)]
+    found, endless = [warning.text for warning in check_set(constraint_set)], []
     for pattern in patterns:
-        parsed = parse_pattern(pattern.text)
-        if not pattern.is_guarded or route_of(parsed, declaration):
-            continue
-        check = check_query(reasoned_query(parsed, declaration), constraint_set)
-        if not check.is_satisfiable:
-            reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
-            found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
-    return (*found, *_endless(constraint_set, patterns, declaration))
-
-
-def _endless(
-    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
-) -> list[str]:
-    """Patterns that wait for an end of trace that no longer comes, in words."""
-    found = []
-    for pattern in patterns:
+        on_stream = routed(parse_pattern(pattern.text), declaration)
+        if pattern.is_guarded and not on_stream.route:
+            check = check_query(reasoned_query(on_stream), constraint_set)
+            if not check.is_satisfiable:
+                reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
+                found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
         try:
-            parsed = parse_pattern(pattern.text)
-            ends = trace_ends_of(parsed, declaration, constraint_set, is_guarded=pattern.is_guarded)
-            ends.check(parsed)
+            trace_ends_of(on_stream, constraint_set, is_guarded=pattern.is_guarded).check(on_stream.pattern)
         except PatternRefused as refusal:
-            found.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
-    return found
+            endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
+    return (*found, *endless)
 
 
-def reasoned_query(pattern: Pattern, declaration: StreamDeclaration) -> Query:
+def reasoned_query(on_stream: RoutedPattern) -> Query:
     """What constraints are asked about: where traces are finer, a NOT does not look at the whole of them."""
-    query = build_query(pattern)
-    return query if has_whole_traces(pattern, declaration) else _without_absences(query)
+    query = build_query(on_stream.pattern)
+    return query if on_stream.has_whole_traces else _without_absences(query)
 
 
 def _without_absences(query: Query) -> Query:
@@ -146,20 +134,18 @@ def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet 
     return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
 
 
-def trace_ends_of(
-    pattern: Pattern, declaration: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_guarded: bool
-) -> TraceEnds:
+def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """How the traces end in which a pattern is matched; those of a further key do not.
 
     Args:
-        pattern: The pattern.
-        declaration: The stream.
+        on_stream: The pattern.
         constraint_set: That of the stream; None where there is none.
         is_guarded: Whether it may decide anything of the pattern.
     """
-    if route_of(pattern, declaration):
+    if on_stream.route:
         return TraceEnds(has_trace_end=False)
-    is_known = is_guarded and constraint_set is not None and has_whole_traces(pattern, declaration)
+    declaration = on_stream.declaration
+    is_known = is_guarded and constraint_set is not None and on_stream.has_whole_traces
     return TraceEnds(
         has_trace_end=has_trace_end(declaration, constraint_set),
         is_log_ordered=declaration.ties == "log",
@@ -167,29 +153,25 @@ def trace_ends_of(
     )
 
 
-def pattern_warnings(
-    pattern: Pattern, query: Query, check: QueryCheck, declaration: StreamDeclaration, ends: TraceEnds
-) -> tuple[str, ...]:
+def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, ends: TraceEnds) -> tuple[str, ...]:
     """What of a pattern can never match, and what is probably not meant, in words.
 
     Args:
-        pattern: The pattern.
+        on_stream: The pattern.
         query: What a match must have.
         check: What the constraints say of that.
-        declaration: The stream.
         ends: How the traces end in which it is matched.
     """
-    route = route_of(pattern, declaration)
-    notices = ends.warnings_of(pattern)
-    finer = ", ".join(finer_keys(pattern, declaration))
+    pattern, declaration = on_stream.pattern, on_stream.declaration
+    finer = ", ".join(on_stream.finer)
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(pattern, declaration),
         *([] if is_explained(query) else ["it has too many steps or alternatives to list its failing conditions"]),
-        *(notice.placed for notice in notices),
+        *(notice.placed for notice in ends.warnings_of(pattern)),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
-        *([_routed(route, declaration)] if route else []),
-        *_mistaken_names(pattern, declaration),
+        *([_routed(on_stream.route, declaration)] if on_stream.route else []),
+        *_mistaken_names(on_stream),
     )
 
 
@@ -200,12 +182,13 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
     )
 
 
-def _mistaken_names(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
     """Names of further keys that are read as attributes, since only the key that a pattern is matched by has a name."""
+    declaration = on_stream.declaration
     return [
         f"{name} in WHERE [..] is the attribute of that name; the further key {name} is written "
         f"{'.'.join(declaration.attribute_of(name))} there"
-        for name in finer_keys(pattern, declaration)
+        for name in on_stream.finer
         if name in declaration.keys and declaration.attribute_of(name) != (name,)
     ]
 

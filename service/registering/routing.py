@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nfa import KeyMismatch, Pattern, has_key
 from streams import StreamDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedPattern:
+    """A pattern on a stream; ``routed`` makes it.
+
+    Attributes:
+        pattern: The pattern.
+        declaration: The stream.
+        route: The further key by whose traces it is matched; empty for those of the correlation key.
+        finer: The keys of the pattern besides that one: its traces are finer by them.
+    """
+
+    pattern: Pattern
+    declaration: StreamDeclaration
+    route: str
+    finer: tuple[str, ...]
+
+    @property
+    def has_whole_traces(self) -> bool:
+        """Whether it reads whole traces of the correlation key, which is what constraints speak of."""
+        return not self.route and not self.finer
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
@@ -24,24 +48,16 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     raise _mismatch(pattern, declaration)
 
 
-def finer_keys(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """The keys of a pattern besides the one by which it is matched: its traces are finer by them.
+def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
+    """A pattern with the key by which it is matched on a stream.
 
     Raises:
         KeyMismatch: As ``route_of``.
     """
     route = route_of(pattern, declaration)
     own = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
-    return [".".join(path) for path in pattern.keys if path not in own]
-
-
-def has_whole_traces(pattern: Pattern, declaration: StreamDeclaration) -> bool:
-    """Whether a pattern looks at whole traces of the correlation key, which is what constraints speak of.
-
-    Raises:
-        KeyMismatch: As ``route_of``.
-    """
-    return not route_of(pattern, declaration) and not finer_keys(pattern, declaration)
+    finer = tuple(".".join(path) for path in pattern.keys if path not in own)
+    return RoutedPattern(pattern=pattern, declaration=declaration, route=route, finer=finer)
 
 
 def _mismatch(pattern: Pattern, declaration: StreamDeclaration) -> KeyMismatch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,7 @@ from service.stores import (
     WorkflowDraft,
     WorkflowSummary,
 )
-from streams import Clock, EventBatch, RecordKind, key_hash
+from streams import Clock, EventBatch, RecordKind, key_hash, name_fault
 from workflows import (
     CompiledWorkflow,
     CompileLimits,
@@ -50,7 +49,6 @@ _SETTINGS = {
     "max_event_types": f"{PREFIX}LIMITS__MAX_EVENT_TYPES",
     "max_elements": f"{PREFIX}LIMITS__MAX_MODEL_ELEMENTS",
 }
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,11 +346,8 @@ class WorkflowLibrary:
         self._stores.workflows.remove(name, condition)
 
     def _check(self, upload: ModelUpload) -> None:
-        if not _NAME.fullmatch(upload.name):
-            raise InvalidWorkflowName(
-                f"workflow name {upload.name!r}: use 1 to 100 letters, digits, '.', '_' or '-', beginning with a "
-                "letter or digit"
-            )
+        if fault := name_fault("workflow", upload.name):
+            raise InvalidWorkflowName(fault)
         limit = self._limits.max_model_bytes
         if len(upload.content) > limit:
             raise ModelTooLarge(

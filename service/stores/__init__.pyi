@@ -9,7 +9,6 @@ from .deliveries.delivery_queue import Circuit, DeliveryStore, QueueRules
 from .deliveries.log import Attempt, AttemptPage, DeliveryLog
 from .deliveries.webhooks import (
     USUAL_KINDS,
-    DeliveredKind,
     DeliveryStats,
     RegisteredWebhook,
     RetiringSecret,
@@ -24,7 +23,7 @@ from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.feeds import FeedMark, FeedStep, FeedStore
 from .log.layout import Layout, LayoutStore
-from .log.pipeline_status import PipelineStatus, ReportRow, ShardReport, StreamReport
+from .log.pipeline_status import PipelineStatus, ShardReport, StreamReport
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
 from .registry.event_types import EventType, EventTypeStore, SchemaUse
@@ -46,13 +45,8 @@ from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
-from .results.corrections import CorrectionStore
-from .results.deviations import DeviationStore
-from .results.endings import EndingStore
 from .results.marks import Acknowledgement, AlertMarks, Note
-from .results.recent import RecentPage, RecentStore, Row
-from .results.suspensions import SuspensionStore
-from .results.timeouts import TimeoutStore
+from .results.recent import RecentPage, RecentStore
 from .server_facts import ServerFacts, server_facts, server_time_us
 from .severities import SEVERITIES, USUAL_SEVERITY, Severity
 from .store_format import FIRST_FORMAT, StoreFormat
@@ -88,17 +82,13 @@ __all__ = [
     "Condition",
     "ConstraintsDraft",
     "ContextLimits",
-    "CorrectionStore",
     "DeadLetter",
     "DeadLetterStore",
-    "DeliveredKind",
     "Delivery",
     "DeliveryLog",
     "DeliveryStats",
     "DeliveryStore",
-    "DeviationStore",
     "DuplicateStore",
-    "EndingStore",
     "EventLog",
     "EventType",
     "EventTypeStore",
@@ -133,11 +123,9 @@ __all__ = [
     "RegisteredWorkflow",
     "Registry",
     "ReplayOutcome",
-    "ReportRow",
     "RequestContext",
     "RequestContextStore",
     "RetiringSecret",
-    "Row",
     "SchemaUse",
     "Scope",
     "ServerFacts",
@@ -149,8 +137,6 @@ __all__ = [
     "StreamTimes",
     "StreamTimesStore",
     "Submission",
-    "SuspensionStore",
-    "TimeoutStore",
     "WebhookStore",
     "WorkflowDraft",
     "WorkflowStore",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import ClassVar
 
-from service.stores.connection import PREFIX
+from service.stores.connection import PREFIX, Client
 from service.stores.records import encode
-from service.stores.results.recent import RecentStore
+from service.stores.results.recent import RecentList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +34,11 @@ class AuditEntry:
     status: int
 
 
-class AuditLog(RecentStore):
-    """The latest changes; none is counted or delivered."""
+class AuditLog(RecentList):
+    """The latest changes."""
 
-    key: ClassVar[str] = PREFIX + "audit"
-    counted: ClassVar[tuple[str, ...]] = ()
+    def __init__(self, client: Client, *, kept: int) -> None:
+        super().__init__(client, PREFIX + "audit", kept=kept)
 
     def note(self, entry: AuditEntry) -> None:
         """Keep an entry; the oldest go when there are more than are kept."""

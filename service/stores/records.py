@@ -16,6 +16,11 @@ def encode(**fields: Any) -> bytes:
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
+def encode_object(body: bytes) -> bytes:
+    """As ``encode`` of the members of a JSON object that has some."""
+    return b'{"format":%d,%b' % (FORMAT_VERSION, body[1:])
+
+
 def decode(body: bytes, what: str) -> dict[str, Any]:
     """Read a record, without its format version.
 

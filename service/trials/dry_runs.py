@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from constraints import ConstraintSet
 from nfa import Match, Pattern, Prune
 from service.registering.registration import Registration
-from service.registering.routing import has_whole_traces, route_of
+from service.registering.routing import routed
 from service.registering.strangers import strangers
 from service.runtime import Stores
 from service.stores import LogTail
@@ -84,10 +84,11 @@ class DryRuns:
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = self._stores.registry.stream(stream)
-        route = route_of(pattern, declaration)
+        on_stream = routed(pattern, declaration)
+        route = on_stream.route
         events = self._events(declaration, route, most_events)
         rules = self._registration.constraint_set(
-            declaration, route=route, is_guarded=is_guarded and has_whole_traces(pattern, declaration)
+            declaration, route=route, is_guarded=is_guarded and on_stream.has_whole_traces
         )
         found_out = strangers([pattern], EventBatch.from_events(events))
         warnings += tuple(

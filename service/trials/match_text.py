@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, LaneOutput, MatchColumns, RegisteredPattern
+from nfa import DECIDED_BY, LaneOutput, MatchColumns, RunningPattern
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -83,7 +83,7 @@ class _Found:
         names: Ids of events.
     """
 
-    patterns: Sequence[RegisteredPattern]
+    patterns: Sequence[RunningPattern]
     pattern: NDArray[np.int64]
     keys: pa.Array
     key: NDArray[np.int64]
@@ -103,7 +103,7 @@ class _Found:
     @classmethod
     def of(cls, found: Sequence[MatchColumns], returns: pa.Array | None) -> _Found:
         """Those of some batches and lanes."""
-        known: dict[RegisteredPattern, int] = {}
+        known: dict[RunningPattern, int] = {}
         pattern = np.concatenate([_pattern_places(columns, known) for columns in found])
         keys = pa.chunked_array([columns.key for columns in found]).dictionary_encode().combine_chunks()
         ends = _stacked([(columns.ends, len(columns.events)) for columns in found])
@@ -242,7 +242,7 @@ def _decisions(how: NDArray[np.int8]) -> Texts:
     return chosen_texts(words, how) if how.any() else ""
 
 
-def _pattern_places(columns: MatchColumns, known: dict[RegisteredPattern, int]) -> NDArray[np.int64]:
+def _pattern_places(columns: MatchColumns, known: dict[RunningPattern, int]) -> NDArray[np.int64]:
     """Of each match the place of its pattern among those that are known, which grow."""
     used, number = _numbered(columns.pattern.astype(np.int64), len(columns.patterns))
     places = [known.setdefault(columns.patterns[one], len(known)) for one in used.tolist()]

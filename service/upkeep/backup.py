@@ -20,6 +20,7 @@ from service.runtime import Stores
 from service.settings import Settings
 from service.stores import KeyPart, Keyspace
 from service.upkeep.backup_file import BackupWriter, frames, writing
+from service.upkeep.stopped import require_stopped
 from streams import Clock
 
 Telling = Callable[[float], None]
@@ -63,7 +64,7 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
         FileUnreadable: The file cannot be written.
         StoreUnavailable: Redis does not answer.
     """
-    require_stopped(settings, stores, clock)
+    require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
     if keyspace.is_restoring():
         raise BackupRefused("a backup was being restored and is not complete: restore it again first")
@@ -81,7 +82,7 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
             tell(done / (len(keys) + len(files)))
         if list(keyspace.read(_COUNTS_KEY)) != before:
             raise BackupRefused("events were appended while they were copied: stop the API and all feeds, too")
-        require_stopped(settings, stores, clock)
+        require_stopped(settings, stores, clock, BackupRefused)
     return content
 
 
@@ -107,7 +108,7 @@ def restore(
         StoreUnavailable: Redis does not answer.
     """
     content = look_into(path)
-    require_stopped(settings, stores, clock)
+    require_stopped(settings, stores, clock, BackupRefused)
     if content.states != (kept := _place_of_states(settings)):
         raise BackupRefused(
             f"the backup has its saved states in {_WORDS[content.states]}, and these settings keep them in "
@@ -143,21 +144,6 @@ def look_into(path: Path) -> BackupContent:
     if head is None:
         raise BackupDamaged(f"{path} is damaged: its list of contents is missing")
     return BackupContent(**orjson.loads(head))
-
-
-def require_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
-    """Check that the pipeline does not run.
-
-    Raises:
-        BackupRefused: It does, or did a moment ago.
-    """
-    last_us = stores.heartbeat.last_us()
-    silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
-    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
-        raise BackupRefused(
-            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; a killed one counts as stopped "
-            f"after {settings.heartbeat_stale_s:g} s"
-        )
 
 
 def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None:

@@ -18,7 +18,8 @@ from service.processes.cluster import forget_former, job_options, session_option
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Layout
-from streams import MAX_SHARDS, Clock, SystemClock
+from service.upkeep.stopped import require_stopped
+from streams import MAX_SHARDS, SystemClock
 
 Telling = Callable[[str], None]
 
@@ -45,7 +46,7 @@ def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> L
     layout = stores.log.layout.read()
     if shards != layout.generation:
         _check_shards(layout.shards, shards)
-        _check_stopped(settings, stores, SystemClock())
+        require_stopped(settings, stores, SystemClock(), ReshardRefused)
         layout = _divided(settings, stores, layout, shards, tell)
     forget_former(settings, layout, stores.url)
     return layout
@@ -87,13 +88,3 @@ def _check_shards(shards: int, wanted: int) -> None:
         f"{MAX_SHARDS}; {right}",
         shards=shards,
     )
-
-
-def _check_stopped(settings: Settings, stores: Stores, clock: Clock) -> None:
-    last_us = stores.heartbeat.last_us()
-    silent_s = None if last_us is None else (clock.now_us() - last_us) / _SECOND_US
-    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
-        raise ReshardRefused(
-            f"the pipeline reported {max(0.0, silent_s):.0f} s ago: stop the service first; a killed one counts as "
-            f"stopped after {settings.heartbeat_stale_s:g} s"
-        )

@@ -1,14 +1,24 @@
-"""Every kind of operator."""
+"""Every kind of operator, and every kind of result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from shards.kinds.patterns import PatternKind
 from shards.operators import DocumentKind, Kind
+from shards.results import DEAD_LETTER, STATS, ResultKind
 
 KINDS: tuple[Kind, ...] = (PatternKind(),)
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+
+
+def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
+    """The kinds of results by name: those of some kinds of operators, then those of the platform."""
+    of_operators = (result for kind in kinds for result in kind.result_kinds)
+    return {result.name: result for result in (*of_operators, DEAD_LETTER, STATS)}
+
+
+RESULT_KINDS: Mapping[str, ResultKind] = result_table(KINDS)

@@ -14,7 +14,7 @@ import orjson
 
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
-from streams.event import Event
+from streams.event import Event, check_text
 from streams.showing import shown
 
 MISSING: Final = object()
@@ -68,7 +68,7 @@ def require_text(value: object, name: str) -> str:
         raise EventRejected(f"{name!r} is missing; an event needs a non-empty string there", field=name)
     if not isinstance(value, str) or not value:
         raise EventRejected(f"{name!r} must be a non-empty text, got {shown(value)}", field=name)
-    return _encodable(value, name)
+    return check_text(value, name)
 
 
 def require_name(value: object, name: str) -> str:
@@ -78,7 +78,7 @@ def require_name(value: object, name: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and value:
-        return _encodable(value, name)
+        return check_text(value, name)
     raise EventRejected(f"{name!r} must be a non-empty text or an integer, got {shown(value)}", field=name)
 
 
@@ -103,13 +103,3 @@ def check_type(event_type: str, declaration: StreamDeclaration) -> None:
             f"it has {', '.join(declaration.event_types)}",
             field="type",
         )
-
-
-def _encodable(value: str, name: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise EventRejected(
-            f"{name!r} contains half of a surrogate pair, which is not valid Unicode", field=name
-        ) from error
-    return value

@@ -17,7 +17,7 @@ def kernel_digest() -> str:
 
     Compiled kernels are kept under it, so none of another release, or of before a change, is ever loaded.
     """
-    return digest_of(_folder_of(package) / "kernels" for package in PACKAGES_WITH_KERNELS)
+    return digest_of(folder_of_package(package) / "kernels" for package in PACKAGES_WITH_KERNELS)
 
 
 def digest_of(folders: Iterable[Path]) -> str:
@@ -29,8 +29,12 @@ def digest_of(folders: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def _folder_of(package: str) -> Path:
-    """Where a package is, which need not be imported."""
+def folder_of_package(package: str) -> Path:
+    """Where a package of this program is, which need not be imported.
+
+    Raises:
+        RuntimeError: It is not installed as a folder.
+    """
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")

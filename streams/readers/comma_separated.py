@@ -13,7 +13,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
     """
     assembly = Assembly(path, options)
     columns: CellPlaces | None = None
-    for line, row in _read_rows(stream, path):
+    for line, row in read_rows(stream, path):
         if columns is None:
             columns = read_header(row, path, options)
             continue
@@ -67,8 +67,12 @@ class CellPlaces:
     time_name: str
 
 
-def _read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of the line that each ends on; empty lines are skipped."""
+def read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line that each ends on; empty lines are skipped.
+
+    Raises:
+        EventFileError: The text is not CSV, or not UTF-8.
+    """
     rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
     try:
         for row in rows:
@@ -80,16 +84,29 @@ def _read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, lis
         raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
 
 
+def refuse_repeated(names: Sequence[str], path: Path) -> None:
+    """Refuse a header that names a column twice.
+
+    Raises:
+        EventFileError: It does.
+    """
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
+
+
+def width_fault(row: Sequence[str], width: int) -> str | None:
+    """Why a row does not fit its header, in words; None if it does."""
+    return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that hold commas"
+
+
 def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPlaces:
     """Where the rows under a header have what.
 
     Raises:
         EventFileError: A column is missing, or there twice.
     """
+    refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
-    if len(index) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
     at = _places(options, index)
     wanted = {"--type": at.type, "--key": at.key} | ({"--time": at.time} if options.times == "event" else {})
     wanted |= {"--id": at.id} if at.id is not None else {}
@@ -146,8 +163,8 @@ def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
     Raises:
         EventRejected: It is none.
     """
-    if len(row) != columns.width:
-        raise EventRejected(f"{len(row)} values for {columns.width} columns; quote values that contain commas")
+    if fault := width_fault(row, columns.width):
+        raise EventRejected(fault)
     written = "" if columns.time is None else row[columns.time]
     time_us = assembly.next_time_us(written or None, f"fill the column {columns.time_name}")
     key = row[columns.key]

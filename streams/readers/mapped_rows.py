@@ -5,7 +5,6 @@ An event without an id gets ``<file>:<line>`` or ``<file>:<row>``.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,11 +13,11 @@ from typing import Protocol, TypeAlias
 
 import orjson
 
-from streams.errors import EventFileError, EventRejected
+from streams.errors import EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
 from streams.readers.assembling import Assembly
-from streams.readers.comma_separated import CellPlaces, read_header, read_row
+from streams.readers.comma_separated import CellPlaces, read_header, read_row, read_rows
 from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line, with_value
 from streams.readers.options import ReaderOptions
 
@@ -98,20 +97,12 @@ def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: Rea
 def _comma_separated(
     stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions
 ) -> Iterator[RawRow]:
-    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
     assembly, columns = Assembly(path, options), None
-    try:
-        for row in rows:
-            if not row:
-                continue
-            if columns is None:
-                columns = read_header(row, path, options)
-            else:
-                yield _cells_row(row, rows.line_num, columns, assembly, (path, layout))
-    except csv.Error as error:
-        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
+    for line, row in read_rows(stream, path):
+        if columns is None:
+            columns = read_header(row, path, options)
+        else:
+            yield _cells_row(row, line, columns, assembly, (path, layout))
 
 
 def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembly, of: tuple[Path, KeyPlace]) -> RawRow:

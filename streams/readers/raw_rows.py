@@ -12,7 +12,6 @@ reason why there is none, each with its place in the file. What each kind of fil
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
 from streams.readers.assembling import Assembly
-from streams.readers.comma_separated import infer_value
+from streams.readers.comma_separated import infer_value, read_rows, refuse_repeated, width_fault
 from streams.readers.jsonl import with_value
 from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
 from streams.readers.opening import open_events
@@ -122,30 +121,18 @@ def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout) -> It
 
 
 def _comma_separated(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
-    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
     header: list[str] | None = None
-    try:
-        for row in rows:
-            if header is None:
-                header = _checked_header(row, path) if row else None
-            elif row:
-                yield _cells_row(header, row, rows.line_num, (path, layout))
-    except csv.Error as error:
-        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
-
-
-def _checked_header(names: list[str], path: Path) -> list[str]:
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
-    return names
+    for line, row in read_rows(stream, path):
+        if header is None:
+            refuse_repeated(row, path)
+            header = row
+        else:
+            yield _cells_row(header, row, line, (path, layout))
 
 
 def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout]) -> RawRow:
     path, layout = of
-    if len(row) != len(header):
-        fault = f"{len(row)} values for {len(header)} columns; quote values that contain commas"
+    if fault := width_fault(row, len(header)):
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=fault)
     cells = {name: _cell(name, text, layout) for name, text in zip(header, row, strict=True)}
     return RawRow(place=line, body=orjson.dumps(_arranged(cells, f"{path.name}:{line}", layout)))

@@ -5,7 +5,7 @@ import pytest
 import redis
 
 from service.stores import Asked
-from service.testing import SinkRow
+from service.testing import sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -112,7 +112,7 @@ def test_whatever_creates_does_so_once(orders, check_problem, kind):
 
 def test_a_note_is_written_once(orders, stores):
     alert = orjson.dumps({"id": "a", "stream": "orders", "pattern": "p", "key": "k", "detected_at": MOMENT})
-    stores.alerts.append([SinkRow(kind="alert", stream="orders", id="a", body=alert)], [], 0)
+    stores.alerts.append([sink_row(kind="alert", stream="orders", id="a", body=alert)], [], 0)
     for _ in range(2):
         answer = orders.post("/v1/alerts/a/notes", json={"text": "called"}, headers={"Idempotency-Key": "n"})
         assert answer.status_code == 201

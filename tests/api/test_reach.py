@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from api import create_app
 from api.access.door import OPEN_PATHS
 from api.access.reach import OWNED_PLACES
-from service.testing import SinkRow, settings_for
+from service.testing import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -55,20 +55,12 @@ def made(http, stores):
             ids[path, stream] = answer.json().get("id")
         alert = {**ALERT, "id": str(number) * 32, "stream": stream, "pattern": pattern}
         stores.alerts.append(
-            [SinkRow(kind="alert", stream=stream, id=str(number) * 32, body=orjson.dumps(alert))], [], 0
+            [sink_row(kind="alert", stream=stream, id=str(number) * 32, body=orjson.dumps(alert))], [], 0
         )
         ids["alerts", stream] = alert["id"]
-        told = orjson.dumps({**FOUND, "pattern": pattern})
-        row = SinkRow(kind="any", stream=stream, id=f"r{number}", body=told)
-        for store in (
-            stores.endings,
-            stores.timeouts,
-            stores.deviations,
-            stores.corrections,
-            stores.dead_letters,
-            stores.suspensions,
-        ):
-            store.append([row], number)
+        told = orjson.dumps({"id": f"r{number}", "stream": stream, **FOUND, "pattern": pattern})
+        for kind, store in stores.results.items():
+            store.append([sink_row(kind=kind, stream=stream, id=f"r{number}", body=told)], number)
     return ids
 
 

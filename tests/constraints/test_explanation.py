@@ -15,15 +15,13 @@ from constraints import (
     Part,
     Prior,
     Rule,
-    Settings,
     alive,
-    explain_absence,
     explain_ending,
     parse_constraints,
     remainder_of,
 )
 from constraints.testing import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
-from nfa import Atom, EventClass, MonitorState, Pattern, PatternState, Query, Symbol, Ties, build_query
+from nfa import EventClass, MonitorState, Pattern, PatternState, Query, Symbol, Ties, build_query
 
 QUOTE: Tree = ("SEQ", "O o", "Q q", "F f")
 
@@ -272,29 +270,6 @@ def test_each_ending_with_absences_is_explained() -> None:
                 assert set(found.earlier) <= before.seen
             before = after
     assert forbidden > 50
-
-
-# NOT decided early
-
-
-def test_why_nothing_that_a_not_forbids_can_come() -> None:
-    constraint_set = parse_constraints(["prior(X, Z)", "exclusive(Y, Z)"]).constraint_set
-    after, event = MonitorState(seen=frozenset("Z")), EventClass(type="Z")
-    (found,) = explain_absence(constraint_set, Atom(("X",), "X"), after, event)
-    assert found.text == "Z ends it: prior(X, Z) means that X can no longer come"
-    forms = [why.form for why in explain_absence(constraint_set, Atom(("X", "Y"), "X|Y"), after, event)]
-    assert forms == ["p1", "p2"]
-    with pytest.raises(ValueError, match="A can still come"):
-        explain_absence(constraint_set, Atom(("A",), "A"), after, event)
-
-
-def test_why_nothing_at_all_can_come() -> None:
-    over = MonitorState(seen=frozenset({"Fin"}))
-    (found,) = explain_absence(ConstraintSet.of([End("Fin")]), Atom(("_",), "x"), over, EventClass(type="Fin"))
-    assert (found.form, found.text) == ("end", "Fin ends it: the trace is over")
-    closed = ConstraintSet.of([Prior("A", "B"), Prior("B", "B")], settings=Settings(unknown_types="deviate"))
-    after, event = MonitorState(seen=frozenset("B")), EventClass(type="B")
-    assert [why.atom.type for why in explain_absence(closed, Atom(("_",), "x"), after, event)] == ["A", "B"]
 
 
 # Rules

@@ -12,7 +12,8 @@ import orjson
 
 from shards.errors import OperatorRefused
 from shards.operators import KeyChoice, Origin, Result, SavedHost
-from shards.rows import RowKind, row_id
+from shards.results import ResultKind, ResultMetric
+from shards.rows import row_id
 from streams import (
     ConstraintsOn,
     ControlRecordError,
@@ -21,32 +22,48 @@ from streams import (
     Input,
     Start,
     StreamDeclaration,
-    format_time,
     key_hash,
+)
+
+TALLY = ResultKind(
+    name="tally",
+    plural="tallies",
+    title="tallies",
+    subject="tally",
+    counted_by=("stream", "tally"),
+    delivered_as="tally.reached",
+    members=frozenset(("type", "id", "stream", "tally", "key", "n")),
+    in_backtests="listed",
+    metric=ResultMetric(name="tallies", meaning="Tallies that were reached.", labels=("stream", "tally")),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TallyOutput:
-    """(operator, version, key, time, number of the event) of each result."""
+    """(operator, key, number of the event) of each result."""
 
-    reached: tuple[tuple[str, int, str, int, int], ...] = ()
+    reached: tuple[tuple[str, str, int], ...] = ()
 
     def results(self, origin: Origin) -> Iterator[Result]:
         stream = origin.entry.stream
-        for name, version, key, time_us, number in self.reached:
-            identity = row_id(RowKind.ALERT, stream, name, key, number)
-            moment = format_time(time_us)
-            body = {"type": "alert", "id": identity, "stream": stream, "pattern": name, "version": version, "key": key}
-            body |= {"start": moment, "end": moment, "detected_at": moment, "bindings": {"last": [f"e{number}"]}}
-            yield RowKind.ALERT, identity, {**body, "returns": {"n": number}, "why": f"{name}: enough events"}
+        for name, key, number in self.reached:
+            identity = row_id(TALLY, stream, name, key, number)
+            told = {
+                "type": TALLY.delivered_as,
+                "id": identity,
+                "stream": stream,
+                "tally": name,
+                "key": key,
+                "n": number,
+            }
+            yield TALLY, identity, told
 
 
 @dataclass(slots=True)
 class TallyHost:
     """Counts by operator and key; a key that ends, or that is complete, is forgotten."""
 
-    every: dict[str, tuple[int, int]] = field(default_factory=dict)  # with the version
+    every: dict[str, int] = field(default_factory=dict)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     newest_us: int | None = None
     events: int = 0
@@ -59,8 +76,8 @@ class TallyHost:
     def start(self, definition: Definition, start: Start) -> None:
         every = definition.body.get("every")
         if not isinstance(every, int) or every < 1:
-            raise ControlRecordError(f"tally {definition.name!r}: every is {every!r}; it must be a number from 1")
-        self.every[definition.name] = every, definition.version
+            raise ControlRecordError(f"tally {definition.name!r}: every is {every!r}; a number from 1 is wanted")
+        self.every[definition.name] = every
 
     def stop(self, name: str) -> None:
         if name not in self.every:
@@ -72,14 +89,14 @@ class TallyHost:
         pass
 
     def process(self, batch: EventBatch) -> TallyOutput:
-        reached: list[tuple[str, int, str, int, int]] = []
+        reached: list[tuple[str, str, int]] = []
         for event in batch.to_events():
             self.newest_us = max(event.time_us, event.time_us if self.newest_us is None else self.newest_us)
             self.events += 1
-            for name, (every, version) in self.every.items():
+            for name, every in self.every.items():
                 self.counts[name, event.key] += 1
                 if self.counts[name, event.key] == every:
-                    reached.append((name, version, event.key, event.time_us, int(event.id.removeprefix("e"))))
+                    reached.append((name, event.key, int(event.id.removeprefix("e"))))
                     del self.counts[name, event.key]
         return TallyOutput(tuple(reached))
 
@@ -114,6 +131,7 @@ class TallyHost:
 class TallyKind:
     name: ClassVar[str] = "tally"
     plural: ClassVar[str] = "tallies"
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = (TALLY,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -136,5 +154,4 @@ class TallyKind:
             return TallyHost()
         counts = Counter({(name, key): count for name, key, count in orjson.loads(saved.sections["counts"])})
         head = saved.head
-        every = {name: (number, version) for name, (number, version) in head["every"].items()}
-        return TallyHost(every, counts, head["newest_us"], head["events"])
+        return TallyHost(dict(head["every"]), counts, head["newest_us"], head["events"])

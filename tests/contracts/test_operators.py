@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards.kinds import KINDS, KINDS_BY_NAME
+from shards.kinds import KINDS, KINDS_BY_NAME, result_table
 from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
@@ -78,6 +79,7 @@ class Contract:
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
+RESULTS = result_table(contract.kind for contract in CONTRACTS)
 EVERY_KIND = pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.kind.name)
 
 
@@ -110,11 +112,16 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
 
 def said(rows: Sequence[OutputRow]) -> list[tuple[str, str, bytes]]:
     """What rows say, wherever they were found."""
-    return sorted((row.kind.value, row.id, row.body) for row in rows)
+    return sorted((row.kind, row.id, row.body) for row in rows)
 
 
 def applied(state: ShardState, log: Sequence[LogEntry]) -> list[tuple[str, str, bytes]]:
+    """What the rows say; their columns say the same as their bodies."""
     rows = state.apply(log)
+    for row in rows:
+        kind, body = RESULTS[row.kind], orjson.loads(row.body)
+        assert (row.id, row.stream, row.subject) == (body["id"], body["stream"], kind.subject_of(body))
+        assert row.counter == kind.counter_of(body)
     assert [row.body for row in rows if row.kind == "dead-letter"] == []
     return said(rows)
 

@@ -46,4 +46,4 @@ def test_features_need_kernels_of_their_own():
     shared, runs = kernels("shared"), kernels("runs")
     assert shared | runs <= everything
     assert any(".runs.rows." in name for name in runs)
-    assert not any(".runs.rows." in name or ".run_dues." in name for name in shared)
+    assert not any(".runs.rows." in name or ".runs.dues." in name for name in shared)

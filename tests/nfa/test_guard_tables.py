@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -211,15 +213,21 @@ def test_types_that_nobody_names_are_asked_about_too() -> None:
 
 
 def test_guards_that_no_trace_follows_are_forgotten() -> None:
-    matcher = guarded("PATTERN p EVENT SEQ(A a, U u)")
+    matcher = Matcher(end_events=("F",))
+    matcher.add_pattern("PATTERN p EVENT SEQ(A a, U u)")
+    guards = [Exclusion("L", "U"), Exclusion("M", "U"), Exclusion("N", "U")]
+    known = [weakref.ref(guard) for guard in guards]
+    matcher.set_guard(1, guards[0])
     matcher.process(EventBatch.from_events(trace("AL")))
-    matcher.set_guard(2, Exclusion("M", "U"))
+    matcher.set_guard(2, guards[1])
     assert matcher.guard_versions_in_use == {1, 2}
     matcher.process(EventBatch.from_events(trace("F")))
-    matcher.set_guard(3, Exclusion("N", "U"))
+    matcher.set_guard(3, guards[2])
     matcher.process(EventBatch.from_events(trace("A", "k2")))
     assert matcher.guard_versions_in_use == {3}
-    assert matcher._lanes[()].guards.types == {"N", "U"}
+    guards.clear()
+    gc.collect()
+    assert [guard() is None for guard in known] == [True, True, False]
 
 
 def test_events_of_one_type_are_told_apart_by_symbols() -> None:

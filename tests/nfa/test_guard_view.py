@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from nfa import PatternState, Query, build_query, parse_pattern
 from nfa.automata.guard_view import GuardView, guard_view
 from nfa.automata.pattern_automaton import build_automaton
-from nfa.registered import RegisteredPattern, registered
+from nfa.registered import RunningPattern, registered
 
 
-def pattern(event: str) -> RegisteredPattern:
+def pattern(event: str) -> RunningPattern:
     return registered(f"PATTERN p EVENT {event}", 1)
 
 
@@ -24,7 +24,7 @@ def answers(query: Query, is_live: Callable[[PatternState], bool]) -> NDArray[np
     return np.array([is_live(state) for state in query.states], np.bool_)
 
 
-def accepting(one: RegisteredPattern) -> list[int]:
+def accepting(one: RunningPattern) -> list[int]:
     return [state for state, accepts in enumerate(one.automaton.accepting) if accepts]
 
 

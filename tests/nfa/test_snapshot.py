@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfa import Matcher, StateFormatError
+from nfa.lanes import snapshot
+from nfa.lanes.lane import Lane
 from nfa.lanes.snapshot import FORMAT_VERSION, MAGIC
+from nfa.lanes.state import SavedLane
 from streams import Event, EventBatch
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -55,6 +61,35 @@ def test_state_of_this_format_and_the_one_before_is_read(version: int) -> None:
 def test_state_of_an_older_format_is_refused_in_words(version: int) -> None:
     with pytest.raises(StateFormatError, match=f"has format {version}; this release reads 3 and 4"):
         Matcher.load((GOLDEN / f"state-v{version}.bin").read_bytes(), {})
+
+
+def test_recorded_state_is_written_again_as_it_was() -> None:
+    recorded = (GOLDEN / f"state-v{FORMAT_VERSION}.bin").read_bytes()
+    header, arrays = snapshot.read(recorded)
+    again, found = snapshot.read(Matcher.load(recorded, {}).dump())
+    assert again == header
+    assert {name: found[name].tolist() for name in arrays} == {name: array.tolist() for name, array in arrays.items()}
+
+
+def test_a_lane_is_whatever_dumps_and_loads_itself() -> None:
+    class Kept:
+        def __init__(self, saved: SavedLane) -> None:
+            self.saved = saved
+
+        def dump(self) -> SavedLane:
+            return self.saved
+
+        def load(self, saved: SavedLane, patterns: object, guards: object) -> None:
+            self.saved = saved
+
+    members = {"anything": [1, "two"]}
+    kept = Kept(SavedLane(members, {"some_array": np.arange(3)}))
+    header = replace(snapshot.read(saved())[0], lanes=[])
+    read, arrays = snapshot.read(snapshot.dump(header, {(): cast(Lane, kept)}))
+    empty = Kept(SavedLane({}, {}))
+    snapshot.restore(read, arrays, {(): cast(Lane, empty)}, {(): ()}, {})
+    assert empty.saved.members == members
+    assert {name: array.tolist() for name, array in empty.saved.arrays.items()} == {"some_array": [0, 1, 2]}
 
 
 def test_dumping_what_was_loaded_gives_the_same_bytes() -> None:

@@ -7,8 +7,9 @@ from pipeline.spark.packages import SHIPPED, pack
 PROGRAM = """
 import sys
 import pipeline.step
+import shards.kinds.patterns.host
 
-print(all(sys.modules[name].__file__.startswith(sys.argv[1]) for name in ("nfa", "pipeline", "streams")))
+print(all(sys.modules[name].__file__.startswith(sys.argv[1]) for name in ("nfa", "pipeline", "shards", "streams")))
 """
 
 

@@ -1,7 +1,8 @@
 import pyarrow as pa
 
 from pipeline.step import from_table, ranges, to_batch
-from shards.rows import FoundRows, RowBlock, RowKind, rows_of
+from shards.kinds.patterns import ALERT
+from shards.rows import FoundRows, RowBlock, rows_of
 
 NAMES = ("shard", "after", "position", "kind", "stream", "route", "body")
 
@@ -27,7 +28,7 @@ def test_the_rows_of_a_partition_are_its_shards_one_after_another():
 def test_rows_travel_through_spark_and_come_back_by_shard_and_position():
     blocks = [
         RowBlock(
-            found=FoundRows.of(RowKind.ALERT, [(name, {"pattern": name}) for name in names]),
+            found=FoundRows.of(ALERT, [(name, {"pattern": name}) for name in names]),
             stream="s",
             position=position,
             shard=shard,

@@ -13,7 +13,7 @@ from service.cli import main
 from service.client import ForestallClient, await_ready
 from service.errors import CallRefused, ServiceUnreachable
 from service.processes.temporary import free_port
-from service.testing import SinkRow, answering, settings_for
+from service.testing import answering, settings_for, sink_row
 from streams import Event
 
 KEY = "a-key-for-tests"
@@ -140,7 +140,7 @@ def test_without_progress_patience_ends(monkeypatch, reason):
 
 def test_pages_are_followed_to_the_end(caller, stores):
     rows = [
-        SinkRow(
+        sink_row(
             kind="alert",
             stream="orders",
             id=f"{n:032x}",

@@ -17,7 +17,7 @@ from service import WebhookDraft, WebhookLibrary, build_stores
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import connect
-from service.testing import SinkRow, receiving
+from service.testing import receiving, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -49,7 +49,7 @@ def deliverer(stores, clock, **changes):
 
 def write_alerts(stores, count, now_us=0):
     bodies = [orjson.dumps({"id": f"a{n}", "stream": "s", "pattern": "p", "why": "ü"}) for n in range(count)]
-    rows = [SinkRow(kind="alert", stream="s", id=f"a{n}", body=body) for n, body in enumerate(bodies)]
+    rows = [sink_row(kind="alert", stream="s", id=f"a{n}", body=body) for n, body in enumerate(bodies)]
     stores.alerts.append(rows, stores.webhooks.all(), now_us)
 
 
@@ -75,8 +75,10 @@ def test_an_alert_arrives_signed(stores, clock, register, receiver):
 
 def test_a_correction_arrives_signed_under_its_own_id(stores, clock, register, receiver):
     webhook = register(receiver.url)
-    row = SinkRow(kind="correction", stream="s", id="c0", body=orjson.dumps({"id": "c0", "pattern": "p", "alert": "ü"}))
-    stores.corrections.append([row], 1, stores.webhooks.all())
+    row = sink_row(
+        kind="correction", stream="s", id="c0", body=orjson.dumps({"id": "c0", "pattern": "p", "alert": "ü"})
+    )
+    stores.results["correction"].append([row], 1, stores.webhooks.all())
     receiver.statuses = [500]
     assert run_rounds(stores, clock, 3) == [1, 1, 0]
     (headers, body), (_, repeated) = receiver.received
@@ -143,7 +145,7 @@ def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_enabled(stores, s
     run_rounds(stores, clock, 1)
     gone = stores.webhooks.get(webhook.id)
     assert (gone.is_enabled, gone.disabled_because) == (False, "the receiver answered 410 Gone")
-    rows = [SinkRow(kind="alert", stream="s", id="later", body=orjson.dumps({"id": "later", "pattern": "p"}))]
+    rows = [sink_row(kind="alert", stream="s", id="later", body=orjson.dumps({"id": "later", "pattern": "p"}))]
     stores.alerts.append(rows, stores.webhooks.all(), clock.now_us())
     assert run_rounds(stores, clock, 2) == [0, 0]
     WebhookLibrary(stores, settings, clock).change(webhook.id, {"is_enabled": True})

@@ -116,11 +116,11 @@ def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resume
         service.send(f"m{key}", "AAAAAAAAAB")
     service.match(is_restarted=True)
     assert service.alerts() == {"beside": 16}
-    assert len(service.stores.suspensions.recent(9)) == 1
+    assert len(service.stores.results["suspension"].recent(9)) == 1
     kinds = Counter(delivery.kind for delivery in service.stores.deliveries.claim(clock.now_us(), 1, 99))
     assert kinds["pattern.suspended"] == 1  # among as many as one receiver gets at once
 
-    resumed = service.registration.resume_pattern("rising").pattern
+    resumed = service.registration.move_pattern("rising", "resume").pattern
     assert (resumed.state, resumed.version, resumed.suspension) == ("active", 2, None)
     for key in range(8):
         service.send(f"n{key}", "AAAB")
@@ -146,18 +146,18 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
     for key in range(4):
         service.send(f"k{key}", "A" * 40)
         service.match(is_restarted=key % 2 == 0)
-    service.registration.resume_pattern("rising")
+    service.registration.move_pattern("rising", "resume")
     service.send("k9", "A" * 40)
     service.match()
     entries = service.entries(0)
     whole = ShardState(0).apply(entries)
-    by_kind = Counter(row.kind.value for row in whole)
+    by_kind = Counter(row.kind for row in whole)
     assert (by_kind["suspension"], by_kind["dead-letter"]) == (1, 3)
     assert {row.id for row in whole if row.kind == "dead-letter"} == {
         one["id"] for one in service.letters("work-limit")
     }
     (told,) = [orjson.loads(row.body) for row in whole if row.kind == "suspension"]
-    (kept,) = service.stores.suspensions.recent(9)
+    (kept,) = service.stores.results["suspension"].recent(9)
     assert {name: kept[name] for name in told} == told
 
 

@@ -11,6 +11,7 @@ from service.errors import (
     UnknownStream,
 )
 from service.registering.inspection import inspect_pattern
+from service.stores import PatternDraft
 from service.testing import settings_for
 from streams import StreamDeclaration
 
@@ -97,7 +98,8 @@ def test_a_finer_key_is_taken_and_told_that_constraints_do_not_end_it(registrati
 
 def test_the_json_form_is_stored_as_text(registration):
     definition = pattern_to_json(parse_pattern(f"{PATTERN} SELECT NEXT RETURN a.v AS v"))
-    report = registration.register_definition("orders", definition)
+    pattern = registration.read_pattern(None, definition)
+    report = registration.register("orders", pattern, PatternDraft(name="", text=pattern.text))
     assert (report.pattern.text, pattern_to_json(report.parsed)) == (
         "PATTERN p\nEVENT SEQ(A a, B b)\nSELECT NEXT\nRETURN a.v AS v",
         definition,
@@ -108,7 +110,7 @@ def test_the_json_form_is_stored_as_text(registration):
 def test_a_json_form_that_makes_a_long_text_is_refused(stores, server_url, clock, registration):
     settings = settings_for(server_url, limits={"max_pattern_chars": 10})
     with pytest.raises(PatternTooLong):
-        Registration(stores, settings, clock).register_definition("orders", pattern_to_json(parse_pattern(PATTERN)))
+        Registration(stores, settings, clock).read_pattern(None, pattern_to_json(parse_pattern(PATTERN)))
 
 
 @pytest.mark.parametrize("event", ["SEQ(A a, NOT B)", "SEQ(A a, B+ b GREEDY)"])
@@ -340,9 +342,9 @@ def test_the_name_of_a_further_key_is_an_attribute_elsewhere(shop):
 
 def test_a_pattern_is_paused_and_resumed(shop):
     shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer]")
-    paused = shop.pause_pattern("p")
+    paused = shop.move_pattern("p", "pause")
     assert (paused.pattern.is_paused, paused.is_new, paused.parsed.name) == (True, True, "p")
-    assert shop.resume_pattern("p").pattern.is_paused is False
+    assert shop.move_pattern("p", "resume").pattern.is_paused is False
 
 
 def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registration, monkeypatch):

@@ -1,11 +1,14 @@
 """Which key a pattern is matched by, and the whole way from a posted event to an alert of a further key."""
 
+from unittest.mock import Mock
+
 import orjson
 import pytest
 
-from nfa import KeyMismatch, parse_pattern
+from nfa import KeyMismatch, has_key, parse_pattern
 from service import Intake, Registration
-from service.registering.routing import finer_keys, has_whole_traces, route_of
+from service.registering import routing
+from service.registering.routing import route_of, routed
 from shards import run_inline
 from streams import StreamDeclaration
 
@@ -29,9 +32,9 @@ def parsed(keys):
     ],
 )
 def test_the_first_declared_key_decides_and_the_others_make_traces_finer(keys, route, finer):
-    pattern = parsed(keys)
-    assert (route_of(pattern, SHOP), finer_keys(pattern, SHOP)) == (route, finer)
-    assert has_whole_traces(pattern, SHOP) == (not route and not finer)
+    on_shop = routed(parsed(keys), SHOP)
+    assert (on_shop.route, list(on_shop.finer)) == (route, finer)
+    assert on_shop.has_whole_traces == (not route and not finer)
 
 
 def test_without_further_keys_only_the_correlation_key_may_be_named():
@@ -74,7 +77,7 @@ def send(stores, settings, clock):
 
 def alerts(stores):
     rows = run_inline({shard: stores.log.read_range(shard) for shard in range(stores.log.shards())})
-    assert {row.kind.value for row in rows} <= {"alert"}
+    assert {row.kind for row in rows} <= {"alert"}
     found = [orjson.loads(row.body) for row in rows]
     return sorted(
         (one["pattern"], one["version"], one["key"], one.get("route"), *one["bindings"].values()) for one in found
@@ -96,12 +99,20 @@ def test_orders_and_customers_are_matched_on_one_stream(registration, send, stor
 
 
 @pytest.mark.redis
+def test_a_registration_looks_for_the_key_once(registration, monkeypatch):
+    looks = Mock(side_effect=has_key)
+    monkeypatch.setattr(routing, "has_key", looks)
+    registration.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id, region]")
+    assert looks.call_count == 1
+
+
+@pytest.mark.redis
 def test_a_paused_pattern_misses_what_comes_meanwhile(registration, send, stores):
     registration.register_pattern("shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
     send(("A", "o1", "c1"))
-    registration.pause_pattern("customer")
+    registration.move_pattern("customer", "pause")
     send(("B", "o2", "c1"), ("A", "o3", "c1"))
-    registration.resume_pattern("customer")
+    registration.move_pattern("customer", "resume")
     send(("B", "o4", "c1"), ("A", "o5", "c1"), ("B", "o6", "c1"))
     assert alerts(stores) == [("customer", 1, "c1", "customer", ["e5"], ["e6"])]
 

@@ -4,7 +4,7 @@ import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import PatternDraft, RegisteredWebhook
-from shards import OutputRow, RowKind
+from service.testing import sink_row, stats_row
 from streams import PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.redis
 
 def row(kind, name, /, **fields):
     body = {"id": name, "stream": "s", "pattern": "p", "event_type": "A", "code": "c", **fields}
-    return OutputRow(kind=RowKind(kind), stream="s", id=name, body=orjson.dumps(body), position="1-0", shard=0)
+    return sink_row(kind=kind, stream="s", id=name, body=orjson.dumps(body))
 
 
 ROWS = [
@@ -34,11 +34,11 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     for _ in range(2):
         sink(ROWS, 5)
     assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1", "a2"]
-    assert [ending["id"] for ending in stores.endings.recent(9)] == ["e2", "e1"]
-    assert [counter["count"] for counter in stores.endings.counts()] == [2]
-    assert stores.timeouts.counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
-    assert stores.deviations.counts() == [{"stream": "s", "event_type": "A", "kind": "order", "count": 1}]
-    assert stores.corrections.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
+    assert [ending["id"] for ending in stores.results["ending"].recent(9)] == ["e2", "e1"]
+    assert [counter["count"] for counter in stores.results["ending"].counts()] == [2]
+    assert stores.results["timeout"].counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
+    assert stores.results["deviation"].counts() == [{"stream": "s", "event_type": "A", "kind": "order", "count": 1}]
+    assert stores.results["correction"].counts() == [{"stream": "s", "pattern": "p", "count": 1}]
     assert stores.dead_letters.counts() == [{"stream": "s", "code": "c", "count": 1}]
     assert stores.deliveries.queued() == 3
     assert stores.deliveries.claim(clock.now_us() - 1, 1, 9) == []
@@ -101,7 +101,7 @@ def test_a_suspended_pattern_is_stopped_in_every_shard_told_once_and_resumed_as_
     assert (delivery.kind, delivery.alert) == ("pattern.suspended", "s1")
     told = orjson.loads(delivery.body)
     assert (told["type"], told["pattern"], told["severity"]) == ("pattern.suspended", "p", "high")
-    assert stores.suspensions.counts() == [{"stream": "s", "pattern": "p", "count": 1}]
+    assert stores.results["suspension"].counts() == [{"stream": "s", "pattern": "p", "count": 1}]
 
     resumed, is_new = stores.registry.pattern_operators.move("p", "resume", now_us=7)
     assert (is_new, resumed.state, resumed.version, resumed.registered_us) == (True, "active", 2, 7)
@@ -134,7 +134,7 @@ def test_a_pattern_that_is_stopped_already_is_not_suspended(stores, clock, regis
     told = row("suspension", "s9", version=1, pattern="q" if change == "unknown" else "p", shard=0, reason="r")
     AlertSink(stores, clock)([told], 5)
     assert controls(stores) == before
-    assert stores.suspensions.recent(9) == []
+    assert stores.results["suspension"].recent(9) == []
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,7 @@ def test_nothing_needs_no_redis(stores, clock, client):
 
 
 def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
-    told = OutputRow(
-        kind=RowKind.STATS,
-        stream="",
-        id="x",
-        body=orjson.dumps({"shard": 1, "entries": 1, "bytes": 2, "state_bytes": 3, "streams": {}}),
-        position="4-0",
-        shard=1,
-    )
+    told = stats_row(1, "4-0", state_bytes=3, streams={})
     for _ in range(2):
         AlertSink(stores, clock)([told, ROWS[0]], 5)
     (report,) = stores.pipeline_status.shards()
@@ -181,8 +174,30 @@ def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
 
 def test_endings_that_are_but_counted_are_not_listed(stores, clock):
     body = {"id": "x", "stream": "s", "pattern": "p", "form": "p2", "constraints": [], "atom": "A a", "count": 7}
-    counted = OutputRow(kind=RowKind.ENDING_COUNT, stream="s", id="x", body=orjson.dumps(body), position="4-0", shard=1)
+    counted = sink_row(kind="ending-count", stream="s", id="x", body=orjson.dumps(body))
     for _ in range(2):
         AlertSink(stores, clock)([counted], 5)
-    assert [found["count"] for found in stores.endings.counts()] == [7]
-    assert stores.endings.recent(9) == []
+    assert [found["count"] for found in stores.results["ending"].counts()] == [7]
+    assert stores.results["ending"].recent(9) == []
+
+
+def test_bodies_are_stored_as_they_came_with_the_severity_as_last_member(stores, clock, client, registered):
+    AlertSink(stores, clock)([row("alert", "a1"), row("correction", "c1"), row("timeout", "t1", missing=["b"])], 1)
+    plain = b'"stream":"s","pattern":"p","event_type":"A","code":"c"'
+    assert stores.alerts.body("a1") == b'{"id":"a1",%b,"severity":"high"}' % plain
+    records = [client.xrange(stores.results[name].key)[0][1][b"record"] for name in ("correction", "timeout")]
+    assert records == [
+        b'{"format":1,"id":"c1",%b,"severity":"high"}' % plain,
+        b'{"format":1,"id":"t1",%b,"missing":["b"]}' % plain,
+    ]
+
+
+def test_alerts_that_pruning_would_lose_are_counted_whatever_they_return(stores, clock):
+    alerts = [
+        row("alert", "a1", would_be_lost=True),
+        row("alert", "a2", returns={"would_be_lost": True}),
+        row("alert", "a3"),
+    ]
+    AlertSink(stores, clock)(alerts, 1)
+    assert stores.alerts.lost_counts() == {("s", "p"): 1}
+    assert stores.alerts.counts() == {("s", "p"): 3}

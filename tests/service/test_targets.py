@@ -17,7 +17,7 @@ from service.delivery.outbound import GuardedBackend, Outbound
 from service.errors import WebhookRefused
 from service.settings import WebhookSettings
 from service.targets import TargetRules, check_target, resolve
-from service.testing import SinkRow, settings_for
+from service.testing import settings_for, sink_row
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PUBLIC = TargetRules()
@@ -282,7 +282,7 @@ def test_a_rebound_target_is_refused_at_delivery(stores, server_url, clock, serv
     url = f"http://rebound.example:{server.server_port}/"
     webhook = WebhookLibrary(stores, settings_for(server_url), clock, resolver).register(WebhookDraft(url=url))
     stores.alerts.append(
-        [SinkRow(kind="alert", stream="s", id="a", body=b'{"id":"a","pattern":"p"}')], [webhook], clock.now_us()
+        [sink_row(kind="alert", stream="s", id="a", body=b'{"id":"a","pattern":"p"}')], [webhook], clock.now_us()
     )
     worker = Deliverer(stores, WebhookSettings(), clock, random.Random(1), resolver)
     assert asyncio.run(worker.deliver_due()) == 1

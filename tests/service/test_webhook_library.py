@@ -7,7 +7,7 @@ import pytest
 from service import Registration, WebhookDraft, WebhookLibrary
 from service.errors import UnknownPatternName, UnknownStream, UnknownWebhook, WebhookRefused
 from service.stores import Outcome
-from service.testing import SinkRow, settings_for
+from service.testing import settings_for, sink_row
 from streams import StreamDeclaration
 
 pytestmark = pytest.mark.redis
@@ -117,7 +117,7 @@ def test_the_same_secret_again_changes_nothing(library):
 
 def test_what_was_given_up_is_sent_again_in_bounded_numbers(library, stores, clock):
     webhook = library.register(draft())
-    rows = [SinkRow(kind="alert", stream="s", id=f"a{n}", body=b'{"pattern":"p"}') for n in range(5)]
+    rows = [sink_row(kind="alert", stream="s", id=f"a{n}", body=b'{"pattern":"p"}') for n in range(5)]
     stores.alerts.append(rows, [webhook], clock.now_us())
     for number, delivery in enumerate(stores.deliveries.claim(clock.now_us(), 10**9, 9)):
         stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=clock.now_us() + number, error="x"))

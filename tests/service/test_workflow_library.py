@@ -22,7 +22,7 @@ from service.errors import (
 from service.intake.posting import Intake
 from service.registering.joining import Derived
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
-from service.testing import settings_for
+from service.testing import put_constraints, settings_for
 from streams import ConstraintsOn, StreamDeclaration, decode_control
 from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
 
@@ -342,7 +342,7 @@ def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(lib
     record = stores.registry.constraints("orders")
     old = replace(record, own=None)
     assert old.written == record.document
-    stores.registry.put_constraints("payments", record.document, (), clock.now_us())
+    put_constraints(stores.registry, "payments", record.document, (), clock.now_us())
     assert stores.registry.constraints("payments").own is None
 
 

@@ -17,10 +17,11 @@ from nfa import Matcher, Prune
 from shards.entries import StoredEntry
 from shards.kinds.patterns.alert_columns import alerts_of, steps_of
 from shards.kinds.patterns.reference import alert_of, ending_of
+from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import rules_of
 from shards.operators import Origin
-from shards.rows import RowKind, row_id, row_ids
+from shards.rows import row_id, row_ids
 from shards.state import ShardState
 from shards.testing import event, log_of
 from streams import LATEST_US, Event, EventBatch, EventRejected, PatternOn, StreamDeclaration, StreamOn
@@ -94,7 +95,12 @@ def expected_alerts(output, stream, route):
 
 
 def pairs_of(blocks, kind):
+    """Ids and bodies; subjects and counters are those that one row at a time would have."""
     assert {block.kind for block in blocks} <= {kind}
+    for block in blocks:
+        rows = list(map(orjson.loads, block.bodies.to_pylist()))
+        assert block.subjects.to_pylist() == [kind.subject_of(row) for row in rows]
+        assert block.counters.to_pylist() == [kind.counter_of(row) for row in rows]
     return [pair for block in blocks for pair in zip(block.ids.to_pylist(), block.bodies.to_pylist(), strict=True)]
 
 
@@ -108,8 +114,8 @@ def test_alerts_are_those_of_the_values(texts, events, cuts, stream, route, data
         for output in outputs_of(texts, events, cuts):
             blocks = [found for lane in output.lanes for found in alerts_of(lane, stream, route) if len(lane.matches)]
             expected = expected_alerts(output, stream, route)
-            assert pairs_of(blocks, RowKind.ALERT) == expected
-            tally = sum((Counter(block.tally) for block in blocks), Counter())
+            assert pairs_of(blocks, ALERT) == expected
+            tally = sum((block.counts_by("pattern") for block in blocks), Counter())
             assert tally == Counter(orjson.loads(body)["pattern"] for _, body in expected)
 
 
@@ -123,10 +129,10 @@ def test_guarded_alerts_and_endings_are_those_of_the_values(told, prune, events,
         teller = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
         found = list(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told)))
         columns = [one for one in found if not isinstance(one, tuple)]
-        alerts = [one for one in columns if one.kind is RowKind.ALERT]
-        assert pairs_of(alerts, RowKind.ALERT) == expected_alerts(output, "s", route)
+        alerts = [one for one in columns if one.kind is ALERT]
+        assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)
         expected = [ending_of("s", ending, teller._reason(ending)) for ending in output.endings(told)]
-        assert pairs_of([one for one in columns if one.kind is RowKind.ENDING], RowKind.ENDING) == [
+        assert pairs_of([one for one in columns if one.kind is ENDING], ENDING) == [
             (identity, orjson.dumps(with_route(body, route))) for identity, body in expected
         ]
 
@@ -163,7 +169,7 @@ def test_a_time_that_cannot_be_written_is_refused_as_one_by_one():
 @given(st.lists(st.tuples(names, names)))
 def test_ids_of_many_rows_are_those_of_each(parts):
     texts = pa.array([orjson.dumps(["ending", *part]).decode() for part in parts], pa.string())
-    expected = [row_id(RowKind.ENDING, *part) for part in parts]
+    expected = [row_id(ENDING, *part) for part in parts]
     assert row_ids(texts).to_pylist() == expected
     assert row_ids(texts[1:]).to_pylist() == expected[1:]
 
@@ -172,4 +178,4 @@ def test_alerts_of_a_shard_keep_their_order_among_other_rows():
     patterns = [PatternOn(name="p", version=1, text="PATTERN p EVENT SEQ(A a, B b) WITHIN 2 s EMIT TIMEOUTS")]
     events = [event(1, "A"), event(2, "B"), event(3, "A", "j"), event(9, "A"), event(10, "B"), event(20, "X")]
     rows = ShardState(0).apply(log_of([StreamOn(StreamDeclaration(name="orders")), *patterns, events])[0])
-    assert [row.kind.value for row in rows] == ["alert", "alert", "timeout"]
+    assert [row.kind for row in rows] == ["alert", "alert", "timeout"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from shards.decoding import decode_batch, decode_batches
+from shards.decoding import decode_batches
 from shards.state import ShardState
 from shards.testing import bodies, event, log_of
 from streams import BatchFormatError, EventBatch, PatternOn, StreamDeclaration, StreamOn
@@ -28,19 +28,25 @@ def two_events(*data: bytes) -> EventBatch:
 
 def test_a_batch_is_read_back() -> None:
     batch = EventBatch.from_events([event(1, "A", x=1)])
-    assert decode_batch(batch.to_bytes()).to_events() == batch.to_events()
-    assert len(decode_batch(EventBatch.from_events([]).to_bytes())) == 0
+    found, empty = decode_batches([batch.to_bytes(), EventBatch.from_events([]).to_bytes()])
+    assert isinstance(found, EventBatch)
+    assert found.to_events() == batch.to_events()
+    assert isinstance(empty, EventBatch)
+    assert len(empty) == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"{]", b"x}", b'{"x": 1'])
 def test_attributes_have_to_look_like_an_object(data: bytes) -> None:
-    with pytest.raises(BatchFormatError, match="not JSON"):
-        decode_batch(two_events(b"{}", data).to_bytes())
+    (found,) = decode_batches([two_events(b"{}", data).to_bytes()])
+    assert isinstance(found, BatchFormatError)
+    assert "not JSON" in found.message
 
 
 def test_a_slice_is_judged_by_its_own_rows() -> None:
     rows = two_events(b"junk", b"{}").slice(1)
-    assert decode_batch(rows.to_bytes()).columns.column("id").to_pylist() == ["e2"]
+    (found,) = decode_batches([rows.to_bytes()])
+    assert isinstance(found, EventBatch)
+    assert found.columns.column("id").to_pylist() == ["e2"]
 
 
 def test_a_bad_batch_does_not_spoil_its_neighbours() -> None:

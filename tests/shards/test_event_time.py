@@ -56,7 +56,7 @@ def told(rows, *, without=()):
     found = []
     for row in rows:
         body = {name: value for name, value in orjson.loads(row.body).items() if name not in without}
-        found.append((row.kind.value, row.id if "id" not in without else "", orjson.dumps(body)))
+        found.append((row.kind, row.id if "id" not in without else "", orjson.dumps(body)))
     return sorted(found)
 
 

@@ -154,7 +154,7 @@ def happenings(draw, lateness, running):
 def told(rows):
     """What rows say, in any order and wherever they were found; of a dead letter, which each shard has, the reason."""
     letters = {orjson.loads(row.body)["reason"] for row in rows if row.kind == "dead-letter"}
-    return sorted((row.kind.value, row.id, row.body) for row in rows if row.kind != "dead-letter"), letters
+    return sorted((row.kind, row.id, row.body) for row in rows if row.kind != "dead-letter"), letters
 
 
 def totals(states):

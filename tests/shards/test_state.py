@@ -1,4 +1,5 @@
 from dataclasses import replace
+from unittest.mock import Mock
 
 import orjson
 import pyarrow as pa
@@ -7,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Overflow
+from nfa.language import parsing
 from shards.entries import StoredEntry
 from shards.errors import SavedStateError
 from shards.inline import run_inline
-from shards.rows import RowKind
 from shards.state import ShardState
 from shards.testing import Step, bodies, event, log_of
 from streams import (
@@ -60,7 +61,14 @@ def test_an_alert_says_what_matched_and_why():
         "returns": {},
         "why": "e1 is A a; e2 is U u [x > 3]",
     }
-    assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == (RowKind.ALERT, "orders", "1-3", 0)
+    assert (rows[0].kind, rows[0].stream, rows[0].position, rows[0].shard) == ("alert", "orders", "1-3", 0)
+
+
+def test_a_shard_reads_the_text_of_a_pattern_once(monkeypatch):
+    readings = Mock(side_effect=parsing.parse_tree)
+    monkeypatch.setattr(parsing, "parse_tree", readings)
+    assert len(alerts_of(STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)])) == 1
+    assert readings.call_count == 1
 
 
 def test_an_alert_tells_the_step_of_each_alias_and_all_where_alternatives_share_it():

@@ -13,8 +13,8 @@ from workflows import (
     Extraction,
     Method,
     ModelFormat,
+    ModelNotice,
     ModelRefused,
-    Notice,
     Parallel,
     ProcessTree,
     Sequence,
@@ -28,9 +28,9 @@ from workflows import (
 from workflows.model import Source
 from workflows.nets.graph import Block, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.testing import flow_graph, flow_graphs
+from workflows.nets.testing import flow_graph, flow_graphs, tree_to_net
 from workflows.nets.token_game import words_of_graph
-from workflows.nets.tree_nets import can_be_net, tree_to_net
+from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.testing import broken_parts, process_trees
 
@@ -38,7 +38,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CROSSED = "s > x1 > A > x2 > C > e1, x1 > B > x3 > D > e2, x2 > x3"
 
 
-def model_of(source: Source, *notices: Notice) -> WorkflowModel:
+def model_of(source: Source, *notices: ModelNotice) -> WorkflowModel:
     """A model as a reader would give it."""
     return WorkflowModel(name="m", format=ModelFormat.TREE, source=source, notices=notices)
 
@@ -99,7 +99,7 @@ def test_blocks_without_an_automaton_lose_no_constraint() -> None:
 
 def test_notices_and_what_is_wrong_with_the_net_are_warnings() -> None:
     graph = flow_graph(CROSSED)
-    found = compile_workflow(model_of(graph, Notice(element="m_1", message="message flow ignored")))
+    found = compile_workflow(model_of(graph, ModelNotice(element="m_1", message="message flow ignored")))
     assert found.extraction.warnings == ("m_1: message flow ignored",)
     net = WorkflowNet(
         places=("the beginning", "the middle", "the end"),

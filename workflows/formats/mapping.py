@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from workflows.errors import ModelRefused
 from workflows.formats.entries import Entry, Mapped, Scalar, at_line, read_entries
-from workflows.model import Notice
+from workflows.model import ModelNotice
 from workflows.naming import normalised
 
 INSTANCES = ":instances"
@@ -52,10 +52,10 @@ def event_type(mapping: Mapping[str, str | None], identity: str, name: str, defa
     return mapping.get(identity, mapping.get(name, default)) if name else mapping.get(identity, default)
 
 
-def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[Notice, ...]:
+def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[ModelNotice, ...]:
     """One notice for each key that is neither name nor id of a task."""
     return tuple(
-        Notice(element="", message=f"the mapping names {key!r}, which is not a task of this model")
+        ModelNotice(element="", message=f"the mapping names {key!r}, which is not a task of this model")
         for key in sorted(set(mapping).difference(names, (INSTANCES,)))
     )
 

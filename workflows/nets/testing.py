@@ -1,4 +1,4 @@
-"""Builders for tests of drawn models: small flow graphs as text, and random ones."""
+"""Builders for tests of drawn models: small flow graphs as text, random ones, and process trees as nets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,26 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
+from workflows.nets.assembly import Assembly
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
+from workflows.nets.net import WorkflowNet
+from workflows.nets.tree_nets import put_tree
+from workflows.tree import ProcessTree
+
+
+def tree_to_net(tree: ProcessTree) -> WorkflowNet:
+    """A net with the same complete traces, which end with one token in its only sink.
+
+    Raises:
+        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places does
+            that.
+    """
+    assembly = Assembly()
+    source, sink = assembly.place("the beginning"), assembly.place("the end")
+    put_tree(assembly, tree, source, sink)
+    net = assembly.finish((source,), ((sink,),))
+    assert len(net.finals[0]) == 1
+    return net
 
 
 def flow_graph(flows: str, **blocks: Block) -> FlowGraph:

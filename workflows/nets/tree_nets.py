@@ -6,7 +6,7 @@ from itertools import product, repeat
 
 from workflows.errors import UnderivableWorkflow
 from workflows.nets.assembly import Assembly
-from workflows.nets.net import Transition, WorkflowNet
+from workflows.nets.net import Transition
 from workflows.nets.normal_forms import is_short
 from workflows.tree import (
     Activity,
@@ -24,23 +24,8 @@ from workflows.tree import (
 _MOST_LISTED = 4
 
 
-def tree_to_net(tree: ProcessTree) -> WorkflowNet:
-    """A net with the same complete traces, which end with one token in its only sink.
-
-    Raises:
-        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places does
-            that.
-    """
-    assembly = Assembly()
-    source, sink = assembly.place("the beginning"), assembly.place("the end")
-    put_tree(assembly, tree, source, sink)
-    net = assembly.finish((source,), ((sink,),))
-    assert len(net.finals[0]) == 1
-    return net
-
-
 def can_be_net(tree: ProcessTree) -> bool:
-    """Whether ``tree_to_net`` takes it."""
+    """Whether ``put_tree`` takes it."""
     match tree:
         case Activity() | Silent():
             return True
@@ -56,7 +41,8 @@ def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> N
     """Adds steps that take a token from ``source`` to ``sink`` by way of each trace of a tree.
 
     Raises:
-        UnderivableWorkflow: See ``tree_to_net``.
+        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places does
+            that.
     """
     match tree:
         case Activity(name):

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import orjson
 
 from service.stores.connection import PREFIX
-from service.stores.deliveries.webhooks import DeliveredKind, RegisteredWebhook
+from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode, encode
-from service.stores.severities import USUAL_SEVERITY, Severity
+from service.stores.severities import USUAL_SEVERITY
 
 DUE_KEY = PREFIX + "deliveries:due"  # new ones; those of earlier releases wait here too
 RECORDS_KEY = PREFIX + "deliveries:records"
@@ -40,7 +40,7 @@ class Delivery:
     id: str
     webhook: str
     alert: str
-    kind: DeliveredKind = "alert"
+    kind: str = "alert"
     attempts: int
     queued_us: int
     lease_us: int
@@ -94,11 +94,11 @@ class Deliverable:
         traceparent: As ``Delivery.traceparent``.
     """
 
-    kind: DeliveredKind
+    kind: str
     id: str
     stream: str
     pattern: str | None
-    severity: Severity = USUAL_SEVERITY
+    severity: str = USUAL_SEVERITY
     body: str | None = None
     traceparent: str | None = None
 

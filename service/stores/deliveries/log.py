@@ -9,7 +9,7 @@ from service.errors import UnknownDelivery
 from service.stores.connection import Client
 from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries.delivery import RECORDS_KEY, Delivery, Verdict, read_delivery
-from service.stores.deliveries.webhooks import GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY, LOG_KEY, DeliveredKind
+from service.stores.deliveries.webhooks import GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY, LOG_KEY
 from service.stores.records import decode
 
 _PAGE_ROWS = 500
@@ -33,7 +33,7 @@ class Attempt:
     """
 
     delivery: str
-    kind: DeliveredKind
+    kind: str
     item: str
     attempt: int
     verdict: Verdict

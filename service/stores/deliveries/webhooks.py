@@ -1,16 +1,17 @@
-"""Registered webhooks: where alerts, corrections, deviations and suspensions go, and the state of their deliveries."""
+"""Registered webhooks: where results go, and the state of their deliveries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from service.errors import RegistryContended, UnknownWebhook
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
 from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
+from shards import RESULT_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
 TURNS_KEY = PREFIX + "deliveries:turns"
@@ -20,9 +21,8 @@ LOG_KEY = PREFIX + "webhook-log:"
 GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
-DeliveredKind: TypeAlias = Literal["alert", "correction", "deviation", "pattern.suspended"]
-USUAL_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction", "pattern.suspended")
-_FORMER_KINDS: tuple[DeliveredKind, ...] = ("alert", "correction")  # of records that do not say
+USUAL_KINDS = tuple(kind.delivered_as for kind in RESULT_KINDS.values() if kind.is_usual)
+_FORMER_KINDS = ("alert", "correction")  # of records that do not say
 
 _ATTEMPTS = 5
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
@@ -67,7 +67,7 @@ class RegisteredWebhook:
     pattern: str | None
     is_enabled: bool
     registered_us: int
-    kinds: tuple[DeliveredKind, ...] = USUAL_KINDS
+    kinds: tuple[str, ...] = USUAL_KINDS
     min_severity: Severity | None = None
     description: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class RegisteredWebhook:
     retiring: tuple[RetiringSecret, ...] = ()
     disabled_because: str | None = None
 
-    def wants(self, kind: DeliveredKind, stream: str, pattern: str | None, severity: Severity = USUAL_SEVERITY) -> bool:
+    def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
         """Whether what is of that kind, stream and pattern shall be delivered here; a deviation is of no pattern."""
         is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
         is_grave = self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
@@ -152,7 +152,7 @@ class WebhookStore:
             webhook = change(_webhook(current, webhook_id))
             if self._replace(records=WEBHOOKS_KEY, id=webhook_id, before=current, after=encode(**asdict(webhook))):
                 return webhook
-        raise _contended(webhook_id)
+        raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
         """Forget a webhook, its statistics and its log; what is queued for it is dropped when its turn comes.
@@ -171,7 +171,7 @@ class WebhookStore:
             )
             if is_gone:
                 return
-        raise _contended(webhook_id)
+        raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """How deliveries there fared so far."""
@@ -192,10 +192,6 @@ class WebhookStore:
 
 def _unknown(webhook_id: str) -> UnknownWebhook:
     return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
-
-
-def _contended(webhook_id: str) -> RegistryContended:
-    return RegistryContended(f"the webhook {webhook_id!r} is being changed by other clients; try again")
 
 
 def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from service.errors import UnknownDeadLetter
-from service.stores.connection import PREFIX, Client, register
+from service.stores.connection import Client, register
 from service.stores.records import decode, encode
-from service.stores.results.recent import RecentStore
+from service.stores.results.recent import RecentStore, list_key
+from shards import DEAD_LETTER
+
+DEAD_LETTERS_KEY = list_key(DEAD_LETTER)
 
 _PAGE_LETTERS = 500
 
@@ -35,11 +38,8 @@ class ReplayOutcome:
 class DeadLetterStore(RecentStore):
     """Recent dead letters of the intake and of the pipeline, counted by reason."""
 
-    key: ClassVar[str] = PREFIX + "dead-letters"
-    counted: ClassVar[tuple[str, ...]] = ("stream", "code", "pattern")
-
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
-        super().__init__(client, kept=kept)
+        super().__init__(client, DEAD_LETTER, kept=kept)
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
@@ -110,4 +110,4 @@ class DeadLetter:
     def of(cls, *, id: str, stream: str, code: str, reason: str, **fields: Any) -> DeadLetter:
         """A dead letter for the reason ``code``, with more fields as plain JSON."""
         record = {"id": id, "stream": stream, "code": code, "reason": reason, **fields}
-        return cls(encode(**record), DeadLetterStore.counter(record))
+        return cls(encode(**record), DEAD_LETTER.counter_of(record).encode())

@@ -11,7 +11,7 @@ import numpy as np
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY, BacklogStore
-from service.stores.log.dead_letters import DeadLetter, DeadLetterStore
+from service.stores.log.dead_letters import DEAD_LETTERS_KEY, DeadLetter
 from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
 from service.stores.log.feeds import FeedStep
 from service.stores.log.layout import LayoutStore
@@ -19,6 +19,7 @@ from service.stores.log.routes import ROUTES_KEY, as_text, from_text
 from service.stores.log.stream_times import STREAM_TIMES_KEY
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
+from service.stores.results.recent import COUNTS_SUFFIX
 from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
@@ -218,8 +219,8 @@ class EventLog:
             answer = step.after.to_bytes()
         return self._append_events(
             kept_answer=key,
-            dead_letters=DeadLetterStore.key,
-            dead_letter_counts=DeadLetterStore.counts_key(),
+            dead_letters=DEAD_LETTERS_KEY,
+            dead_letter_counts=DEAD_LETTERS_KEY + COUNTS_SUFFIX,
             appended=APPENDED_KEY,
             matched=MATCHED_KEY,
             routes=ROUTES_KEY,

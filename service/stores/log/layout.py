@@ -14,8 +14,9 @@ from typing import Any
 
 from service.errors import LogResharding, RecordFormatError, RegistryContended
 from service.stores.connection import Client, register
-from service.stores.log.pipeline_status import SHARDS_KEY, ReportRow, report_of
+from service.stores.log.pipeline_status import SHARDS_KEY, report_of
 from service.stores.records import FORMAT_VERSION
+from shards import OutputRow
 from streams import LAYOUT_KEY
 
 _RESHARDED = 2  # format of a log that was divided anew: older releases do not know where its states begin
@@ -141,7 +142,7 @@ class LayoutStore:
         """Let entries be appended again, with the layout as it is; nothing happens where another holds the log."""
         self._release(layout=LAYOUT_KEY, token=token)
 
-    def switch(self, token: str, rows: Sequence[ReportRow]) -> Layout:
+    def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
         """Divide the log into other shards from here on, and release it.
 
         Args:

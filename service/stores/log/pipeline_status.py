@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import APPENDED_KEY, MARKS_KEPT, MARKS_KEY, MATCHED_KEY
 from service.stores.records import decode, encode
+from shards import OutputRow
 from streams import log_key
 
 SHARDS_KEY = PREFIX + "pipeline:shards"
@@ -25,19 +26,6 @@ STARTED_KEY = PREFIX + "pipeline:started"
 
 
 _LATE = "late_"
-
-
-class ReportRow(Protocol):
-    """What the pipeline hands over for a shard of a micro-batch."""
-
-    @property
-    def shard(self) -> int: ...
-
-    @property
-    def position(self) -> str: ...
-
-    @property
-    def body(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +71,7 @@ class PipelineStatus:
         self._note = register(client, "log/note_matched")
         self._keep = register(client, "log/keep_progress")
 
-    def note(self, rows: Sequence[ReportRow]) -> list[bool]:
+    def note(self, rows: Sequence[OutputRow]) -> list[bool]:
         """Count what a micro-batch has matched, and keep what its shards tell.
 
         Args:
@@ -146,7 +134,7 @@ class PipelineStatus:
         return sorted(reports, key=lambda report: report.shard)
 
 
-def report_of(row: ReportRow) -> bytes:
+def report_of(row: OutputRow) -> bytes:
     """What a shard tells, as it is kept."""
     return encode(**{**orjson.loads(row.body), "shard": row.shard, "position": row.position})
 

@@ -95,7 +95,7 @@ class RecordBook:
                 return wanted.record, True
             if self._client.hget(versions_key, version_field) == wanted.record:
                 return wanted.record, True
-        raise RegistryContended(f"{field!r} is being changed by other clients; try again")
+        raise RegistryContended.over(f"{field!r}")
 
     def get(self, key: str, field: str) -> bytes | None:
         """A current record."""

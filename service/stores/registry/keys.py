@@ -121,7 +121,7 @@ class KeyStore:
             wanted = changed(_key(body, key_id))
             if self._change(records=KEYS_KEY, id=key_id, before=body, after=encode(**asdict(wanted))):
                 return wanted
-        raise RegistryContended(f"the API key {key_id!r} is being changed by other clients; try again")
+        raise RegistryContended.over(f"the API key {key_id!r}")
 
     def was_any_created(self) -> bool:
         """Whether there has ever been a key, also where it is gone by now."""

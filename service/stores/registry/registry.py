@@ -193,17 +193,6 @@ class Registry:
         record, is_new = self._book.apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
         return read_constraints(record, stream), is_new
 
-    def put_constraints(
-        self, stream: str, document: Mapping[str, Any], notices: tuple[str, ...], now_us: int
-    ) -> tuple[RegisteredConstraints, bool]:
-        """Give a stream a constraint set; another document is its next version, the same one changes nothing.
-
-        Returns:
-            The constraint set as it is now, and whether it changed.
-        """
-        draft = ConstraintsDraft(document=document, notices=notices)
-        return self.change_constraints(stream, lambda _: draft, now_us)
-
     def constraints(self, stream: str) -> RegisteredConstraints:
         """The current constraint set of a stream.
 

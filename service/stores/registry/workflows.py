@@ -141,7 +141,7 @@ class WorkflowStore:
                 return record, True
             if self._client.hget(WORKFLOW_VERSIONS_KEY, _field(record)) == body:
                 return record, True
-        raise _contended(draft.name)
+        raise RegistryContended.over(f"the workflow {draft.name!r}")
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions stay where streams followed them, and go on counting when it comes back.
@@ -159,7 +159,7 @@ class WorkflowStore:
             is_gone = self._commit(**_KEYS, name=name, before=current, after=gone, version=())
             if is_gone or self._current(name) == gone:
                 return
-        raise _contended(name)
+        raise RegistryContended.over(f"the workflow {name!r}")
 
     def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
         """A version of a workflow that is there, the current one unless another is asked for.
@@ -251,7 +251,3 @@ def _record(body: bytes, name: str) -> RegisteredWorkflow:
 
 def _unknown(name: str) -> UnknownWorkflow:
     return UnknownWorkflow(f"there is no workflow {name!r}; GET /v1/workflows lists them", workflow=name)
-
-
-def _contended(name: str) -> RegistryContended:
-    return RegistryContended(f"the workflow {name!r} is being changed by other clients; try again")

@@ -21,8 +21,9 @@ from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Deliverable
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import FORMAT_VERSION
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
-from service.stores.results.recent import Row
+from service.stores.results.recent import graded_body
 from service.stores.severities import USUAL_SEVERITY
+from shards import ALERT, OutputRow
 from streams import parse_time
 
 BODIES_KEY = PREFIX + "alerts:bodies"
@@ -40,6 +41,7 @@ _PAGE_ALERTS = 500
 _EXAMINED = 5_000
 _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
 _TAIL = b"}"
+_LOST = b'"would_be_lost":true'
 
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
@@ -113,7 +115,7 @@ class AlertStore:
 
     def append(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[OutputRow],
         webhooks: Sequence[RegisteredWebhook],
         now_us: int,
         epoch: int = 0,
@@ -244,25 +246,27 @@ class AlertStore:
                     yield after, alert if mark is None else {**alert, "acknowledged": asdict(mark)}
 
 
-def _packed(row: Row, webhooks: Sequence[RegisteredWebhook], now_us: int, traceparent: str | None) -> Mapping[str, Any]:
-    alert = orjson.loads(row.body)
-    pattern = alert["pattern"]
+def _packed(
+    row: OutputRow, webhooks: Sequence[RegisteredWebhook], now_us: int, traceparent: str | None
+) -> Mapping[str, Any]:
+    body, pattern = graded_body(row), row.subject
     indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
-    severity = alert.get("severity", USUAL_SEVERITY)
     item = Deliverable(
-        kind="alert", id=row.id, stream=row.stream, pattern=pattern, severity=severity, traceparent=traceparent
+        kind=ALERT.delivered_as,
+        id=row.id,
+        stream=row.stream,
+        pattern=pattern,
+        severity=row.severity or USUAL_SEVERITY,
+        traceparent=traceparent,
     )
-    deliveries = deliveries_of(item, webhooks, now_us)
-    body = (_HEAD + row.body + _TAIL).decode()
-    counter = orjson.dumps([row.stream, pattern]).decode()
     return {
         "id": row.id,
         "stream": row.stream,
-        "body": body,
+        "body": (_HEAD + body + _TAIL).decode(),
         "indexes": indexes,
-        "deliveries": deliveries,
-        "counter": counter,
-        "lost": alert.get("would_be_lost", False),
+        "deliveries": deliveries_of(item, webhooks, now_us),
+        "counter": row.counter,
+        "lost": _LOST in row.body and orjson.loads(row.body).get("would_be_lost", False),
     }
 
 

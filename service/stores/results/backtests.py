@@ -151,7 +151,7 @@ class BacktestStore:
             body = encode(**asdict(changed))
             if self._change(records=BACKTESTS_KEY, id=backtest_id, before=current, after=body):
                 return changed
-        raise RegistryContended(f"the backtest {backtest_id!r} is being changed by other clients; try again")
+        raise RegistryContended.over(f"the backtest {backtest_id!r}")
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
         """Keep the result of a backtest, in place of what an earlier attempt may have left."""

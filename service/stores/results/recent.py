@@ -6,34 +6,26 @@ micro-batch are remembered until the next one begins; a repeated id is neither l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, TypeAlias, cast
 
 import orjson
 
-from service.stores.connection import Client, register
+from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
-from service.stores.deliveries.webhooks import DeliveredKind, RegisteredWebhook
-from service.stores.records import decode, encode
+from service.stores.deliveries.webhooks import RegisteredWebhook
+from service.stores.records import decode, encode_object
 from service.stores.severities import USUAL_SEVERITY
+from shards import OutputRow, ResultKind
+
+COUNTS_SUFFIX = ":counts"  # of the key of the counters of a list
+
+_Arguments: TypeAlias = tuple[str | bytes | int, ...]
 
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
-
-
-class Row(Protocol):
-    """What the pipeline hands over: a JSON object with a deterministic id."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def stream(self) -> str: ...
-
-    @property
-    def body(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,112 +41,19 @@ class RecentPage:
     next: str | None
 
 
-class RecentStore:
-    """One capped list with its counters; subclasses say where it is and what is counted.
-
-    Attributes:
-        key: Redis key of the list.
-        counted: Fields of a record that make its counter.
-        delivered: Under which kind webhooks may want its records; None: they are not delivered.
+class RecentList:
+    """A capped list of records, the newest first.
 
     Args:
         client: Where it is.
+        key: Its Redis key.
         kept: About so many records are kept.
     """
 
-    key: ClassVar[str]
-    counted: ClassVar[tuple[str, ...]]
-    delivered: ClassVar[DeliveredKind | None] = None
-
-    def __init__(self, client: Client, *, kept: int = 10_000) -> None:
+    def __init__(self, client: Client, key: str, *, kept: int) -> None:
         self._client = client
         self._kept = kept
-        self._append = register(client, "results/append_rows")
-
-    @classmethod
-    def counts_key(cls) -> str:
-        """Redis key of the counters."""
-        return cls.key + ":counts"
-
-    @classmethod
-    def counter(cls, record: Mapping[str, Any]) -> bytes:
-        """The counter of a record, as it is stored."""
-        return orjson.dumps([_as_text(record.get(name)) for name in cls.counted])
-
-    def append(
-        self, rows: Sequence[Row], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
-    ) -> int:
-        """Keep and count the rows of a micro-batch; those of the same epoch that are there already are passed over.
-
-        Args:
-            rows: In their order.
-            epoch: Number of the micro-batch.
-            webhooks: Those registered now; each row has one delivery per webhook that wants it.
-            now_us: When the first attempt of the deliveries is due.
-
-        Returns:
-            How many were new.
-        """
-
-        def arguments(row: Row) -> tuple[str | bytes | int, ...]:
-            record = {**orjson.loads(row.body), "id": row.id, "stream": row.stream}
-            return row.id, encode(**record), self.counter(record), 1, self._deliveries(row, record, webhooks, now_us)
-
-        return self._put(rows, epoch, now_us, arguments)
-
-    def count(self, rows: Sequence[Row], epoch: int) -> int:
-        """Count what is not listed: each row stands for ``count`` records; those that are there are passed over.
-
-        Args:
-            rows: Of a micro-batch; ``count`` and the fields of ``counted`` are in their bodies.
-            epoch: Number of the micro-batch.
-
-        Returns:
-            How many rows were new.
-        """
-
-        def arguments(row: Row) -> tuple[str | bytes | int, ...]:
-            body = orjson.loads(row.body)
-            return row.id, b"", self.counter({**body, "stream": row.stream}), body["count"], b""
-
-        return self._put(rows, epoch, 0, arguments)
-
-    def _put(
-        self, rows: Sequence[Row], epoch: int, now_us: int, arguments: Callable[[Row], tuple[str | bytes | int, ...]]
-    ) -> int:
-        """Give rows to the script, some at a time; how many were new."""
-        added = 0
-        for start in range(0, len(rows), _CHUNK_ROWS):
-            new = self._append(
-                entries=self.key,
-                counts=self.counts_key(),
-                seen=self.key + ":seen",
-                due=DUE_KEY,
-                deliveries=RECORDS_KEY,
-                epoch=f"epoch:{epoch}",
-                kept=self._kept,
-                now_us=now_us,
-                rows=[part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)],
-            )
-            added += int(new)
-        return added
-
-    def _deliveries(
-        self, row: Row, record: Mapping[str, Any], webhooks: Sequence[RegisteredWebhook], now_us: int
-    ) -> bytes:
-        """The row's deliveries as the script takes them; empty when there are none."""
-        if self.delivered is None or not webhooks:
-            return b""
-        item = Deliverable(
-            kind=self.delivered,
-            id=row.id,
-            stream=row.stream,
-            pattern=record.get("pattern"),
-            severity=record.get("severity", USUAL_SEVERITY),
-            body=row.body.decode(),
-        )
-        found = deliveries_of(item, webhooks, now_us)
-        return orjson.dumps(found) if found else b""
+        self.key = key
 
     def page(
         self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
@@ -190,21 +89,6 @@ class RecentStore:
         """The latest records, newest first."""
         return self.page(limit, stream=stream).records
 
-    def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """One object per counter, in their order: the fields of ``counted``, and ``count`` since the store began.
-
-        Args:
-            chosen: Only counters whose fields have these values.
-        """
-        raw = cast("dict[bytes, bytes]", self._client.hgetall(self.counts_key()))
-        counters = sorted((self._padded(orjson.loads(counter)), int(count)) for counter, count in raw.items())
-        found = ({**dict(zip(self.counted, values, strict=True)), "count": count} for values, count in counters)
-        return [counter for counter in found if chosen.items() <= counter.items()]
-
-    def _padded(self, values: list[str]) -> list[str]:
-        """A counter's values; an earlier release may have counted by fewer fields."""
-        return [*values, *[""] * (len(self.counted) - len(values))]
-
     def _newest_first(self, page_rows: int, after: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Places and records, from the newest on, or from behind a place."""
         until = "+" if after is None else f"({after}"
@@ -217,7 +101,109 @@ class RecentStore:
             until = "(" + page[-1][0].decode()
 
 
-def _as_text(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(part) for part in value)
-    return "" if value is None else str(value)
+class RecentStore(RecentList):
+    """The capped list of one kind of result with its counters.
+
+    Args:
+        client: Where it is.
+        kind: What is listed.
+        kept: About so many records are kept.
+    """
+
+    def __init__(self, client: Client, kind: ResultKind, *, kept: int = 10_000) -> None:
+        super().__init__(client, list_key(kind), kept=kept)
+        self._append = register(client, "results/append_rows")
+        self.kind = kind
+
+    def append(
+        self, rows: Sequence[OutputRow], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
+    ) -> int:
+        """Keep and count the rows of a micro-batch; those of the same epoch that are there already are passed over.
+
+        Args:
+            rows: In their order.
+            epoch: Number of the micro-batch.
+            webhooks: Those registered now; each row has one delivery per webhook that wants it.
+            now_us: When the first attempt of the deliveries is due.
+
+        Returns:
+            How many were new.
+        """
+
+        def arguments(row: OutputRow) -> _Arguments:
+            body = graded_body(row)
+            return row.id, encode_object(body), row.counter, 1, self._deliveries(row, body, webhooks, now_us)
+
+        return self._put(rows, epoch, now_us, arguments)
+
+    def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
+        """Count what is not listed: each row stands for ``count`` records; those that are there are passed over.
+
+        Args:
+            rows: Of a micro-batch; ``count`` is in their bodies.
+            epoch: Number of the micro-batch.
+
+        Returns:
+            How many rows were new.
+        """
+        return self._put(rows, epoch, 0, lambda row: (row.id, b"", row.counter, orjson.loads(row.body)["count"], b""))
+
+    def _put(
+        self,
+        rows: Sequence[OutputRow],
+        epoch: int,
+        now_us: int,
+        arguments: Callable[[OutputRow], _Arguments],
+    ) -> int:
+        """Give rows to the script, some at a time; how many were new."""
+        added = 0
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            new = self._append(
+                entries=self.key,
+                counts=self.key + COUNTS_SUFFIX,
+                seen=self.key + ":seen",
+                due=DUE_KEY,
+                deliveries=RECORDS_KEY,
+                epoch=f"epoch:{epoch}",
+                kept=self._kept,
+                now_us=now_us,
+                rows=[part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)],
+            )
+            added += int(new)
+        return added
+
+    def _deliveries(self, row: OutputRow, body: bytes, webhooks: Sequence[RegisteredWebhook], now_us: int) -> bytes:
+        """The row's deliveries as the script takes them; empty when there are none."""
+        if not self.kind.delivered_as or not webhooks:
+            return b""
+        item = Deliverable(
+            kind=self.kind.delivered_as,
+            id=row.id,
+            stream=row.stream,
+            pattern=row.subject or None,
+            severity=row.severity or USUAL_SEVERITY,
+            body=body.decode(),
+        )
+        found = deliveries_of(item, webhooks, now_us)
+        return orjson.dumps(found) if found else b""
+
+    def counts(self, **chosen: str) -> list[dict[str, Any]]:
+        """One object per counter, in their order: what its kind counts by, and ``count`` since the store began.
+
+        Args:
+            chosen: Only counters whose fields have these values.
+        """
+        raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
+        counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
+        found = ({**dict(values), "count": count} for values, count in counters)
+        return [counter for counter in found if chosen.items() <= counter.items()]
+
+
+def list_key(kind: ResultKind) -> str:
+    """Redis key of the list of a kind of result."""
+    return PREFIX + kind.plural
+
+
+def graded_body(row: OutputRow) -> bytes:
+    """A row as it is stored and sent: a JSON object; its last member is the severity of its operator, if it has one."""
+    return row.body[:-1] + b',"severity":"%b"}' % row.severity.encode() if row.severity else row.body

@@ -7,7 +7,6 @@ cut where a match ends; that holds for every shape of a match.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +16,10 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RegisteredPattern, atoms_of, describe_atom
-from shards.rows import FoundRows, RowKind, row_ids
+from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
+from shards.kinds.patterns.result_kinds import ALERT, ENDING
+from shards.results import ResultKind
+from shards.rows import FoundRows, row_ids
 from streams import (
     Texts,
     chosen_texts,
@@ -73,7 +74,8 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     told = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
     parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
     parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(told, columns.kind)]
-    return FoundRows(kind=RowKind.ENDING, ids=ids, bodies=joined_texts(parts).cast(pa.binary()))
+    about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
+    return _rows(ENDING, ids, joined_texts(parts), about, columns.kind)
 
 
 def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
@@ -92,10 +94,26 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
     parts += [_decisions(columns.how), flag_texts(columns.is_deviating, ',"deviating":true')]
     parts += [flag_texts(columns.is_lost, ',"would_be_lost":true'), end]
-    tally: Counter[str] = Counter()
-    for one, count in zip(patterns, np.bincount(place, minlength=len(patterns)).tolist(), strict=True):
-        tally[one.name] += count
-    return FoundRows(kind=RowKind.ALERT, ids=ids, bodies=joined_texts(parts).cast(pa.binary()), tally=tally)
+    about = [{"stream": stream, "pattern": one.name} for one in patterns]
+    return _rows(ALERT, ids, joined_texts(parts), about, place)
+
+
+def _rows(
+    kind: ResultKind, ids: pa.Array, bodies: pa.Array, about: Sequence[Mapping[str, Any]], which: NDArray[np.integer]
+) -> FoundRows:
+    """Columns; ``about`` has what subjects and counters are made of, ``which`` of each row the place in it."""
+    places = column_of(which.astype(np.int32))
+    return FoundRows(
+        kind=kind,
+        ids=ids,
+        bodies=bodies.cast(pa.binary()),
+        subjects=_chosen(places, [kind.subject_of(one) for one in about]),
+        counters=_chosen(places, [kind.counter_of(one) for one in about]),
+    )
+
+
+def _chosen(places: pa.Array, texts: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.string()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +139,7 @@ class _Bound:
     place: NDArray[np.int8]
 
     @classmethod
-    def of(cls, columns: MatchColumns, patterns: Sequence[RegisteredPattern], place: NDArray[np.intp]) -> _Bound:
+    def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.intp]) -> _Bound:
         """Those of some matches.
 
         Args:
@@ -191,13 +209,13 @@ def _places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def _steps(pattern: RegisteredPattern) -> list[str]:
+def _steps(pattern: RunningPattern) -> list[str]:
     """The step of each alias of a pattern in words, as it stands in JSON."""
     told = steps_of(pattern)
     return [json_text(told[alias])[1:-1] for alias in pattern.automaton.aliases]
 
 
-def steps_of(pattern: RegisteredPattern) -> dict[str, str]:
+def steps_of(pattern: RunningPattern) -> dict[str, str]:
     """The steps of a pattern in words, by alias: where alternatives share an alias, all of them."""
     steps: dict[str, dict[str, None]] = {}
     for atom in atoms_of(pattern.query.pattern.event):

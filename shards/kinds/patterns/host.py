@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from nfa import Matcher, MatchOutput, parse_pattern
 from shards.kinds.patterns.results import PatternResults
@@ -80,13 +80,14 @@ class PatternHost:
         running = self._matcher.patterns.get(definition.name)
         if running is not None and (running.version, running.text) == (definition.version, text):
             return
-        named = parse_pattern(text).name
-        if named != definition.name:
+        pattern = parse_pattern(text)
+        if pattern.name != definition.name:
             raise ControlRecordError(
-                f"pattern-on record: pattern {definition.name!r} calls itself {named!r} in its text"
+                f"pattern-on record: pattern {definition.name!r} calls itself {pattern.name!r} in its text"
             )
         self._matcher.add_pattern(
             text,
+            parsed=pattern,
             version=definition.version,
             is_guarded=definition.body["is_guarded"],
             drains=start == "migrate",
@@ -182,30 +183,23 @@ class PatternHost:
         return PatternOutput(found, results_of)
 
 
-@dataclass(frozen=True)
-class PatternKind:
-    """Patterns; every stream has a host of them, as its constraints follow traces from their first event."""
+def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> PatternHost:
+    """A host without patterns, or the one that was saved; the traces of a further key have no end and no constraints.
 
-    name: ClassVar[str] = "pattern"
-    is_resident: ClassVar[bool] = True
-
-    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> PatternHost:
-        """A host; the traces of a further key have no end and no constraints.
-
-        Raises:
-            DeclarationError: The stream does not declare that key.
-            ForestallError: The saved state cannot be read.
-        """
-        if saved is not None:
-            return PatternHost.load(declaration, route, saved)
-        if route:
-            paths = declaration.route_paths(route)
-            matcher = Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=False)
-        else:
-            matcher = Matcher(
-                end_events=declaration.end_events,
-                ties=declaration.ties,
-                key_paths=declaration.key_paths,
-                idle_timeout_us=declaration.idle_timeout_us,
-            )
-        return PatternHost(declaration, route, matcher, {})
+    Raises:
+        DeclarationError: The stream does not declare that key.
+        ForestallError: The saved state cannot be read.
+    """
+    if saved is not None:
+        return PatternHost.load(declaration, route, saved)
+    if route:
+        paths = declaration.route_paths(route)
+        matcher = Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=False)
+    else:
+        matcher = Matcher(
+            end_events=declaration.end_events,
+            ties=declaration.ties,
+            key_paths=declaration.key_paths,
+            idle_timeout_us=declaration.idle_timeout_us,
+        )
+    return PatternHost(declaration, route, matcher, {})

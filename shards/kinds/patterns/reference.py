@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nfa import Ending, Match
-from shards.rows import RowKind, alert_id, row_id
+from shards.kinds.patterns.result_kinds import ALERT, ENDING, alert_id
+from shards.rows import row_id
 from streams import format_time
 
 
@@ -20,7 +21,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
     """
     identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings)
     body = {
-        "type": RowKind.ALERT.value,
+        "type": ALERT.name,
         "id": identity,
         "stream": stream,
         "pattern": match.pattern,
@@ -47,7 +48,7 @@ def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[s
         ending: It.
         reason: What is said of why.
     """
-    identity = row_id(RowKind.ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
+    identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
     body = {
         "id": identity,
         "stream": stream,

@@ -16,15 +16,24 @@ from nfa import (
     MatchOutput,
     Overflow,
     Query,
-    RegisteredPattern,
+    RunningPattern,
     Timeout,
     describe_atom,
 )
 from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
 from shards.kinds.patterns.alert_columns import alerts_of, endings_of
+from shards.kinds.patterns.result_kinds import (
+    CORRECTION,
+    DEVIATION,
+    ENDING_COUNT,
+    SUSPENSION,
+    TIMEOUT,
+    alert_id,
+)
 from shards.kinds.patterns.rules import Rules
 from shards.operators import Origin, Result, Single
-from shards.rows import RowKind, alert_id, dead_letter_body, row_id
+from shards.results import DEAD_LETTER
+from shards.rows import dead_letter_body, row_id
 from streams import WorkBudget, format_time
 
 _FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
@@ -42,7 +51,7 @@ class PatternResults:
     """
 
     stream: str
-    patterns: Mapping[tuple[str, int], RegisteredPattern]
+    patterns: Mapping[tuple[str, int], RunningPattern]
     rules: Mapping[int, Rules]
     route: str = ""
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
@@ -79,9 +88,9 @@ class PatternResults:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
         alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
-        identity = row_id(RowKind.CORRECTION, alert, correction.event_id)
+        identity = row_id(CORRECTION, alert, correction.event_id)
         body = {
-            "type": RowKind.CORRECTION.value,
+            "type": CORRECTION.delivered_as,
             "id": identity,
             "stream": name,
             "pattern": correction.pattern,
@@ -94,13 +103,13 @@ class PatternResults:
             "time": format_time(correction.time_us),
             "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
         }
-        return RowKind.CORRECTION, identity, body
+        return CORRECTION, identity, body
 
     def _timeout(self, timeout: Timeout) -> Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
         parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
-        identity = row_id(RowKind.TIMEOUT, *parts)
+        identity = row_id(TIMEOUT, *parts)
         body = {
             "id": identity,
             "stream": name,
@@ -112,7 +121,7 @@ class PatternResults:
             "bindings": bindings,
             "missing": timeout.missing,
         }
-        return RowKind.TIMEOUT, identity, body
+        return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
         """How many endings have the same pattern and reason; the first of them makes the id."""
@@ -123,8 +132,8 @@ class PatternResults:
             found["count"] += count
         place = self.stream, origin.shard, origin.entry.position
         for cause, body in counts.items():
-            identity = row_id(RowKind.ENDING_COUNT, *place, body["first"], cause.decode())
-            yield RowKind.ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
+            identity = row_id(ENDING_COUNT, *place, body["first"], cause.decode())
+            yield ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
 
     def _reason(self, ending: Ending) -> dict[str, Any]:
         """Why it ended: once per cause, as the endings of a batch have few, whose parts are the same objects."""
@@ -143,10 +152,10 @@ class PatternResults:
 
     def _deviation(self, deviation: Deviation) -> Single:
         name = self.stream
-        identity = row_id(RowKind.DEVIATION, name, deviation.key, deviation.event_id)
+        identity = row_id(DEVIATION, name, deviation.key, deviation.event_id)
         why = self.rules[deviation.guard_version].explain_deviation(deviation)
         body = {
-            "type": RowKind.DEVIATION.value,
+            "type": DEVIATION.delivered_as,
             "id": identity,
             "stream": name,
             "key": deviation.key,
@@ -161,7 +170,7 @@ class PatternResults:
             "released": deviation.released,
             "reason": why.text,
         }
-        return RowKind.DEVIATION, identity, body
+        return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
         """What was lost, in words: an alert that is not emitted must be reported."""
@@ -189,7 +198,7 @@ class PatternResults:
     def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:
         place = origin.entry.position if not overflow.event_id else overflow.event_id
         parts = (overflow.pattern, overflow.version, overflow.key, place, overflow.time_us, error.code)
-        identity = row_id(RowKind.DEAD_LETTER, self.stream, *parts)
+        identity = row_id(DEAD_LETTER, self.stream, *parts)
         body = {
             **dead_letter_body(origin.shard, origin.entry, error),
             "id": identity,
@@ -200,14 +209,14 @@ class PatternResults:
             "event_type": overflow.event_type,
             **({"work": overflow.work} if error.code == WorkLimitReached.code else {}),
         }
-        return RowKind.DEAD_LETTER, identity, body
+        return DEAD_LETTER, identity, body
 
     def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
         """A pattern is matched no more; however many shards find so, it is one and the same suspension."""
-        identity = row_id(RowKind.SUSPENSION, self.stream, overflow.pattern, overflow.version)
+        identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
         body = {
-            "type": "pattern.suspended",
+            "type": SUSPENSION.delivered_as,
             "id": identity,
             "stream": self.stream,
             "pattern": overflow.pattern,
@@ -223,7 +232,7 @@ class PatternResults:
             f"{budget.forgiven_after:,} events of the stream), the last time {_place_of(overflow)}; it matches nothing "
             f"until another version is registered or it is resumed. {_FEWER}",
         }
-        return RowKind.SUSPENSION, identity, body
+        return SUSPENSION, identity, body
 
     def _budget(self, found: Overflow) -> WorkBudget:
         return self.patterns[found.pattern, found.version].budget

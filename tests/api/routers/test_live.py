@@ -10,7 +10,7 @@ from httpx_sse import connect_sse
 from api import create_app
 from api.testing import serving
 from service import AlertSink
-from service.testing import SinkRow, settings_for
+from service.testing import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -29,7 +29,7 @@ def row(number, pattern="p"):
         "bindings": {},
         "why": "",
     }
-    return SinkRow(kind="alert", stream="orders", id=f"a{number}", body=orjson.dumps(body))
+    return sink_row(kind="alert", stream="orders", id=f"a{number}", body=orjson.dumps(body))
 
 
 @pytest.fixture

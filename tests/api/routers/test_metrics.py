@@ -10,7 +10,7 @@ from api import create_app
 from api.testing import serving
 from service import AlertSink
 from service.stores import RegisteredWebhook
-from service.testing import SinkRow, settings_for, stats_row
+from service.testing import settings_for, sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 
@@ -45,7 +45,7 @@ def send(http, count, name="e"):
 
 def row(kind, name, /, **fields):
     body = {"id": name, "stream": "orders", "pattern": "p", "event_type": "A", "code": "c", **fields}
-    return SinkRow(kind=kind, stream="orders", id=name, body=orjson.dumps(body))
+    return sink_row(kind=kind, stream="orders", id=name, body=orjson.dumps(body))
 
 
 def ends(stores):

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from service import AlertSink
-from service.testing import SinkRow
+from service.testing import sink_row
 from streams import RecordKind
 
 pytestmark = pytest.mark.redis
@@ -74,7 +74,7 @@ SUSPENSION = {
 
 
 def suspension():
-    return SinkRow(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))
+    return sink_row(kind="suspension", stream="orders", id="5e", body=orjson.dumps(SUSPENSION))
 
 
 def test_a_suspended_pattern_says_why_and_is_resumed_as_its_next_version(orders, stores, clock, check_problem):
@@ -215,7 +215,7 @@ def test_statistics_count_what_was_found(orders, stores, clock, check_problem):
 
     def row(kind, name, **fields):
         body = {"id": name, "pattern": "p", "key": "k", **fields}
-        return SinkRow(kind=kind, stream="orders", id=name, body=orjson.dumps(body))
+        return sink_row(kind=kind, stream="orders", id=name, body=orjson.dumps(body))
 
     AlertSink(stores, clock)(
         [

@@ -6,7 +6,7 @@ import pytest
 from service import AlertSink, Intake, Limits
 from service.intake.posting import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
-from service.testing import SinkRow
+from service.testing import sink_row
 from shards import ShardState
 from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
@@ -205,7 +205,8 @@ def test_deviations_are_told_and_counted(found):
 
 def test_deviations_of_an_earlier_release_are_shown(orders, stores):
     body = {"id": "d", "key": "k", "event": "e", "event_type": "A", "time": "t", "version": 1, "reason": "r"}
-    stores.deviations.append([SinkRow(kind="deviation", stream="orders", id="d", body=orjson.dumps(body))], 1)
+    row = sink_row(kind="deviation", stream="orders", id="d", body=orjson.dumps({**body, "stream": "orders"}))
+    stores.results["deviation"].append([row], 1)
     (shown,) = orders.get("/v1/deviations").json()["items"]
     assert (shown["kind"], shown["constraints"], shown["reason"]) == (None, [], "r")
 

@@ -5,13 +5,11 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.schemas.alerts import AlertModel
-from api.schemas.corrections import CorrectionModel
-from api.schemas.deviations import DeviationModel
-from api.schemas.suspensions import SuspensionModel
-from service import BODY_MEMBERS, AlertSink
+from api.schemas.results import CorrectionModel, DeviationModel, SuspensionModel
+from service import AlertSink
 from service.stores import Outcome
-from service.testing import SinkRow, receiving
-from shards import OutputRow, RowKind
+from service.testing import receiving, sink_row
+from shards import RESULT_KINDS
 from streams import SystemClock
 
 USUAL_KINDS = ["alert", "correction", "pattern.suspended"]
@@ -34,7 +32,7 @@ def receiver():
 
 
 def queue_alerts(stores, count, now_us=0):
-    rows = [SinkRow(kind="alert", stream="s", id=f"a{n}", body=b'{"pattern":"p"}') for n in range(count)]
+    rows = [sink_row(kind="alert", stream="s", id=f"a{n}", body=b'{"pattern":"p"}') for n in range(count)]
     stores.alerts.append(rows, stores.webhooks.all(), now_us)
     return stores.deliveries.claim(now_us, 10**9, count)
 
@@ -255,7 +253,7 @@ def test_alerts_say_how_grave_they_are_and_webhooks_may_ask_for_that(orders, sto
     ]
     fields = {"stream": "orders", "key": "k", "version": 1, "start": "", "end": "", "detected_at": ""}
     body = orjson.dumps({"id": "a", "pattern": "p", "bindings": {}, "why": "", **fields})
-    found = OutputRow(kind=RowKind.ALERT, stream="orders", id="a", body=body, position="1-0", shard=0)
+    found = sink_row(kind="alert", stream="orders", id="a", body=body)
     AlertSink(stores, clock)([found], 1)
     assert orders.get("/v1/alerts/a").json()["severity"] == "high"
     claimed = stores.deliveries.claim(clock.now_us(), 1, 9)
@@ -269,4 +267,5 @@ def test_templates_know_the_members_of_bodies():
         "deviation": DeviationModel.model_fields,
         "pattern.suspended": SuspensionModel.model_fields,
     }
-    assert {kind: set(names) for kind, names in members.items()} == BODY_MEMBERS
+    delivered = {kind.delivered_as: kind.members for kind in RESULT_KINDS.values() if kind.delivered_as}
+    assert {kind: set(names) for kind, names in members.items()} == delivered

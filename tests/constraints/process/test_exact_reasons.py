@@ -24,7 +24,6 @@ from constraints import (
     check_query,
     check_set,
     choose,
-    explain_absence,
     explain_deviation,
     explain_ending,
     failing_conditions,
@@ -36,7 +35,7 @@ from constraints import (
 from constraints.exact.outlook import ExactOutlook
 from constraints.exact.testing import followed, of_words, random_automaton
 from constraints.testing import Tree, query_of, random_query, random_set
-from nfa import OTHER, Atom, EventClass, MonitorState
+from nfa import OTHER, EventClass, MonitorState
 
 TWO_WAYS = of_words("RLIF RUIF RUIIF")  # a local or a remote stock, one invoice or two
 
@@ -157,21 +156,6 @@ def test_an_ending_that_is_none_is_refused() -> None:
     before, after = walk(known, "R")
     with pytest.raises(ValueError, match="did not end"):
         explain_ending(known, query, query.states[1], before, after, event("R"))
-
-
-def test_absence() -> None:
-    known = bare()
-    *_, after = walk(known, "RL")
-    assert [why.text for why in explain_absence(known, Atom(("U", "R"), "x"), after, event("L"))] == [
-        "L ends it: the workflow order allows no U x after L; next can come I",
-        "L ends it: the workflow order allows no R x after L; next can come I",
-    ]
-    with pytest.raises(ValueError, match="can still come"):
-        explain_absence(known, Atom(("I",), "I"), after, event("L"))
-    strict = ConstraintSet.of(known.parts, settings=Settings(unknown_types="deviate"), process=known.process)
-    *_, over = walk(strict, "RLIF")
-    (why,) = explain_absence(strict, Atom(("_",), "any"), over, event("F"))[:1]
-    assert why.form == "end"
 
 
 # own parts, trace, kind, own parts cited, what could have come, sentence

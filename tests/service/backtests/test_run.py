@@ -21,6 +21,7 @@ from service.backtests.testing import (
 from service.backtests.worker import Worker
 from service.settings import PREFIX
 from service.stores import Submission
+from service.testing import put_constraints
 from streams import EventBatch, StreamDeclaration
 
 pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.slow]
@@ -61,7 +62,7 @@ def declare(stores):
     constraint_set = exact_workflow()
     end = tuple(sorted(constraint_set.end_events))
     stores.registry.declare_stream(StreamDeclaration(name="orders", key="key", end_events=end))
-    stores.registry.put_constraints("orders", to_document(constraint_set), (), 1)
+    put_constraints(stores.registry, "orders", to_document(constraint_set), (), 1)
 
 
 def run_to_end(stores, library, clock, *names):

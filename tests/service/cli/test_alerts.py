@@ -7,7 +7,7 @@ from api import create_app
 from api.testing import serving
 from service import AlertSink, build_stores
 from service.client import ForestallClient
-from service.testing import HandClock, SinkRow, empty_client, private_server, settings_for
+from service.testing import HandClock, empty_client, private_server, settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -16,7 +16,7 @@ def row(number, pattern="p"):
     time = "2026-01-01T00:00:00Z"
     body = {"type": "alert", "id": f"a{number}", "stream": "s", "pattern": pattern, "version": 1, "key": "k\x1b[1m"}
     body |= {"start": time, "end": time, "detected_at": time, "bindings": {}, "why": "e1 is A a"}
-    return SinkRow(kind="alert", stream="s", id=f"a{number}", body=orjson.dumps(body))
+    return sink_row(kind="alert", stream="s", id=f"a{number}", body=orjson.dumps(body))
 
 
 @pytest.fixture(scope="module")

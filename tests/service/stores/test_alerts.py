@@ -4,20 +4,20 @@ import pytest
 from service.errors import InvalidCursor, RecordFormatError, TooManyNotes, UnknownAlert
 from service.stores import Acknowledgement, AlertFilter, AlertStore, Note, RegisteredWebhook
 from service.stores.results.alerts import BODIES_KEY
-from service.testing import SinkRow
+from service.testing import sink_row
 
 pytestmark = pytest.mark.redis
 
 
 def alert(number, *, stream="orders", pattern="p"):
     body = orjson.dumps({"id": f"a{number}", "stream": stream, "pattern": pattern, "key": "Zoë"})
-    return SinkRow(kind="alert", stream=stream, id=f"a{number}", body=body)
+    return sink_row(kind="alert", stream=stream, id=f"a{number}", body=body)
 
 
 def told(number, second, key="k"):
     detected_at = f"2026-01-01T00:00:{second:02}Z"
     body = orjson.dumps({"id": f"a{number}", "stream": "s", "pattern": "p", "key": key, "detected_at": detected_at})
-    return SinkRow(kind="alert", stream="s", id=f"a{number}", body=body)
+    return sink_row(kind="alert", stream="s", id=f"a{number}", body=body)
 
 
 def webhook(name, **changes):

@@ -6,7 +6,7 @@ import pytest
 from service.errors import UnknownWebhook
 from service.stores import Outcome, RegisteredWebhook
 from service.stores.deliveries.webhooks import WEBHOOKS_KEY
-from service.testing import SinkRow
+from service.testing import sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -25,7 +25,7 @@ def webhook(stores):
 @pytest.fixture
 def queue(stores, webhook):
     rows = [
-        SinkRow(kind="alert", stream="s", id=f"a{n}", body=orjson.dumps({"id": f"a{n}", "pattern": "p"}))
+        sink_row(kind="alert", stream="s", id=f"a{n}", body=orjson.dumps({"id": f"a{n}", "pattern": "p"}))
         for n in range(3)
     ]
     for number, row in enumerate(rows):
@@ -134,8 +134,8 @@ def test_who_comes_first_wins_and_the_other_looks_again(stores, webhook):
 
 
 def test_a_correction_carries_its_body_from_attempt_to_attempt(stores, webhook):
-    row = SinkRow(kind="correction", stream="s", id="c", body=orjson.dumps({"id": "c", "pattern": "p"}))
-    stores.corrections.append([row], 1, [webhook], 0)
+    row = sink_row(kind="correction", stream="s", id="c", body=orjson.dumps({"id": "c", "pattern": "p"}))
+    stores.results["correction"].append([row], 1, [webhook], 0)
     (delivery,) = stores.deliveries.claim(0, LEASE_US, 1)
     stores.deliveries.settle(delivery, Outcome(verdict="retry", at_us=1, error="no answer", next_us=2))
     (again,) = stores.deliveries.claim(2, LEASE_US, 1)

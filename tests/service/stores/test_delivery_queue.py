@@ -7,7 +7,7 @@ from service.errors import UnknownDelivery
 from service.stores import Delivery, DeliveryStore, Outcome, QueueRules, RegisteredWebhook
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.records import encode
-from service.testing import SinkRow
+from service.testing import sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -29,7 +29,7 @@ def hook(stores, name, **changes):
 
 def write(stores, stream, count, start=0, now_us=0):
     bodies = [(f"{stream}{n}", {"id": f"{stream}{n}", "pattern": "p"}) for n in range(start, start + count)]
-    rows = [SinkRow(kind="alert", stream=stream, id=id_, body=orjson.dumps(body)) for id_, body in bodies]
+    rows = [sink_row(kind="alert", stream=stream, id=id_, body=orjson.dumps(body)) for id_, body in bodies]
     stores.alerts.append(rows, stores.webhooks.all(), now_us)
 
 
@@ -202,7 +202,9 @@ def test_deliveries_of_an_earlier_release_are_taken(client, stores, queue):
 def test_what_ended_can_be_sent_again_with_its_body(stores, queue):
     hook(stores, "a")
     body = orjson.dumps({"type": "correction", "id": "c", "pattern": "p"})
-    stores.corrections.append([SinkRow(kind="correction", stream="a", id="c", body=body)], 1, stores.webhooks.all())
+    stores.results["correction"].append(
+        [sink_row(kind="correction", stream="a", id="c", body=body)], 1, stores.webhooks.all()
+    )
     (delivery,) = queue.claim(1, LEASE_US, 1)
     queue.settle(delivery, Outcome(verdict="delivered", at_us=2, status=200))
     found = stores.delivery_log.delivery("a", delivery.id)

@@ -5,6 +5,7 @@ import pytest
 
 from service.errors import RecordFormatError, RegistryContended
 from service.stores import DeadLetter, EventLog, PatternDraft, Submission
+from service.testing import put_constraints
 from streams import (
     LAYOUT_KEY,
     ConstraintsOn,
@@ -140,7 +141,7 @@ def test_the_pipeline_reads_every_control_record(stores):
     document = {"constraints": [{"prior": ["A", "Z"]}], "end": ["Z"]}
     stores.registry.declare_stream(declaration)
     stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)
-    stores.registry.put_constraints("orders", document, (), 2)
+    put_constraints(stores.registry, "orders", document, (), 2)
     stores.registry.pattern_operators.remove("p")
     expected = [
         StreamOn(declaration),

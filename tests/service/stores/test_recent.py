@@ -1,42 +1,69 @@
 """The contract of every capped list with counters."""
 
+from functools import partial
+
 import orjson
 import pytest
 
 from service.errors import InvalidCursor
 from service.stores import (
-    CorrectionStore,
     DeadLetterStore,
-    DeviationStore,
-    EndingStore,
     RecentPage,
+    RecentStore,
     RegisteredWebhook,
 )
-from service.testing import SinkRow
+from service.stores.results.recent import COUNTS_SUFFIX, list_key
+from service.testing import sink_row
+from shards import DEAD_LETTER, RESULT_KINDS
 
 pytestmark = pytest.mark.redis
 
 
-@pytest.fixture(params=[EndingStore, DeviationStore, CorrectionStore, DeadLetterStore])
-def store(request, client):
-    return request.param(client, kept=10_000)
+LISTED = [kind for kind in RESULT_KINDS.values() if kind.plural and kind is not DEAD_LETTER]
+ENDING, DEVIATION, CORRECTION = (RESULT_KINDS[name] for name in ("ending", "deviation", "correction"))
 
 
-def row(number, stream="orders", **fields):
-    body = {"id": f"r{number}", "stream": stream, "pattern": "p", "event_type": "A", "code": "c", **fields}
-    return SinkRow(kind="any", stream=stream, id=f"r{number}", body=orjson.dumps(body))
+@pytest.fixture(
+    params=[*(partial(RecentStore, kind=kind) for kind in LISTED), DeadLetterStore],
+    ids=[*(kind.name for kind in LISTED), "dead-letter"],
+)
+def opened(request):
+    return request.param
+
+
+@pytest.fixture
+def store(opened, client):
+    return opened(client, kept=10_000)
+
+
+@pytest.fixture
+def row(opened, client):
+    """Makes rows of the kind that is listed."""
+    return partial(made, kind=opened(client).kind.name)
+
+
+def made(number, stream="orders", kind="ending", **fields):
+    body = {
+        "id": f"r{number}",
+        "stream": stream,
+        "pattern": "p",
+        "event_type": "A",
+        "code": "c",
+        **fields,
+    }
+    return sink_row(kind=kind, stream=stream, id=f"r{number}", body=orjson.dumps(body))
 
 
 def total(store):
     return sum(counter["count"] for counter in store.counts())
 
 
-def test_the_newest_come_first(store):
+def test_the_newest_come_first(store, row):
     store.append([row(number) for number in range(5)], 0)
     assert [record["id"] for record in store.recent(3)] == ["r4", "r3", "r2"]
 
 
-def test_a_micro_batch_that_comes_again_is_counted_once(store):
+def test_a_micro_batch_that_comes_again_is_counted_once(store, row):
     rows = [row(number) for number in range(1200)]
     assert store.append(rows[:700], 4) == 700
     assert store.append(rows, 4) == 500
@@ -45,25 +72,25 @@ def test_a_micro_batch_that_comes_again_is_counted_once(store):
     assert len(store.recent(5000)) == 1200
 
 
-def test_ids_are_forgotten_with_the_next_micro_batch(store, client):
+def test_ids_are_forgotten_with_the_next_micro_batch(store, client, row):
     store.append([row(number) for number in range(100)], 0)
     store.append([row(1000)], 1)
     assert client.scard(store.key + ":seen") == 2
 
 
-def test_a_pipeline_that_starts_over_counts_anew(store):
+def test_a_pipeline_that_starts_over_counts_anew(store, row):
     store.append([row(1)], 7)
     assert store.append([row(1)], 0) == 1
 
 
-def test_old_records_go_and_counters_stay(client, store):
-    small = type(store)(client, kept=10)
+def test_old_records_go_and_counters_stay(client, opened, row):
+    small = opened(client, kept=10)
     small.append([row(number) for number in range(3000)], 0)
     assert len(small.recent(5000)) < 1000
     assert total(small) == 3000
 
 
-def test_records_of_one_stream_are_found_among_many(store):
+def test_records_of_one_stream_are_found_among_many(store, row):
     store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
     assert [record["id"] for record in store.recent(9, stream="orders")] == ["r1200", "r600", "r0"]
     assert len(store.recent(2, stream="orders")) == 2
@@ -71,7 +98,7 @@ def test_records_of_one_stream_are_found_among_many(store):
 
 @pytest.mark.parametrize("stream", [None, "orders"])
 @pytest.mark.parametrize("limit", [1, 499, 500, 1199, 1200, 1201])
-def test_pages_hold_every_record_once(store, limit, stream):
+def test_pages_hold_every_record_once(store, limit, stream, row):
     store.append([row(number) for number in range(1200)], 0)
     found: list[str] = []
     after = None
@@ -86,7 +113,7 @@ def test_pages_hold_every_record_once(store, limit, stream):
     assert found == [f"r{number}" for number in reversed(range(1200))][: 20 if limit == 1 else None]
 
 
-def test_a_cursor_is_good_when_its_record_has_gone(client, store):
+def test_a_cursor_is_good_when_its_record_has_gone(client, store, row):
     store.append([row(number) for number in range(300)], 0)
     page = store.page(100)
     client.xtrim(store.key, maxlen=250, approximate=False)
@@ -99,23 +126,23 @@ def test_a_cursor_is_good_when_its_record_has_gone(client, store):
 @pytest.mark.parametrize("cursor", ["", "x", "1", "-1-0", "1-x", "0-0", "00-0", "9" * 5000, "١-١", "+", "(1-1"])
 def test_what_is_no_cursor_is_refused(client, cursor):
     with pytest.raises(InvalidCursor, match="is not a cursor"):
-        EndingStore(client).page(1, after=cursor)
+        RecentStore(client, ENDING).page(1, after=cursor)
 
 
 @pytest.mark.parametrize("cursor", ["0-1", "1-0", "9" * 19 + "-" + "9" * 19])
 def test_any_place_of_a_redis_stream_is_a_cursor(client, cursor):
-    assert EndingStore(client).page(1, after=cursor).records == []
+    assert RecentStore(client, ENDING).page(1, after=cursor).records == []
 
 
-def test_counters_are_chosen_by_their_fields(store):
+def test_counters_are_chosen_by_their_fields(store, row):
     store.append([row(1), row(2, "payments"), row(3)], 0)
     assert [counter["count"] for counter in store.counts(stream="orders")] == [2]
     assert store.counts(stream="nowhere") == []
 
 
 def test_counters_of_an_earlier_release_are_read(client):
-    client.hset(DeviationStore.counts_key(), '["orders","A"]', 3)
-    assert DeviationStore(client).counts() == [{"stream": "orders", "event_type": "A", "kind": "", "count": 3}]
+    client.hset(list_key(DEVIATION) + COUNTS_SUFFIX, '["orders","A"]', 3)
+    assert RecentStore(client, DEVIATION).counts() == [{"stream": "orders", "event_type": "A", "kind": "", "count": 3}]
 
 
 def test_what_is_delivered_is_queued_once_with_its_row(client, stores):
@@ -123,10 +150,10 @@ def test_what_is_delivered_is_queued_once_with_its_row(client, stores):
         id="w", url="http://x", secret="whsec_", stream="orders", pattern=None, is_enabled=True, registered_us=0
     )
     stores.webhooks.put(webhook)
-    rows = [row(1), row(2, "payments"), row(3)]
+    rows = [made(1, kind="correction"), made(2, "payments", kind="correction"), made(3, kind="correction")]
     for _ in range(2):
-        CorrectionStore(client).append(rows, 7, [webhook], 5)
-    EndingStore(client).append(rows, 7, [webhook], 5)
+        RecentStore(client, CORRECTION).append(rows, 7, [webhook], 5)
+    RecentStore(client, ENDING).append(rows, 7, [webhook], 5)
     claimed = stores.deliveries.claim(5, 1, 9)
     assert [(found.id, found.queued_us, found.body) for found in claimed] == [
         ("w:r1", 5, rows[0].body.decode()),
@@ -135,9 +162,9 @@ def test_what_is_delivered_is_queued_once_with_its_row(client, stores):
 
 
 def test_endings_are_counted_by_their_reason(client):
-    store = EndingStore(client)
+    store = RecentStore(client, ENDING)
     by = {"form": "p2", "constraints": ["exclusive(A, B)", "prior(B, C)"], "atom": "C c"}
-    store.append([row(1, **by), row(2, **by), row(3, form="end", constraints=[], atom=None)], 0)
+    store.append([made(1, **by), made(2, **by), made(3, form="end", constraints=[], atom=None)], 0)
     assert store.counts() == [
         {"stream": "orders", "pattern": "p", "form": "end", "constraints": "", "atom": "", "count": 1},
         {
@@ -152,10 +179,10 @@ def test_endings_are_counted_by_their_reason(client):
 
 
 def test_what_is_not_listed_is_counted_once(client):
-    store = EndingStore(client)
+    store = RecentStore(client, ENDING)
     by = {"form": "p2", "constraints": ["exclusive(A, B)"], "atom": "C c"}
-    store.append([row(1, **by)], 3)
+    store.append([made(1, **by)], 3)
     for _ in range(2):
-        store.count([row("x", **by, count=41), row("y", **{**by, "form": "end"}, count=2)], 3)
+        store.count([made("x", **by, count=41), made("y", **{**by, "form": "end"}, count=2)], 3)
     assert [(counter["form"], counter["count"]) for counter in store.counts()] == [("end", 2), ("p2", 42)]
     assert [record["id"] for record in store.recent(9)] == ["r1"]

@@ -17,6 +17,7 @@ from service.stores.log.routes import ROUTES_KEY
 from service.stores.registry.changes import RecordBook
 from service.stores.registry.event_types import STREAMS_KEY
 from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY
+from service.testing import put_constraints
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -115,12 +116,12 @@ def test_patterns_are_listed_by_name_and_by_stream(registry):
 
 
 def test_another_document_is_the_next_version_and_the_same_is_none(registry, client):
-    registry.put_constraints("orders", {"constraints": []}, (), 1)
-    record, is_new = registry.put_constraints("orders", {"end": ["Z"]}, ("a notice",), 2)
+    put_constraints(registry, "orders", {"constraints": []}, (), 1)
+    record, is_new = put_constraints(registry, "orders", {"end": ["Z"]}, ("a notice",), 2)
     assert is_new
     assert registry.constraints("orders") == record
     assert record.version == 2
-    assert registry.put_constraints("orders", {"end": ["Z"]}, (), 3) == (record, False)
+    assert put_constraints(registry, "orders", {"end": ["Z"]}, (), 3) == (record, False)
     assert registry.constraint_sets() == [record]
     assert sorted(client.hkeys(CONSTRAINT_VERSIONS_KEY)) == [b"1@orders", b"2@orders"]
 
@@ -128,8 +129,8 @@ def test_another_document_is_the_next_version_and_the_same_is_none(registry, cli
 def test_every_version_of_a_constraint_set_is_kept(registry):
     documents = [{"end": [name]} for name in "XYZ"]
     for number, document in enumerate(documents):
-        registry.put_constraints("orders", document, (), number)
-        registry.put_constraints("payments", {"end": ["P"]}, (), 9)
+        put_constraints(registry, "orders", document, (), number)
+        put_constraints(registry, "payments", {"end": ["P"]}, (), 9)
     versions = registry.constraint_versions("orders")
     assert [(record.version, record.document, record.uploaded_us) for record in versions] == [
         (number + 1, document, number) for number, document in enumerate(documents)
@@ -187,7 +188,7 @@ def test_changes_whose_reply_was_lost_are_told_as_done(lossy, stores):
     assert (pattern.version, is_new) == (2, True)
     lossy.pattern_operators.remove("p")
     assert lossy.patterns() == []
-    constraints, is_new = lossy.put_constraints("orders", {"end": ["Z"]}, (), 1)
+    constraints, is_new = put_constraints(lossy, "orders", {"end": ["Z"]}, (), 1)
     assert (constraints.version, is_new) == (1, True)
     assert controls(stores) == ["stream-on", "pattern-on", "pattern-on", "pattern-off", "constraints-on"]
 

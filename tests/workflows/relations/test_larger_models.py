@@ -7,7 +7,8 @@ import pytest
 
 from workflows import CompileLimits, Extraction, activity_names, sample_trace
 from workflows.language.trees import automaton_of_tree
-from workflows.nets.tree_nets import can_be_net, tree_to_net
+from workflows.nets.testing import tree_to_net
+from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure

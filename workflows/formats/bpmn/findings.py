@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workflows.errors import ModelRefused
-from workflows.model import Notice
+from workflows.model import ModelNotice
 
 MOST_LISTED = 200
 _LONGEST_ID = 200
@@ -15,14 +15,14 @@ class Findings:
 
     def __init__(self) -> None:
         self._problems: dict[tuple[str, str], None] = {}
-        self._notices: dict[Notice, None] = {}
+        self._notices: dict[ModelNotice, None] = {}
 
     @property
-    def notices(self) -> tuple[Notice, ...]:
+    def notices(self) -> tuple[ModelNotice, ...]:
         """All notices, the first ones if they are many."""
         listed = list(self._notices)[:MOST_LISTED]
         if len(self._notices) > len(listed):
-            listed.append(Notice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))
+            listed.append(ModelNotice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))
         return tuple(listed)
 
     def refuse(self, element: str, message: str) -> None:
@@ -31,7 +31,7 @@ class Findings:
 
     def note(self, element: str, message: str) -> None:
         """Something was left out, or read in a way that one should know."""
-        self._notices[Notice(element=element[:_LONGEST_ID], message=_cut(message))] = None
+        self._notices[ModelNotice(element=element[:_LONGEST_ID], message=_cut(message))] = None
 
     def finish(self) -> None:
         """Nothing more will be found.

@@ -21,7 +21,7 @@ from workflows.formats.pnml.elements import (
 )
 from workflows.formats.pnml.findings import Findings
 from workflows.formats.safe_xml import parse_xml
-from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
+from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.nets.net import Places, Transition, WorkflowNet
 
 _HIGH_LEVEL = ("highlevel", "symmetricnet", "pt-hlpng", "hlpn", "coloured", "colored")
@@ -70,7 +70,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
             finals=finals,
         ),
         notices=(
-            *(Notice(element=element, message=message) for message, element in findings.notices.items()),
+            *(ModelNotice(element=element, message=message) for message, element in findings.notices.items()),
             *unused_keys(options.mapping, names),
         ),
         diagram=draw_net(drawn, labels),

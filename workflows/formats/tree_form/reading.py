@@ -13,7 +13,7 @@ from workflows.formats.entries import Entry, Listing, Mapped, Scalar, at_line, r
 from workflows.formats.mapping import event_type, label_problem, unused_keys
 from workflows.formats.tree_form.problems import Problems, place_of
 from workflows.formats.tree_form.settings import read_attributes, read_duration, read_probability, whole_number
-from workflows.model import ModelFormat, Notice, ReadOptions, WorkflowModel
+from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.naming import normalised
 from workflows.tree import (
     Activity,
@@ -84,7 +84,7 @@ class _Reader:
 
     def __init__(self, problems: Problems, defaults: _Defaults, mapping: Mapping[str, str | None]) -> None:
         self.names: set[str] = set()
-        self.notices: list[Notice] = []
+        self.notices: list[ModelNotice] = []
         self._problems = problems
         self._defaults = defaults
         self._mapping = mapping
@@ -145,7 +145,9 @@ class _Reader:
             return self._refused(path, entry, problem)
         name, place = normalised(entry.text), place_of(path, entry)
         if name == _SILENT:
-            self.notices.append(Notice(element=place, message='"tau" in quotes is an activity; bare tau is silent'))
+            self.notices.append(
+                ModelNotice(element=place, message='"tau" in quotes is an activity; bare tau is silent')
+            )
         self.names.add(name)
         label = event_type(self._mapping, "", name, name)
         if label is None:

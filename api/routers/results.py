@@ -1,0 +1,94 @@
+"""Results that are kept in lists with counters: recent ones, one endpoint per kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Query
+
+from api.requests.filters import OlderThan, StreamFilter, of_stream
+from api.schemas.results import (
+    CorrectionList,
+    DeviationList,
+    EndingList,
+    EndingSummaries,
+    ResultList,
+    SuspensionList,
+    TimeoutList,
+)
+from api.services import Served
+from shards import RESULT_KINDS
+
+router = APIRouter()
+
+_Model: TypeAlias = type[ResultList[Any, Any]]
+
+
+def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
+    """Add the endpoint that lists a kind of result.
+
+    Args:
+        kind: Its name.
+        model: What is answered.
+        called: What people call several of them.
+        description: Of the endpoint.
+    """
+    plural = RESULT_KINDS[kind].plural
+
+    def list_results(
+        services: Served,
+        stream: StreamFilter,
+        after: OlderThan = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> ResultList[Any, Any]:
+        store = services.stores.results[kind]
+        return model.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))
+
+    router.add_api_route(
+        f"/{plural}",
+        list_results,
+        name=f"list_{plural}",
+        response_model=model,
+        tags=[plural],
+        summary=f"List recent {called}",
+        description=description,
+    )
+
+
+_add_list(
+    "correction",
+    CorrectionList,
+    "corrections",
+    "Retractions of alerts that were sent early and do not hold, newest first, and counters by pattern.",
+)
+_add_list(
+    "suspension",
+    SuspensionList,
+    "suspensions",
+    "Patterns that were suspended as they cost too much work, newest first, and counters by pattern.",
+)
+_add_list(
+    "timeout",
+    TimeoutList,
+    "timeouts",
+    "Partial matches whose WITHIN has passed, of patterns with EMIT TIMEOUTS, newest first, and counters.",
+)
+_add_list(
+    "ending",
+    EndingList,
+    "early terminations",
+    "The first event after which a pattern can no longer match in a transaction, newest first, and counters by reason."
+    "\n\nA transaction's own end event is among them, with the form ``end``.",
+)
+_add_list(
+    "deviation",
+    DeviationList,
+    "deviations",
+    "Events that break their stream's constraints, newest first, and counters by event type and kind.",
+)
+
+
+@router.get("/endings/summary", tags=["endings"], summary="Count early terminations by pattern and reason")
+def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
+    """In how many transactions each pattern could no longer match, and why, since the service began."""
+    return EndingSummaries.from_domain(services.stores.results["ending"].counts(**of_stream(stream)))

@@ -1,0 +1,319 @@
+"""Results with counters on the wire; corrections, deviations and suspensions go to webhooks in the same form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Generic, Literal, Self, TypeVar, get_args
+
+from pydantic import ConfigDict, Field
+
+from api.wire import Older, WireModel
+from service import USUAL_SEVERITY, RecentPage, Severity
+
+
+class ResultModel(WireModel):
+    """One result, as it was reported."""
+
+    @classmethod
+    def from_domain(cls, result: Mapping[str, Any]) -> Self:
+        """The wire form of a stored result; it may hold more than is shown."""
+        return cls.model_validate({name: result[name] for name in cls.model_fields if name in result})
+
+
+Item = TypeVar("Item", bound=ResultModel)
+Count = TypeVar("Count", bound=WireModel)
+
+
+class ResultList(WireModel, Generic[Item, Count]):
+    """Recent results of a kind, newest first, and the count of all."""
+
+    items: list[Item]
+    counts: list[Count]
+    next: Older
+
+    @classmethod
+    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of a page and all counters."""
+        (item,) = get_args(cls.model_fields["items"].annotation)
+        items = [item.from_domain(result) for result in page.records]
+        return cls.model_validate({"items": items, "counts": counts, "next": page.next})
+
+
+CORRECTION_EXAMPLE: dict[str, Any] = {
+    "type": "correction",
+    "id": "0cc175b9c0f1b6a831c399e269772661",
+    "stream": "orders",
+    "pattern": "never_invoiced",
+    "version": 1,
+    "key": "t7",
+    "alert": "5d41402abc4b2a76b9719d911017c592",
+    "bindings": {"d": ["e1"]},
+    "event": "e5",
+    "event_type": "Invoice",
+    "time": "2026-01-01T09:45:00Z",
+    # house: allow plain-words: the reason as the pipeline has stored it so far
+    "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
+    "severity": "high",
+}
+
+
+class CorrectionModel(ResultModel):
+    """An alert that was sent early does not hold: the transaction broke a constraint."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [CORRECTION_EXAMPLE]})
+
+    type: Literal["correction"] = Field(
+        "correction", description="Distinguishes corrections from alerts and deviations."
+    )
+    id: str = Field(description="The same for the same correction, however often it is found; the webhook-id.")
+    stream: str
+    pattern: str
+    version: int
+    key: str = Field(description="The transaction.")
+    alert: str = Field(description="Id of the alert that does not hold.")
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias, as in the alert.")
+    event: str = Field(description="Id of the event that the match must not have.")
+    event_type: str
+    time: str
+    reason: str
+    severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
+
+
+class CorrectionCount(WireModel):
+    """The number of retracted alerts of a pattern."""
+
+    stream: str
+    pattern: str
+    count: int
+
+
+class CorrectionList(ResultList[CorrectionModel, CorrectionCount]):
+    """Recent corrections, newest first, and the count of all by pattern."""
+
+
+class DeviationModel(ResultModel):
+    """An event that breaks the constraint set that its transaction follows."""
+
+    type: Literal["deviation"] = Field("deviation", description="Distinguishes deviations from alerts and corrections.")
+    id: str
+    stream: str
+    key: str = Field(description="The transaction.")
+    event: str = Field(description="Id of the event.")
+    event_type: str
+    time: str
+    version: int = Field(description="Version of the constraint set.")
+    kind: str | None = Field(
+        None,
+        description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
+        "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
+        "rule is broken; workflow: the workflow that the stream follows does not allow it; unknown-type: the "
+        "process has no such event; after-end: the transaction was over, by an end event or by the workflow. "
+        "Null in those of earlier releases.",
+    )
+    constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
+    symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")
+    allowed: list[str] = Field(
+        [], description="Types that the workflow allows instead, if the stream follows one exactly."
+    )
+    released: int = Field(
+        0, description="Events that pruning had dropped in the transaction before; matches with them may be missing."
+    )
+    reason: str
+
+
+class DeviationCount(WireModel):
+    """The number of deviations of one kind by events of one type."""
+
+    stream: str
+    event_type: str
+    kind: str
+    count: int
+
+
+class DeviationList(ResultList[DeviationModel, DeviationCount]):
+    """Recent deviations, newest first, and the count of all by event type and kind."""
+
+
+SUSPENSION_EXAMPLE: dict[str, Any] = {
+    "type": "pattern.suspended",
+    "id": "0cc175b9c0f1b6a831c399e269772661",
+    "stream": "orders",
+    "pattern": "rising",
+    "version": 1,
+    "key": "t7",
+    "event": "e5812",
+    "event_type": "Quote",
+    "time": "2026-01-01T09:45:00Z",
+    "shard": 3,
+    "budget": {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000},
+    "reason": "the pattern 'rising' (version 1) is suspended: its events met more partial matches than its budget "
+    "allows in more than 10 traces",
+    "severity": "high",
+}
+
+
+class WorkBudgetModel(WireModel):
+    """How much work a pattern may cost, counted in partial matches that events meet."""
+
+    per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
+    per_trace: int = Field(
+        description="Further ones that a transaction may meet; beyond, the pattern is given up in it."
+    )
+    traces: int = Field(description="Transactions of one shard in which it may be given up; beyond, it is suspended.")
+    forgiven_after: int = Field(
+        description="Events of the stream in the shard after which one of them is no longer counted."
+    )
+
+
+class SuspensionModel(ResultModel):
+    """A pattern is no longer matched, as it was given up in too many transactions."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [SUSPENSION_EXAMPLE]})
+
+    type: Literal["pattern.suspended"] = Field(
+        "pattern.suspended", description="Distinguishes suspensions from alerts and others."
+    )
+    id: str = Field(description="The same for the same version of the pattern, from any shard; the webhook-id.")
+    stream: str
+    pattern: str
+    version: int = Field(description="The version that is suspended.")
+    key: str = Field(description="The transaction in which it was given up last.")
+    route: str | None = Field(None, description="Name of the stream's further key that `key` is of.")
+    event: str = Field(description="Id of the event at which that was.")
+    event_type: str
+    time: str = Field(description="Time of the event.")
+    shard: int = Field(description="The shard that reported it; all shards stop.")
+    budget: WorkBudgetModel
+    reason: str = Field(description="The reason as a sentence, with advice.")
+    severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was suspended.")
+
+
+class SuspensionCount(WireModel):
+    """How often a pattern was suspended."""
+
+    stream: str
+    pattern: str
+    count: int
+
+
+class SuspensionList(ResultList[SuspensionModel, SuspensionCount]):
+    """Recent suspensions, newest first, and all that there were, counted by pattern."""
+
+
+class TimeoutModel(ResultModel):
+    """A partial match that could still go on when the window of its pattern had passed."""
+
+    id: str
+    stream: str
+    pattern: str
+    version: int
+    key: str = Field(description="The transaction.")
+    route: str | None = Field(
+        None, description="Name of the stream's further key that `key` is of; null for its correlation key."
+    )
+    start: str
+    due: str = Field(description="When the window had passed.")
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
+    missing: list[str] = Field(description="The steps of which nothing is bound.")
+
+
+class TimeoutCount(WireModel):
+    """How many partial matches of a pattern timed out for want of the same steps."""
+
+    stream: str
+    pattern: str
+    missing: str = Field(description="The steps, separated by commas.")
+    count: int
+
+
+class TimeoutList(ResultList[TimeoutModel, TimeoutCount]):
+    """Recent timeouts, newest first, and all that there were, counted by what was missing."""
+
+
+class EndingModel(ResultModel):
+    """The first event after which a pattern can no longer match in a transaction, which may be its own end event."""
+
+    id: str
+    stream: str
+    pattern: str
+    version: int
+    key: str = Field(description="The transaction.")
+    event: str = Field(description="Id of the event.")
+    event_type: str
+    time: str
+    form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
+    constraints: list[str] = Field(description="The minimal chain of constraints.")
+    atom: str | None = Field(
+        description="The step that became impossible; NOT, if it has to come although it must not."
+    )
+    reason: str
+
+
+class EndingCount(WireModel):
+    """In how many transactions a pattern could no longer match for one reason."""
+
+    stream: str
+    pattern: str
+    form: str
+    constraints: str = Field(description="The constraints of the chain, separated by commas.")
+    atom: str
+    count: int
+
+
+class EndingReason(WireModel):
+    """How often a pattern was terminated early for one reason."""
+
+    form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
+    constraints: str = Field(description="The constraints of the chain, separated by commas.")
+    atom: str
+    count: int
+
+    @classmethod
+    def from_domain(cls, count: Mapping[str, Any]) -> Self:
+        """The wire form of a counter."""
+        return cls.model_validate({name: count[name] for name in cls.model_fields})
+
+
+class EndingSummary(WireModel):
+    """In how many transactions a pattern could no longer match, and why."""
+
+    stream: str
+    pattern: str
+    total: int
+    by_form: dict[str, int]
+    reasons: list[EndingReason] = Field(description="The most frequent first.")
+
+    @classmethod
+    def from_domain(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of the counters of one pattern."""
+        by_form: Counter[str] = Counter()
+        for count in counts:
+            by_form[count["form"]] += count["count"]
+        return cls(
+            stream=stream,
+            pattern=pattern,
+            total=by_form.total(),
+            by_form=dict(sorted(by_form.items())),
+            reasons=[
+                EndingReason.from_domain(count) for count in sorted(counts, key=lambda one: one["count"], reverse=True)
+            ],
+        )
+
+
+class EndingSummaries(WireModel):
+    """Early terminations of all patterns, by stream and pattern."""
+
+    items: list[EndingSummary]
+
+    @classmethod
+    def from_domain(cls, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The wire form of all counters, sorted by stream and pattern."""
+        groups = groupby(counts, key=itemgetter("stream", "pattern"))
+        return cls(items=[EndingSummary.from_domain(stream, pattern, list(own)) for (stream, pattern), own in groups])
+
+
+class EndingList(ResultList[EndingModel, EndingCount]):
+    """Recent early terminations, newest first, and the count of all by reason."""

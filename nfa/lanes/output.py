@@ -1,0 +1,189 @@
+"""What the engines of a lane found, under the lane's pattern numbers and in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.automata.pattern_automaton import PatternAutomaton
+from nfa.kernels.traces import NIL
+from nfa.lanes.guard_findings import NOTHING_FOUND, guard_findings
+from nfa.lanes.layout import Layout
+from nfa.lanes.state import LaneState
+from nfa.registered import RunningPattern
+from nfa.results.batch import LaneOutput
+from nfa.results.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
+from nfa.runs.engine import FoundRuns, RunOutput
+from nfa.shared.engine import Findings
+from nfa.traces.table import Visits, is_deviant
+from streams import EventBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFindings:
+    """What one batch led to.
+
+    Attributes:
+        batch: The batch.
+        times: int64 event time by row.
+        visits: The rows that some pattern or guard had to see.
+        shared: Of the shared-node engine.
+        runs: Of the run engine: for the rows, then for the time that has passed.
+    """
+
+    batch: EventBatch
+    times: NDArray[np.int64]
+    visits: Visits
+    shared: Findings
+    runs: Sequence[RunOutput]
+
+
+class LaneReport:
+    """Turns findings into ``LaneOutput`` and counts them.
+
+    Args:
+        patterns: The index is the number that ``LaneOutput`` uses.
+        layout: Of these patterns; says which of them the run engine numbers, and how.
+    """
+
+    def __init__(self, patterns: Sequence[RunningPattern], layout: Layout) -> None:
+        self._patterns = tuple(patterns)
+        self._state_range = layout.state_range
+        automata = [layout.patterns[number].automaton for number in layout.run_numbers]
+        self._run_numbers, self._run_aliases = np.array(layout.run_numbers, np.int32), _aliases_of(automata)
+        self._repeating = [number for number, one in zip(layout.run_numbers, automata, strict=True) if one.may_repeat]
+
+    def of_batch(self, state: LaneState, found: BatchFindings) -> LaneOutput:
+        """Findings of a batch; the state has not counted its rows yet."""
+        shared, visits, runs = found.shared, found.visits, found.runs
+        matches = joined([of_findings(shared, found.times), *(self._table_of(run.matches) for run in runs)])
+        run_endings, run_lost, timeouts = self._of_runs(state, runs)
+        endings = np.concatenate([shared.endings, run_endings])
+        guarded = guard_findings(state.guards, state.table, visits, endings, self._state_range)
+        dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
+        is_deviating, is_lost = self._of_deviating(state, matches, visits, found.times)
+        return LaneOutput(
+            patterns=self._patterns,
+            batch=found.batch,
+            first_sequence=state.sequence,
+            stored=state.events.parts,
+            matches=matches,
+            is_deviating=is_deviating,
+            is_lost=is_lost,
+            corrections=self._corrections(state, runs),
+            timeouts=timeouts,
+            ending_rows=guarded.ending_rows,
+            deviation_rows=guarded.deviation_rows,
+            lost_rows=np.concatenate([dropped, run_lost]),
+            monitors=guarded.monitors,
+            classes=guarded.classes,
+            guards=state.guards.guards,
+        )
+
+    def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
+        """What passing time decided, without a batch."""
+        matches = self._table_of(run.matches)
+        endings, lost, timeouts = self._of_runs(state, [run])
+        is_deviating, is_lost = self._of_deviating(state, matches, state.table.no_visits, np.zeros(0, np.int64))
+        return LaneOutput(
+            patterns=self._patterns,
+            batch=EventBatch.from_events([]),
+            first_sequence=state.sequence,
+            stored=state.events.parts,
+            matches=matches,
+            is_deviating=is_deviating,
+            is_lost=is_lost,
+            corrections=self._corrections(state, [run]),
+            timeouts=timeouts,
+            ending_rows=np.zeros((len(endings), 6), np.int64),
+            deviation_rows=NOTHING_FOUND.deviation_rows,
+            lost_rows=lost,
+            monitors={},
+            classes={},
+            guards={},
+        )
+
+    def _of_deviating(
+        self, state: LaneState, matches: MatchTable, visits: Visits, times: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which matches are of traces that broke a constraint, and which of them eviction would have lost.
+
+        What time alone decides is decided before the first event that is later, whichever event carries that time; so
+        it is not of a deviating trace if the trace deviates by that event or after it.
+        """
+        is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
+        if not state.guards.guards or not len(matches):
+            return is_deviating, is_lost
+        has_row = matches.rows != NIL
+        is_deviating[has_row] = is_deviant(visits.after[visits.places_of(matches.rows[has_row])])
+        waited = np.flatnonzero(~has_row)
+        if len(waited):
+            numbers, monitors = state.table.numbers(), state.table.monitors()
+            found = np.searchsorted(numbers, matches.traces[waited])
+            is_open = found < len(numbers)
+            is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
+            is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
+        broken = visits.deviations()
+        passed_us = np.maximum.accumulate(times)[visits.rows[broken]]
+        since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
+        by_time = ~has_row
+        by_time[has_row] = times[matches.rows[has_row]] > matches.detected_us[has_row]
+        for match in np.flatnonzero(is_deviating & by_time).tolist() if since_us else []:
+            since = since_us.get(int(matches.traces[match]))
+            is_deviating[match] = since is None or since <= matches.detected_us[match]
+        self._judge(state, matches, np.flatnonzero(is_deviating), is_lost)
+        return is_deviating, is_lost
+
+    def _judge(
+        self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
+    ) -> None:
+        """Mark the matches of deviating traces that eviction would have lost, by the shadow ledger."""
+        if not len(state.shadow):
+            return
+        starts = matches.starts
+        for place in deviating.tolist():
+            events = slice(starts[place], matches.ends[place])
+            bound = list(zip(matches.aliases[events].tolist(), matches.sequences[events].tolist(), strict=True))
+            pattern, trace = self._patterns[int(matches.patterns[place])], int(matches.traces[place])
+            is_lost[place] = state.shadow.would_be_lost(pattern, trace, bound, state.guards.guards)
+        state.counts["shadow_lost"] += int(is_lost.sum())
+
+    def _corrections(self, state: LaneState, runs: Sequence[RunOutput]) -> MatchTable:
+        if not runs:
+            return NO_MATCHES
+        found = joined([self._table_of(run.corrections) for run in runs])
+        state.counts["corrections"] += len(found)
+        return found
+
+    def _of_runs(
+        self, state: LaneState, runs: Sequence[RunOutput]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
+        """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
+        if not runs:
+            return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
+        endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
+        endings[:, 4] = state.runs.columns_of(endings[:, 4])
+        lost = np.concatenate([np.zeros((0, 6), np.int64), *(run.lost for run in runs)])
+        for rows in (endings, lost):
+            rows[:, 1] = self._run_numbers[rows[:, 1]] if len(rows) else rows[:, 1]
+        timeouts = joined([self._table_of(run.timeouts) for run in runs])
+        counts = state.counts
+        counts["timeouts"] += len(timeouts)
+        counts["run_matches"] += sum(len(run.matches) for run in runs)
+        counts["run_endings"] += len(endings)
+        counts["lost_matches"] += int(lost[:, 2].sum())
+        counts["lost_runs"] += int(lost[:, 3].sum())
+        return endings, lost, timeouts
+
+    def _table_of(self, found: FoundRuns) -> MatchTable:
+        return without_repeats(of_runs(found, self._run_numbers, self._run_aliases), self._repeating)
+
+
+def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
+    """Number of each atom's alias in its pattern, (patterns, atoms)."""
+    rows = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
+    width = max(map(len, rows), default=1)
+    return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)

@@ -1,0 +1,354 @@
+"""What a lane keeps from batch to batch, and how it is saved and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import distinct
+from nfa.errors import StateFormatError
+from nfa.guards.protocol import Guard, MonitorState
+from nfa.guards.tables import GuardTables, Interned
+from nfa.kernels.traces import RESERVED, UNGUARDED
+from nfa.lanes.shadow import ShadowLedger
+from nfa.results.batch import MatcherStats
+from nfa.results.event_store import EventStore
+from nfa.results.saved_events import read_events, saved_events
+from nfa.runs.engine import RunEngine, Ties
+from nfa.shared.engine import SharedEngine
+from nfa.traces.finer_keys import FinerTraces
+from nfa.traces.idle_traces import IdleTraces
+from nfa.traces.table import TraceTable, checked
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+SavedMonitor: TypeAlias = tuple[int, list[str], list[str] | None, list[int]]
+"""Guard version, and the parts of a ``MonitorState``."""
+
+_COUNTS = (
+    "timeouts",
+    "run_matches",
+    "run_endings",
+    "lost_matches",
+    "lost_runs",
+    "corrections",
+    "released",
+    "shadow_lost",
+    "ends",
+)
+_NO_PAIRS = np.zeros((0, 2), np.uint64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneOptions:
+    """What is the same for all lanes of a matcher.
+
+    Attributes:
+        end_events: Types that end a trace.
+        match_limit: Most matches reported per trace, pattern and event.
+        ties: Whether events of one time are ordered by the log or not at all.
+        may_be_guarded: A guard may come: then traces are known from their first event on.
+        idle_timeout_us: How long a trace may be without an event before it ends; None: for ever.
+    """
+
+    end_events: frozenset[str]
+    match_limit: int
+    ties: Ties
+    may_be_guarded: bool
+    idle_timeout_us: int | None = None
+
+    @property
+    def is_simultaneous(self) -> bool:
+        """Whether events of one time are not ordered."""
+        return self.ties == "simultaneous"
+
+
+@dataclass(kw_only=True)
+class SavedMembers:
+    """What is saved of a lane beside its arrays; monitor states are stored as values, as their numbers are not stable.
+
+    Attributes:
+        sequence: Rows so far.
+        counts: As ``LaneState.counts``.
+        guard_version: The guard that new traces follow.
+        monitors: Monitor states by number, from ``RESERVED`` on.
+        bit_monitors: Those of traces under bit tables, numbered after ``monitors``.
+        shadow_monitors: Those that the shadow ledger names, by its own numbers.
+    """
+
+    sequence: int
+    counts: dict[str, int]
+    guard_version: int | None
+    monitors: list[SavedMonitor]
+    bit_monitors: list[SavedMonitor]
+    shadow_monitors: list[SavedMonitor]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLane:
+    """A lane's state as plain values.
+
+    Attributes:
+        members: JSON values by name, those of ``SavedMembers``.
+        arrays: One-dimensional arrays by name; the part that owns an array is the prefix of its name.
+    """
+
+    members: Mapping[str, Any]
+    arrays: Arrays
+
+
+@dataclass(slots=True, kw_only=True)
+class LaneState:
+    """What a lane keeps from batch to batch.
+
+    Attributes:
+        table: The open traces and their monitor states.
+        guards: What guards answer, as tables.
+        guard_version: The guard that new traces follow; None: none.
+        shadow: Moves of monitors whose kills are only reported.
+        shared: The partial matches of the shared-node engine.
+        runs: Those of the run engine.
+        events: The bound events.
+        idle: The newest event of each trace, where traces end without one.
+        finer: Finer traces by correlation key.
+        sequence: Rows so far: the sequence number of the next.
+        counts: What the parts do not count themselves.
+        entering: Traces of saved state, with the monitor states in which they are to enter the bit tables.
+    """
+
+    table: TraceTable
+    guards: GuardTables
+    guard_version: int | None = None
+    shadow: ShadowLedger
+    shared: SharedEngine
+    runs: RunEngine
+    events: EventStore
+    idle: IdleTraces | None
+    finer: FinerTraces
+    sequence: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    entering: list[tuple[int, Interned]] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, options: LaneOptions) -> LaneState:
+        """The state before the first event."""
+        timeout_us = options.idle_timeout_us
+        return cls(
+            table=TraceTable(is_simultaneous=options.is_simultaneous),
+            guards=GuardTables({}),
+            shadow=ShadowLedger(),
+            shared=SharedEngine(),
+            runs=RunEngine(ties=options.ties, match_limit=options.match_limit),
+            events=EventStore(),
+            idle=None if timeout_us is None else IdleTraces(timeout_us),
+            finer=FinerTraces(),
+        )
+
+    @property
+    def guard_versions_in_use(self) -> frozenset[int]:
+        """Versions that open traces follow or new traces will."""
+        states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
+        versions = {state[0] for state in states if state is not None}
+        versions |= {version for _, (version, _) in self.entering}
+        versions |= self.shadow.versions() | self.guards.bits.versions_in_use()
+        return frozenset(versions if self.guard_version is None else versions | {self.guard_version})
+
+    def start_of_trace(self) -> int:
+        """Monitor state of a new trace."""
+        version = self.guard_version
+        return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
+
+    def forget_unused_guards(self) -> None:
+        """Give up monitor states and guard versions that neither an open trace nor a new one can be in."""
+        old = self.guards
+        fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
+        fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
+        numbers = np.arange(len(old.states), dtype=np.int32)
+        for number in np.unique(self.table.monitors()).tolist():
+            if (state := old.states[number]) is not None:
+                numbers[number] = fresh.intern(*state)
+        self.table.renumber_monitors(numbers)
+        self.guards = fresh
+
+    def forget_closed_traces(self) -> None:
+        """Free the numbers of ended traces and, now and then, traces of which nothing is bound."""
+        self.table.release_closed(self.guards)
+        if self.table.is_worth_sweeping:
+            capacity = self.table.capacity
+            held = self.shared.held_traces(capacity) | self.runs.held_traces(capacity)
+            self.table.forget_idle(held, int(self.guards.tables.start[0]))
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of bound events, ascending."""
+        return distinct(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
+
+    def id_of(self, sequence: int) -> str:
+        """Id of a bound event."""
+        stored = self.events.events
+        row = int(stored.find(np.array([sequence], np.int64))[0])
+        return str(stored.columns.column("id")[row].as_py())
+
+    def forget_counts(self) -> None:
+        """Count from 0 again."""
+        self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
+        self.shared.counts = (0, 0, 0)
+        self.table.forget_counts()
+        self.restart_peak()
+
+    def restart_peak(self) -> None:
+        """Count ``peak_held`` from here on."""
+        self.shared.restart_peak()
+        self.runs.restart_peak()
+
+    def stats(self) -> MatcherStats:
+        """Counts so far."""
+        shared, traces, counts = self.shared.stats, self.table.counters, self.counts
+        return MatcherStats(
+            events=self.sequence - counts["ends"],
+            matches=shared.matches + counts["run_matches"],
+            timeouts=counts["timeouts"],
+            endings=shared.endings + counts["run_endings"],
+            corrections=counts["corrections"],
+            released=counts["released"],
+            shadow_lost=counts["shadow_lost"],
+            ignored_violations=traces["ignored"],
+            deviations=traces["deviations"],
+            overflow=shared.overflow + counts["lost_matches"],
+            lost_runs=counts["lost_runs"],
+            out_of_order=traces["out_of_order"],
+            open_traces=traces["open"],
+            held=shared.held + self.runs.held,
+            peak_held=shared.peak_held + self.runs.peak_held,
+            nodes=shared.nodes + self.runs.runs,
+            state_bytes=shared.state_bytes + self.runs.used_bytes + 16 * traces["open"],
+            guard_steps=traces["guard_steps"],
+            guard_builds=self.guards.builds,
+            guard_refusals=self.guards.refused,
+            under_bits=self.guards.bits.entered,
+        )
+
+    def dump(self) -> SavedLane:
+        """The state as plain values; traces, nodes, runs and events are renumbered densely."""
+        self.events.compact(self.held_sequences())
+        traces, numbers = self.table.dump_arrays()
+        shadow, shadow_states = self.shadow.dump_arrays(numbers)
+        stable, monitors, bit_monitors = self._stable_monitors(traces["trace_monitor"])
+        arrays: Arrays = {**traces, **shadow, **self.shared.dump_arrays(numbers), **self.runs.dump_arrays(numbers)}
+        arrays["trace_monitor"] = stable
+        arrays["finer_pairs"] = self.finer.pairs.reshape(-1)
+        if self.idle is not None:
+            arrays.update(self.idle.dump_arrays())
+        arrays.update(saved_events(self.events.events))
+        members = SavedMembers(
+            sequence=self.sequence,
+            counts=self.counts,
+            guard_version=self.guard_version,
+            monitors=[_saved(found) for found in monitors],
+            bit_monitors=[_saved(found) for found in bit_monitors],
+            shadow_monitors=[_saved(found) for found in shadow_states],
+        )
+        return SavedLane(vars(members), arrays)
+
+    def load_traces(self, saved: SavedLane, guards: Mapping[int, Guard]) -> None:
+        """Take the open traces that ``dump`` gave, into empty state.
+
+        The patterns are compiled next, as they need the guards of the traces, and then comes ``load_matches``.
+
+        Args:
+            saved: What ``dump`` gave.
+            guards: By version, at least those that the traces follow.
+
+        Raises:
+            StateFormatError: A guard is missing, or a value is none that ``dump`` gives.
+            ValueError, TypeError, KeyError, IndexError: Likewise.
+        """
+        members, arrays = SavedMembers(**saved.members), saved.arrays
+        monitors = [_restored(one) for one in members.monitors]
+        under_bits = [_restored(one) for one in members.bit_monitors]
+        watched = [_restored(one) for one in members.shadow_monitors]
+        needed = {version for version, _ in [*monitors, *under_bits, *watched]} | ({members.guard_version} - {None})
+        if missing := sorted(str(version) for version in needed - guards.keys()):
+            raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
+        counts = members.counts
+        counts.setdefault("ends", 0)  # the third format has none
+        if members.sequence < 0 or counts.keys() != self.counts.keys():
+            raise StateFormatError("saved state: a counter is no count")
+        self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
+        self.guard_version, self.sequence, self.counts = members.guard_version, members.sequence, counts
+        for version, state in monitors:
+            self.guards.intern(version, state)
+        found = arrays["trace_monitor"].astype(np.int64)
+        first_under_bits = RESERVED + len(monitors)
+        places = np.flatnonzero(found >= first_under_bits).tolist()
+        self.entering = [(place, under_bits[int(found[place]) - first_under_bits]) for place in places]
+        plain = np.where(found >= first_under_bits, UNGUARDED, found).astype(np.int32)
+        self.table.load_arrays({**arrays, "trace_monitor": plain}, monitors=first_under_bits)
+        self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
+
+    def load_matches(self, saved: SavedLane) -> None:
+        """Take the partial matches and events that ``dump`` gave; the engines know the same patterns as then.
+
+        Raises:
+            StateFormatError: A value is none that ``dump`` gives.
+            ValueError, TypeError, KeyError, IndexError: Likewise.
+        """
+        arrays, traces = saved.arrays, self.table.counters["open"]
+        self._enter_bits()
+        self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)
+        self.runs.load_arrays(arrays, traces=traces, sequences=self.sequence)
+        has_finer = "finer_pairs" in arrays  # the third format has none
+        self.finer.load(checked(arrays, "finer_pairs", np.uint64).reshape(-1, 2) if has_finer else _NO_PAIRS)
+        if self.idle is not None:
+            self.idle.load_arrays(arrays)
+        self.events = EventStore(read_events(arrays))
+        if not np.isin(self.held_sequences(), self.events.events.sequences).all():
+            raise StateFormatError("saved state: bound events are not listed")
+
+    def _enter_bits(self) -> None:
+        """Put traces of saved state under bit tables again; unguarded, if their guard has none."""
+        bits = self.guards.bits
+        monitors = [
+            bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
+            for trace, (version, state) in self.entering
+        ]
+        traces = np.array([trace for trace, _ in self.entering], np.int32)
+        self.table.set_monitors(traces, np.array(monitors, np.int32))
+        self.entering = []
+
+    def _stable_monitors(
+        self, monitors: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
+        """Monitor states of the open traces as numbers from ``RESERVED`` on, and what they stand for.
+
+        First come those of the tables, then those of traces under bit tables.
+        """
+        used = [number for number in np.unique(monitors).tolist() if number >= RESERVED]
+        states = {number: known for number in used if (known := self.guards.states[number]) is not None}
+        dense = {number: place for place, number in enumerate(states, RESERVED)}
+        lookup = np.array([dense.get(number, number) for number in range(max([*used, RESERVED - 1]) + 1)], np.int32)
+        found = lookup[monitors]
+        under_bits: dict[Interned, int] = {}
+        for place, trace in enumerate(self.table.numbers().tolist()):
+            known = self.guards.bits.state_of(trace)
+            if known is not None:
+                found[place] = under_bits.setdefault(known, RESERVED + len(states) + len(under_bits))
+        return found, list(states.values()), list(under_bits)
+
+
+def _saved(known: Interned) -> SavedMonitor:
+    version, state = known
+    settled = None if state.settled is None else sorted(state.settled)
+    return version, sorted(state.seen), settled, list(state.places)
+
+
+def _restored(saved: SavedMonitor) -> Interned:
+    version, seen, settled, places = saved
+    known = MonitorState(
+        seen=frozenset(seen), settled=None if settled is None else frozenset(settled), places=tuple(places)
+    )
+    if not isinstance(version, int) or not all(isinstance(place, int) for place in places):
+        raise ValueError(f"a monitor state is {saved!r}")
+    return version, known

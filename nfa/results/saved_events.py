@@ -1,0 +1,59 @@
+"""Bound events as plain arrays, for saved state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.results.event_store import FIELDS, StoredEvents
+
+
+def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
+    """``event_sequences`` and ``event_times_us``, int64; each text column as ``event_NAME_ends`` and its bytes."""
+    arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
+    for name in FIELDS:
+        arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"] = _as_bytes(events.columns.column(name))
+    return arrays
+
+
+def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
+    """The events that ``saved_events`` saved.
+
+    Raises:
+        KeyError: An array is missing.
+        ValueError: The arrays do not fit together.
+    """
+    sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
+    if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
+        raise ValueError("bound events are not listed in ascending order")
+    columns = [_from_bytes(arrays, name, pa.binary() if name == "data" else pa.string()) for name in FIELDS]
+    if any(len(column) != len(sequences) for column in [*columns, times_us]):
+        raise ValueError("columns of bound events differ in number")
+    batch = pa.RecordBatch.from_arrays(columns, names=list(FIELDS))
+    batch.validate(full=True)
+    return StoredEvents(sequences=sequences, times_us=times_us, columns=batch)
+
+
+def _as_bytes(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    texts = column.cast(pa.large_binary())
+    _, offsets, data = texts.buffers()
+    ends = (
+        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        if len(texts)
+        else np.zeros(1, np.int64)
+    )
+    raw = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
+    return ends[1:] - ends[0], raw
+
+
+def _from_bytes(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
+    ends, raw = arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"]
+    offsets = np.concatenate([np.zeros(1, np.int64), ends])
+    if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):
+        raise ValueError(f"the texts of event_{name} do not fit their lengths")
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(raw.tobytes())]
+    return pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).cast(pa.binary()).cast(kind)

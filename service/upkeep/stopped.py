@@ -1,0 +1,25 @@
+"""Whether the pipeline runs, for what may be done only while it does not."""
+
+from __future__ import annotations
+
+from service.errors import ServiceError
+from service.runtime import Stores
+from service.settings import Settings
+from streams import Clock
+
+_SECOND_US = 1_000_000
+
+
+def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
+    """Check that the pipeline does not run.
+
+    Raises:
+        ServiceError: It does, or did a moment ago; of the class ``refusal``.
+    """
+    last_us = stores.heartbeat.last_us()
+    silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
+    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
+        raise refusal(
+            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
+            f"counts as gone after {settings.heartbeat_stale_s:g} s"
+        )

@@ -1,0 +1,63 @@
+"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+
+from .entries import Entry, StoredEntry, quarantine_note
+from .errors import (
+    EntryQuarantined,
+    EventLate,
+    MatchLimitReached,
+    OperatorRefused,
+    RunLimitReached,
+    SavedStateError,
+    ShardError,
+    WorkLimitReached,
+)
+from .exercises import trial_exercises
+from .inline import run_inline
+from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
+from .kinds.patterns import ALERT, alert_id
+from .operators import DocumentKind, Kind
+from .results import DEAD_LETTER, STATS, ResultKind, ResultMetric
+from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
+from .state import ShardState
+from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
+
+__all__ = [
+    "ALERT",
+    "DEAD_LETTER",
+    "DOCUMENT_KINDS",
+    "KINDS",
+    "RESULT_KINDS",
+    "STATS",
+    "ComparisonCounts",
+    "DocumentKind",
+    "Entry",
+    "EntryQuarantined",
+    "EventLate",
+    "FoundRows",
+    "Kind",
+    "Likeness",
+    "MatchLimitReached",
+    "OperatorRefused",
+    "OutputRow",
+    "ResultKind",
+    "ResultMetric",
+    "RowBlock",
+    "RunLimitReached",
+    "SavedStateError",
+    "ShardError",
+    "ShardState",
+    "StoredEntry",
+    "Trial",
+    "TrialPlan",
+    "TrialRows",
+    "Variant",
+    "VariantCounts",
+    "WorkLimitReached",
+    "alert_id",
+    "quarantine_note",
+    "result_table",
+    "row_id",
+    "rows_of",
+    "run_inline",
+    "trial_exercises",
+]

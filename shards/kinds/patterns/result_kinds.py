@@ -1,0 +1,94 @@
+"""What patterns report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shards.results import ResultKind, ResultMetric
+from shards.rows import row_id
+
+_BY_PATTERN = ("stream", "pattern")
+
+ALERT = ResultKind(
+    name="alert",
+    plural="alerts",
+    title="alerts",
+    counted_by=_BY_PATTERN,
+    delivered_as="alert",
+    is_usual=True,
+    is_graded=True,
+    members=frozenset(
+        "type id stream pattern severity version key route start end detected_at bindings returns why decided_by "
+        "deviating would_be_lost".split()
+    ),
+    in_backtests="listed",
+    metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
+)
+TIMEOUT = ResultKind(
+    name="timeout",
+    plural="timeouts",
+    title="timeouts",
+    counted_by=(*_BY_PATTERN, "missing"),
+    in_backtests="listed",
+    metric=ResultMetric(name="timeouts", meaning="Timeouts.", labels=_BY_PATTERN),
+)
+ENDING = ResultKind(
+    name="ending",
+    plural="endings",
+    title="terminated early",
+    counted_by=(*_BY_PATTERN, "form", "constraints", "atom"),
+    in_backtests="counted",
+    metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
+)
+ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, counts_for=ENDING.name)
+"""Early terminations that are not reported one by one."""
+
+DEVIATION = ResultKind(
+    name="deviation",
+    plural="deviations",
+    title="deviating transactions",
+    counted_by=("stream", "event_type", "kind"),
+    delivered_as="deviation",
+    members=frozenset(
+        "type id stream key event event_type time version kind constraints symbols allowed released reason".split()
+    ),
+    in_backtests="listed",
+    metric=ResultMetric(name="deviations", meaning="Deviating traces.", labels=("stream", "kind")),
+)
+CORRECTION = ResultKind(
+    name="correction",
+    plural="corrections",
+    title="retractions",
+    counted_by=_BY_PATTERN,
+    delivered_as="correction",
+    is_usual=True,
+    is_graded=True,
+    members=frozenset(
+        "type id stream pattern severity version key alert bindings event event_type time reason".split()
+    ),
+    in_backtests="listed",
+    metric=ResultMetric(name="corrections", meaning="Corrections of alerts.", labels=_BY_PATTERN),
+)
+SUSPENSION = ResultKind(
+    name="suspension",
+    plural="suspensions",
+    title="suspensions",
+    counted_by=_BY_PATTERN,
+    delivered_as="pattern.suspended",
+    is_usual=True,
+    is_graded=True,
+    members=frozenset(
+        "type id stream pattern severity version key route event event_type time shard budget reason".split()
+    ),
+    stops=True,
+)
+
+PATTERN_RESULTS = (ALERT, TIMEOUT, ENDING, ENDING_COUNT, DEVIATION, CORRECTION, SUSPENSION)
+
+
+def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
+    """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
+
+    How and when it became certain does not: an early alert has the id that the late one would have had.
+    """
+    return row_id(ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
