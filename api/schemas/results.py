@@ -204,7 +204,7 @@ class SuspensionList(ResultList[SuspensionModel, SuspensionCount]):
 
 
 class TimeoutModel(ResultModel):
-    """A partial match that could still go on when the window of its pattern had passed."""
+    """A partial match that could still have been completed when the window of its pattern had passed."""
 
     id: str
     stream: str

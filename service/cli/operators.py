@@ -101,5 +101,5 @@ def _document(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise FileUnreadable(f"{path} cannot be read: {error}", file=str(path)) from error
     if not isinstance(found, dict):
-        raise FileUnreadable(f"{path} holds no object; members such as name and stream are wanted", file=str(path))
+        raise FileUnreadable(f"{path} is not a mapping; give members such as name and stream", file=str(path))
     return found

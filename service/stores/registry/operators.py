@@ -264,7 +264,7 @@ class Operators(Generic[R]):
             return "fresh"
         if running.route != draft.route:
             raise MigrationRefused(
-                f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} so far and is to be "
+                f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} and would be "
                 f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
                 "'start': 'fresh'",
                 pattern=draft.name,
