@@ -212,7 +212,7 @@ class _Found:
         some = rows[is_new]
         end, detected_us = time_texts(self.end_us[some]), self.detected_us[some]
         is_at_end = np.array_equal(detected_us, self.end_us[some])
-        parts: list[Texts] = ['"]},"start":"', time_texts(self.start_us[some]), '","end":"', end, '","detected":"']
+        parts: list[Texts] = ['"]},"start":"', time_texts(self.start_us[some]), '","end":"', end, '","detected_at":"']
         parts += [end if is_at_end else time_texts(detected_us), '"', _decisions(self.how[some])]
         parts += [flag_texts(self.is_deviating[some], ',"deviating":true')]
         parts += [flag_texts(self.is_lost[some], ',"would_be_lost":true')]

@@ -176,7 +176,7 @@ class MatchReport:
         return b"".join([b'{"matches":[', *text, b"],", rest])
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON contract of ``forestall match --output json``; fields are added to it, never changed."""
+        """The JSON contract of ``forestall match --output json``; the changelog lists renamed members."""
         matches = [
             match_document(match) | ({"returns": dict(match.returns)} if match.pattern in self.with_returns else {})
             for match in self.matches
@@ -224,7 +224,7 @@ def match_document(match: Match) -> dict[str, Any]:
         "bindings": {alias: list(ids) for alias, ids in match.bindings.items()},
         "start": format_time(match.start_us),
         "end": format_time(match.end_us),
-        "detected": shown_time(match.detected_us),
+        "detected_at": shown_time(match.detected_us),
         **({} if match.decided_by is None else {"decided_by": match.decided_by}),
         **({"deviating": True} if match.deviating else {}),
         **({"would_be_lost": True} if match.would_be_lost else {}),
@@ -248,7 +248,7 @@ def _deviation_document(trace: DeviatingTrace) -> dict[str, Any]:
     return {
         "key": deviation.key,
         "event": deviation.event_id,
-        "type": deviation.event_type,
+        "event_type": deviation.event_type,
         "time": shown_time(deviation.time_us),
         "kind": reason.kind,
         "constraints": [str(part) for part in reason.constraints],
@@ -265,7 +265,7 @@ def _correction_document(correction: Correction) -> dict[str, Any]:
         "key": correction.key,
         "bindings": {alias: list(ids) for alias, ids in correction.bindings.items()},
         "event": correction.event_id,
-        "type": correction.event_type,
+        "event_type": correction.event_type,
         "time": shown_time(correction.time_us),
     }
 

@@ -25,6 +25,10 @@ PLANTS = {
     "framework in the core": ("workflows/planted.py", "import pydantic", "The core knows no framework"),
     "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),
     "pyspark in service": ("service/planted.py", "import pyspark.sql", "Only pipeline imports pyspark"),
+    "pyspark in a local run": ("service/matching.py", "import pyspark.sql", "Local runs use no Spark"),
+    "pipeline in a local run": ("service/matching.py", "from pipeline import cluster", "Local runs use no Spark"),
+    "pipeline in a dry run": ("service/dry_runs.py", "from pipeline import cluster", "Local runs use no Spark"),
+    "pipeline in a trace": ("service/traces.py", "from pipeline import cluster", "Local runs use no Spark"),
     "opentelemetry elsewhere": ("service/planted.py", "import opentelemetry.sdk.trace", "OpenTelemetry is an extra"),
     "test tool in a package": ("nfa/planted.py", "import hypothesis", "Test tools are imported by testing modules"),
     "cycle": ("streams/planted.py", "from streams import planted_too", "No cycles"),
@@ -57,13 +61,17 @@ def test_tree_keeps_the_contracts(tree):
 def test_planted_import_fails(tree, plant):
     name, line, contract = PLANTS[plant]
     planted = tree / name
-    planted.write_text(f"{line}\n")
+    before = planted.read_text() if planted.exists() else None
+    planted.write_text(f"{before or ''}\n{line}\n")
     if plant == "cycle":
         (tree / "streams/planted_too.py").write_text("from streams import planted\n")
     try:
         is_kept, output = lint(tree)
     finally:
-        planted.unlink()
+        if before is None:
+            planted.unlink()
+        else:
+            planted.write_text(before)
     assert not is_kept
     broken = [row for row in output.splitlines() if " BROKEN" in row]
     assert any(contract in row for row in broken), output

@@ -63,7 +63,7 @@ def test_the_document_is_the_contract() -> None:
             "bindings": {"a": ["e1"], "c": ["e2"]},
             "start": "1970-01-01T00:00:00.000001Z",
             "end": "1970-01-01T00:00:00.000002Z",
-            "detected": "1970-01-01T00:00:00.000002Z",
+            "detected_at": "1970-01-01T00:00:00.000002Z",
         },
         {
             "pattern": "p",
@@ -71,11 +71,11 @@ def test_the_document_is_the_contract() -> None:
             "bindings": {"a": ["e1"], "b": ["e3"]},
             "start": "1970-01-01T00:00:00.000001Z",
             "end": "1970-01-01T00:00:00.000003Z",
-            "detected": "1970-01-01T00:00:00.000003Z",
+            "detected_at": "1970-01-01T00:00:00.000003Z",
         },
     ]
     (deviation,) = document["deviations"]
-    assert (deviation["key"], deviation["event"], deviation["type"], deviation["kind"]) == (
+    assert (deviation["key"], deviation["event"], deviation["event_type"], deviation["kind"]) == (
         "k",
         "e4",
         "X",
@@ -132,14 +132,14 @@ def test_what_constraints_decided_early_is_taken_back_when_they_are_broken() -> 
     constraint_set = parse_constraints(["prior(X, Z)"]).constraint_set
     document = match_events(patterns, trace("AZX"), constraint_set).to_document()
     (match,) = document["matches"]
-    assert (match["decided_by"], match["detected"]) == ("constraint", "1970-01-01T00:00:00.000002Z")
+    assert (match["decided_by"], match["detected_at"]) == ("constraint", "1970-01-01T00:00:00.000002Z")
     assert document["corrections"] == [
         {
             "pattern": "p",
             "key": "k",
             "bindings": {"a": ["e1"]},
             "event": "e3",
-            "type": "X",
+            "event_type": "X",
             "time": "1970-01-01T00:00:00.000003Z",
         }
     ]

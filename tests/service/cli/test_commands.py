@@ -21,7 +21,7 @@ def test_match_prints_the_json_contract(call, files: Path) -> None:
             "bindings": {"q": ["e1"], "c": ["e3"]},
             "start": "2026-01-01T00:00:00Z",
             "end": "2026-01-01T00:00:02Z",
-            "detected": "2026-01-01T00:00:02Z",
+            "detected_at": "2026-01-01T00:00:02Z",
         }
     ]
     assert document["ended"] == []
@@ -41,7 +41,7 @@ def test_match_takes_several_patterns_constraints_and_gzip(call, files: Path) ->
         {
             "key": "t2",
             "event": "e5",
-            "type": "Cancel",
+            "event_type": "Cancel",
             "time": "2026-01-01T00:00:03Z",
             "kind": "order",
             "constraints": ["prior(Cancel, Ship)"],
