@@ -166,7 +166,7 @@ def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores
             return current
 
     late = Registry(client, stores.log)
-    late._book = Interrupted(client, stores.log)
+    late.pattern_operators._book = Interrupted(client, stores.log)
     pattern, is_new = late.put_pattern("orders", draft(TEXT + " [x > 1]"), 2)
     assert (pattern.version, is_new) == (2, True)
     assert controls(stores) == ["pattern-on", "pattern-on"]
@@ -216,7 +216,7 @@ def test_endless_contention_is_told(registry, client, stores):
 
     registry.put_pattern("orders", draft(TEXT), 1)
     stale = Registry(client, stores.log)
-    stale._book = Stale(client, stores.log)
+    stale.pattern_operators._book = Stale(client, stores.log)
     with pytest.raises(RegistryContended) as caught:
         stale.put_pattern("orders", draft(TEXT), 2)
     assert caught.value.is_retryable
