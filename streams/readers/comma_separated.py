@@ -96,7 +96,7 @@ def refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 def width_fault(row: Sequence[str], width: int) -> str | None:
     """Why a row does not fit its header, in words; None if it does."""
-    return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that hold commas"
+    return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that contain commas"
 
 
 def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPlaces:

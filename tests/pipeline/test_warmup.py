@@ -121,4 +121,4 @@ def test_kernels_are_compiled_into_the_shared_folder(spark):
     warm_up(spark)
     assert spark.conf.get("spark.executorEnv.NUMBA_CACHE_DIR") == os.environ["NUMBA_CACHE_DIR"]
     kept = [kept_needs(exercise) for exercise in PIPELINE_EXERCISES]
-    assert all(needs is None or any("run_rows" in name for name in needs) for needs in kept)
+    assert all(needs is None or any("kernels.runs.rows" in name for name in needs) for needs in kept)
