@@ -93,11 +93,9 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
     names = [markings.net.transitions[step].element for step in steps]
     circling = list(dict.fromkeys(name for name in names if name))
     through = f" through {_listed(circling)}" if circling else ""
-    where = _listed(_places(markings, first))
-    return (
-        f"no end can be reached any more: steps continue for ever{through}, tokens in {where} "
-        f"({_after(markings, first)})"
-    )
+    places = _places(markings, first)
+    where = f"tokens in {_listed(places)}" if places else "no token is left"
+    return f"no end can be reached any more: steps continue for ever{through}, {where} ({_after(markings, first)})"
 
 
 def _dead_end(markings: Markings, marking: int) -> str:

@@ -118,3 +118,12 @@ def test_markings_are_explored_once_for_all():
     assert check(markings) == ()
     assert len(markings) == 6
     assert [markings.net.transitions[number].label for number in markings.way_to(5)][-1] is None
+
+
+def test_a_livelock_without_tokens_is_named():
+    take, circle = task((0,), (), "Take"), task((), (), "Wait")
+    with pytest.raises(UnsoundWorkflow) as refused:
+        check(explore(net(take, circle), LIMITS))
+    assert str(refused.value).endswith(
+        "no end can be reached any more: steps continue for ever through task 'Wait', no token is left (after Take)"
+    )
