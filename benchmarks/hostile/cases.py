@@ -342,7 +342,7 @@ def _spoiled(chance: Random, content: bytes) -> bytes:
     if chance.random() < 0.5 or not content:
         return content[:MOST_BYTES]
     for _ in range(chance.choice((1, 1, 2, 10))):
-        content = chance.choice(_SPOILERS)(chance, content) or b" "
+        content = (chance.choice(_SPOILERS)(chance, content) or b" ")[:MOST_BYTES]
     return content[:MOST_BYTES]
 
 
