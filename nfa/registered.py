@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from nfa.automata.guard_view import GuardView, guard_view
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
@@ -11,6 +12,20 @@ from nfa.automata.query_building import build_query
 from nfa.language.parsing import parse_pattern
 from nfa.syntax import Path, Pattern
 from streams import USUAL_BUDGET, WorkBudget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
+class _Compiled:
+    """What is made of a pattern's text: the same for every matcher, and large where much is repeated."""
+
+    pattern: Pattern
+    query: Query
+    automaton: PatternAutomaton
+    view: GuardView
+
+
+_COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
+"""By text, as long as a matcher of this process runs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,20 +37,31 @@ class RunningPattern:
         version: Of the pattern.
         text: What was registered.
         is_guarded: Whether guards may end its partial matches.
+        compiled: What is made of the text.
         budget: How much work it may cost.
-        query: What a guard reasons about.
-        automaton: What the engines run.
-        view: How its states look to a guard.
     """
 
     name: str
     version: int
     text: str
     is_guarded: bool
-    query: Query
-    automaton: PatternAutomaton = field(repr=False)
-    view: GuardView = field(repr=False)
+    compiled: _Compiled = field(repr=False)
     budget: WorkBudget = USUAL_BUDGET
+
+    @property
+    def query(self) -> Query:
+        """What a guard reasons about."""
+        return self.compiled.query
+
+    @property
+    def automaton(self) -> PatternAutomaton:
+        """What the engines run."""
+        return self.compiled.automaton
+
+    @property
+    def view(self) -> GuardView:
+        """How its states look to a guard."""
+        return self.compiled.view
 
     @property
     def keys(self) -> tuple[Path, ...]:
@@ -56,15 +82,19 @@ def registered(
     Raises:
         PatternRefused: The text is refused.
     """
-    pattern = parse_pattern(text) if parsed is None else parsed
-    query, automaton = build_query(pattern), build_automaton(pattern)
+    compiled = _COMPILED.get(text)
+    if compiled is None or parsed not in (None, compiled.pattern):
+        compiled = _COMPILED[text] = _compiled(parse_pattern(text) if parsed is None else parsed)
     return RunningPattern(
-        name=pattern.name,
+        name=compiled.pattern.name,
         version=version,
         text=text,
         is_guarded=is_guarded,
-        query=query,
-        automaton=automaton,
-        view=guard_view(automaton, query),
+        compiled=compiled,
         budget=budget,
     )
+
+
+def _compiled(pattern: Pattern) -> _Compiled:
+    query, automaton = build_query(pattern), build_automaton(pattern)
+    return _Compiled(pattern=pattern, query=query, automaton=automaton, view=guard_view(automaton, query))

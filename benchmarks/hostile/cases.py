@@ -39,6 +39,8 @@ _ODD = (
     "'\"",
     "\n",
 )
+_CONDITIONS = ("", "", "", " [v > 5]", " [v > coalesce(prev(v), -1)]", " [s = 'x']")
+_ENDS = ("", "", "", " LIMIT 5", " SELECT SKIP PAST LAST", " SELECT NEXT", " SELECT ALL MATCHES ONCE PER KEY")
 _WORDS = (
     "SEQ AND OR NOT WITHIN WHERE EVENT PATTERN LIMIT SKIP NEXT ALL UNTIL STRICT ( ) [ ] { } + * , . < = and or".split()
 )
@@ -101,7 +103,7 @@ def _of_constraints(chance: Random, stream: str) -> Iterator[Call]:
 
 
 def _of_pattern(chance: Random, stream: str) -> Iterator[Call]:
-    name = f"{stream}.{chance.randrange(20)}"
+    name = f"{stream}_{chance.randrange(20)}"
     text = _spoiled(chance, f"PATTERN {name} EVENT {_pattern(chance)}".encode())[: MOST_BYTES // 4].decode(
         errors="replace"
     )
@@ -248,23 +250,35 @@ def _pattern(chance: Random) -> str:
     if shape < 0.2:
         depth = _size(chance, 2_000)
         return "SEQ(" * depth + "A a" + ")" * depth
-    steps = [_step(chance, number) for number in range(min(_size(chance, 70), 70))]
-    text = f"{chance.choice(('SEQ', 'SEQ', 'AND', 'OR'))}({', '.join(steps)})"
-    return text + chance.choice(("", "", " WITHIN 1 h", " WITHIN 10 d", " LIMIT 5", " SKIP PAST LAST", " NEXT"))
+    if shape < 0.3:
+        steps = [_odd_step(chance, number) for number in range(min(_size(chance, 70), 70))]
+        text = f"{chance.choice(('SEQ', 'AND', 'OR'))}({', '.join(steps)})"
+    else:
+        text = _good_pattern(chance)
+    return text + chance.choice(("", "", " WITHIN 1 h", " WITHIN 10 d")) + chance.choice(_ENDS)
 
 
-def _step(chance: Random, number: int) -> str:
+def _good_pattern(chance: Random) -> str:
+    """One that can be meant: a sequence with NOT, repetition and conditions between steps; AND and OR of few steps."""
+    count = min(_size(chance, 70), 70)
+    if chance.random() < 0.2:
+        steps = [f"{chance.choice(TYPES)} x{number}" for number in range(min(count, 5))]
+        return f"{chance.choice(('AND', 'OR'))}({', '.join(steps)})"
+    steps, single = [], None
+    for number in range(count):
+        if steps and chance.random() < 0.1:
+            steps.append(f"NOT {chance.choice(TYPES)}")
+        many = chance.choice(("", "", "", "+", "*", "{2}", "{2,}", "{500}"))
+        condition = chance.choice((*_CONDITIONS, "" if single is None else f" [v > {single}.v]"))
+        steps.append(f"{chance.choice(TYPES)}{many} x{number}{condition}")
+        single = single if many else f"x{number}"
+    return f"SEQ({', '.join(steps)})"
+
+
+def _odd_step(chance: Random, number: int) -> str:
+    """A step that often cannot be where it is."""
     name = f"{chance.choice(TYPES)}{chance.choice(('', '', '+', '{2}', '{2,}', '*', '{500}'))} x{number}"
-    condition = chance.choice(
-        (
-            "",
-            "",
-            f" [v > {chance.randint(0, 9)}]",
-            f" [v > x{number - 1}.v]",
-            " [v > coalesce(prev(v), -1)]",
-            " [s = 'x']",
-        )
-    )
+    condition = chance.choice((*_CONDITIONS, f" [v > x{number - 1}.v]"))
     return ("NOT " if chance.random() < 0.15 else "") + name + condition
 
 

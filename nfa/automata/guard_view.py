@@ -7,7 +7,7 @@ in place of terms, it can complete if every partition that it is in the middle o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -139,17 +139,20 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
+    known = {state: state for state in query.states}  # one object for each, as there may be many large ones
+    alternatives = _Alternatives(automaton.outline)
     pattern_states = []
     free_terms = []
     for progress in automaton.states:
         found: dict[PatternState, None] = {}
         free: dict[int, None] = {}
-        for keys, bound in _parts(automaton.outline, _ROOT, progress, ()):
+        for keys, bound in alternatives.of(_ROOT, progress, ()):
             term = terms[keys]
             if bound == keys and not query.terms[term].is_trailing:
                 free[term] = None
             else:
-                found[PatternState(term, frozenset(places[term][key] for key in bound))] = None
+                state = PatternState(term, frozenset(places[term][key] for key in bound))
+                found[known.get(state, state)] = None
         pattern_states.append(tuple(found))
         free_terms.append(tuple(free))
     return GuardView(
@@ -197,61 +200,80 @@ def _bit(term: int) -> int:
     return 1 << min(term, _LAST_BIT)
 
 
-def _parts(outline: Outline, number: int, progress: Progress, iterations: tuple[int, ...]) -> Iterator[Part]:
-    """Alternatives of a part that are still open, with what is bound of each."""
-    node, children = outline.nodes[number], outline.children[number]
-    match node:
-        case Atom():
-            yield from _atom_parts(outline, number, progress, iterations)
-        case Disjunction():
-            for place, child in enumerate(children):
-                if progress is None or progress[0] == place:
-                    yield from _parts(outline, child, None if progress is None else progress[1], iterations)
-        case SequenceNode():
-            place, inner = NOT_BEGUN if progress is None else progress
-            several = [
-                _finished(outline, child, iterations)
-                if at < place
-                else list(_parts(outline, child, inner if at == place else None, iterations))
-                for at, child in enumerate(children)
-                if child >= 0
-            ]
-            yield from _joined(several)
-        case Conjunction():
-            inners = [None] * len(children) if progress is None else progress[1]
-            yield from _joined(
-                [list(_parts(outline, child, inner, iterations)) for child, inner in zip(children, inners, strict=True)]
-            )
-        case Repeat():
-            done, inner = NOT_BEGUN if progress is None else progress[:2]
-            several = []
-            for iteration in range(node.min):
-                within = (*iterations, iteration)
-                if iteration < done:
-                    several.append(_finished(outline, children[0], within))
-                else:
-                    several.append(list(_parts(outline, children[0], inner if iteration == done else None, within)))
-            yield from _joined(several)
+class _Alternatives:
+    """The alternatives of the parts of a pattern; those of parts that are not begun, or over, are made once.
+
+    Args:
+        outline: The pattern.
+    """
+
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._before: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
+        self._behind: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
+
+    def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+        """Those of a part that are still open, with what is bound of each."""
+        if progress is not None:
+            return self._made(number, progress, iterations)
+        place = number, iterations
+        if place not in self._before:
+            self._before[place] = self._made(number, None, iterations)
+        return self._before[place]
+
+    def _finished(self, number: int, iterations: tuple[int, ...]) -> list[Part]:
+        """Every alternative of a part, with all of it bound."""
+        place = number, iterations
+        if place not in self._behind:
+            self._behind[place] = [(keys, keys) for keys, _ in self.of(number, None, iterations)]
+        return self._behind[place]
+
+    def _made(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+        node, children = self._outline.nodes[number], self._outline.children[number]
+        match node:
+            case Atom():
+                return self._of_atom(node, number, progress, iterations)
+            case Disjunction():
+                inner = None if progress is None else progress[1]
+                taken = [child for place, child in enumerate(children) if progress is None or progress[0] == place]
+                return [part for child in taken for part in self.of(child, inner, iterations)]
+            case SequenceNode():
+                at, inner = NOT_BEGUN if progress is None else progress
+                return _joined(
+                    self._finished(child, iterations)
+                    if place < at
+                    else self.of(child, inner if place == at else None, iterations)
+                    for place, child in enumerate(children)
+                    if child >= 0
+                )
+            case Conjunction():
+                inners = [None] * len(children) if progress is None else progress[1]
+                pairs = zip(children, inners, strict=True)
+                return _joined(self.of(child, inner, iterations) for child, inner in pairs)
+            case Repeat():
+                return self._of_repeat(node.min, children[0], progress, iterations)
+        raise AssertionError(node)
+
+    def _of_repeat(self, least: int, child: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+        done, inner = NOT_BEGUN if progress is None else progress[:2]
+        return _joined(
+            self._finished(child, (*iterations, iteration))
+            if iteration < done
+            else self.of(child, inner if iteration == done else None, (*iterations, iteration))
+            for iteration in range(least)
+        )
+
+    def _of_atom(self, atom: Atom, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+        if atom.is_any_type:
+            return [(frozenset(), frozenset())]
+        place = self._outline.atom_numbers[number]
+        every = [frozenset({(place, iterations, name)}) for name in dict.fromkeys(atom.types)]
+        return [(keys, frozenset() if progress is None else keys) for keys in every]
 
 
-def _atom_parts(outline: Outline, number: int, progress: Progress, iterations: tuple[int, ...]) -> Iterator[Part]:
-    atom = outline.nodes[number]
-    assert isinstance(atom, Atom)
-    if atom.is_any_type:
-        yield frozenset(), frozenset()
-        return
-    for name in dict.fromkeys(atom.types):
-        keys = frozenset({(outline.atom_numbers[number], iterations, name)})
-        yield keys, keys if progress is not None else frozenset()
-
-
-def _finished(outline: Outline, number: int, iterations: tuple[int, ...]) -> list[Part]:
-    """Every alternative of a part, with all of it bound."""
-    return [(keys, keys) for keys, _ in _parts(outline, number, None, iterations)]
-
-
-def _joined(several: list[list[Part]]) -> Iterator[Part]:
-    for parts in product(*several):
-        keys = frozenset().union(*(part[0] for part in parts))
-        bound = frozenset().union(*(part[1] for part in parts))
-        yield keys, bound
+def _joined(several: Iterable[list[Part]]) -> list[Part]:
+    """Each way to take one alternative of every part, as one alternative."""
+    return [
+        (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
+        for parts in product(*several)
+    ]

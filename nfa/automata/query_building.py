@@ -14,6 +14,7 @@ from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repe
 
 MAX_TERMS = 1_024
 MAX_STATES = 4_096
+MAX_WRITTEN_OUT = 1_100  # the states of so many steps hold half a million steps between them
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
@@ -28,8 +29,8 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     Raises:
         PatternRefused: ``too-large``: a single partition has more states, or the repetitions written out more steps.
     """
-    if _count_steps(pattern.event) > max(max_states, MAX_STATES):
-        advice = f"its repetitions, written out, have more than {MAX_STATES} steps; use fewer"
+    if _count_steps(pattern.event) > MAX_WRITTEN_OUT:
+        advice = f"its repetitions, written out, have more than {MAX_WRITTEN_OUT:,} steps; use fewer"
         raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
     if _count_terms(pattern.event) > max_terms:
         return build_partitions(pattern, max_states=max_states)

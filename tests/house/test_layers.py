@@ -26,7 +26,11 @@ PLANTS = {
     "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),
     "pyspark in service": ("service/planted.py", "import pyspark.sql", "Only pipeline imports pyspark"),
     "pyspark in a local run": ("service/trials/matching.py", "import pyspark.sql", "Local runs use no Spark"),
-    "pipeline in a local run": ("service/trials/matching.py", "from pipeline import cluster", "Local runs use no Spark"),
+    "pipeline in a local run": (
+        "service/trials/matching.py",
+        "from pipeline import cluster",
+        "Local runs use no Spark",
+    ),
     "pipeline in a dry run": ("service/trials/dry_runs.py", "from pipeline import cluster", "Local runs use no Spark"),
     "pipeline in a trace": ("service/trials/traces.py", "from pipeline import cluster", "Local runs use no Spark"),
     "opentelemetry elsewhere": ("service/planted.py", "import opentelemetry.sdk.trace", "OpenTelemetry is an extra"),
