@@ -84,7 +84,8 @@ def registered(
     """
     compiled = _COMPILED.get(text)
     if compiled is None or parsed not in (None, compiled.pattern):
-        compiled = _COMPILED[text] = _compiled(parse_pattern(text) if parsed is None else parsed)
+        compiled = _compiled(parse_pattern(text) if parsed is None else parsed)
+        _COMPILED[text] = compiled  # house: allow module-state: a cache of what depends on the text only
     return RunningPattern(
         name=compiled.pattern.name,
         version=version,
