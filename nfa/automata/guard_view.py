@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.automata.iterations import is_coarse, reasoned
 from nfa.automata.partitions import partition_progress
 from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.automata.progress import NOT_BEGUN, Outline, Progress
@@ -140,7 +141,7 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
     known = {state: state for state in query.states}  # one object for each, as there may be many large ones
-    alternatives = _Alternatives(automaton.outline)
+    alternatives = _Alternatives(automaton.outline, is_coarse(automaton.pattern.event))
     pattern_states = []
     free_terms = []
     for progress in automaton.states:
@@ -205,10 +206,12 @@ class _Alternatives:
 
     Args:
         outline: The pattern.
+        coarse: Whether only the last iterations of repetitions are known.
     """
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
+        self._coarse = coarse
         self._before: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
         self._behind: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
@@ -251,16 +254,16 @@ class _Alternatives:
                 pairs = zip(children, inners, strict=True)
                 return _joined(self.of(child, inner, iterations) for child, inner in pairs)
             case Repeat():
-                return self._of_repeat(node.min, children[0], progress, iterations)
+                return self._of_repeat(node, children[0], progress, iterations)
         raise AssertionError(node)
 
-    def _of_repeat(self, least: int, child: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+    def _of_repeat(self, node: Repeat, child: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
         done, inner = NOT_BEGUN if progress is None else progress[:2]
         return _joined(
             self._finished(child, (*iterations, iteration))
             if iteration < done
             else self.of(child, inner if iteration == done else None, (*iterations, iteration))
-            for iteration in range(least)
+            for iteration in reasoned(node, coarse=self._coarse)
         )
 
     def _of_atom(self, atom: Atom, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:

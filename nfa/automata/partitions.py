@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from nfa.automata.iterations import is_coarse, reasoned
 from nfa.automata.progress import Progress
 from nfa.automata.query import AtomKey, Partition, PatternState, Query, Term
 from nfa.errors import PatternRefused
@@ -97,13 +98,15 @@ class _Reader:
     """One walk through a pattern's tree; partitions are numbered in the order in which they are met."""
 
     numbers: dict[int, int]
+    coarse: bool
     drafts: list[_Draft] = field(default_factory=list)
     bound: set[AtomKey] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
 
     @classmethod
     def over(cls, pattern: Pattern, progress: Progress) -> _Reader:
-        reader = cls({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))})
+        numbers = {id(atom): number for number, atom in enumerate(atoms_of(pattern.event))}
+        reader = cls(numbers, is_coarse(pattern.event))
         reader.drafts.append(_Draft(None))
         reader.read(pattern.event, progress, (), (), 0)
         return reader
@@ -113,7 +116,7 @@ class _Reader:
             self._read_atom(node, progress, way, iterations, partition)
             return
         alternatives = []
-        for place, part in _numbered(node):
+        for place, part in _numbered(node, coarse=self.coarse):
             home = partition
             if isinstance(node, Disjunction):
                 home = self._open(partition)
@@ -177,11 +180,11 @@ class _Reader:
         return self._leaves(draft.around, has_around=True) + draft.own
 
 
-def _numbered(node: Node) -> Iterator[tuple[int, Node]]:
+def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
     """Positive parts, alternatives or required iterations, numbered as progress numbers them."""
     match node:
         case Repeat():
-            yield from ((number, node.of) for number in range(node.min))
+            yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
         case Sequence():
             yield from ((place, item.of) for place, item in enumerate(node.items) if item.of is not None)
         case _:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
+from nfa.automata.iterations import count_steps, is_coarse, reasoned
 from nfa.automata.partitions import build_partitions
 from nfa.automata.query import Absence, AtomKey, PatternState, Query, Term
 from nfa.errors import PatternRefused
@@ -14,7 +16,6 @@ from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repe
 
 MAX_TERMS = 1_024
 MAX_STATES = 4_096
-MAX_WRITTEN_OUT = 1_100  # the states of so many steps hold half a million steps between them
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
@@ -29,12 +30,13 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     Raises:
         PatternRefused: ``too-large``: a single partition has more states, or the repetitions written out more steps.
     """
-    if _count_steps(pattern.event) > MAX_WRITTEN_OUT:
-        advice = f"its repetitions, written out, have more than {MAX_WRITTEN_OUT:,} steps; use fewer"
+    if count_steps(pattern.event) > max(max_states, MAX_STATES):
+        advice = f"its repetitions, written out, have more than {MAX_STATES} steps; use fewer"
         raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)
-    if _count_terms(pattern.event) > max_terms:
+    coarse = is_coarse(pattern.event)
+    if _count_terms(pattern.event, coarse=coarse) > max_terms:
         return build_partitions(pattern, max_states=max_states)
-    place = _Place({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))}, ())
+    place = _Place({id(atom): number for number, atom in enumerate(atoms_of(pattern.event))}, (), coarse)
     terms = tuple(_whole(piece, pattern) for piece in _expand(pattern.event, place))
     states: list[PatternState] = []
     for index, term in enumerate(terms):
@@ -44,42 +46,29 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     return Query(pattern=pattern, terms=terms, states=tuple(states))
 
 
-def _count_terms(node: Node) -> int:
+def _count_terms(node: Node, *, coarse: bool) -> int:
     """Number of alternatives of a part; repetitions of more than 64 iterations count as 64."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))
         case Repeat():
-            return int(_count_terms(node.of) ** min(node.min, 64))
+            return int(_count_terms(node.of, coarse=coarse) ** min(len(reasoned(node, coarse=coarse)), 64))
         case Disjunction():
-            return sum(_count_terms(part) for part in node.parts)
+            return sum(_count_terms(part, coarse=coarse) for part in node.parts)
         case Sequence() | Conjunction():
-            total = 1
-            for part in node.parts:
-                total *= _count_terms(part)
-            return total
-
-
-def _count_steps(node: Node) -> int:
-    """Number of steps of a part, its repetitions written out; at most that number is ever made."""
-    match node:
-        case Atom():
-            return 1
-        case Repeat():
-            return node.min * _count_steps(node.of)
-        case _:
-            return sum(_count_steps(part) for part in node.parts)
+            return prod(_count_terms(part, coarse=coarse) for part in node.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Numbers of the atoms by identity, and the iterations that a part is in."""
+    """Numbers of the atoms by identity, the iterations that a part is in, and whether only last ones are known."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
+    coarse: bool
 
     def inside(self, iteration: int) -> _Place:
-        return _Place(self.numbers, (*self.iterations, iteration))
+        return replace(self, iterations=(*self.iterations, iteration))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +111,10 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
         case Atom():
             return _of_atom(node, place)
         case Repeat():
-            iterations = [_expand(node.of, place.inside(number)) for number in range(node.min)]
-            pieces = [_in_order(parts) for parts in product(*iterations)]
+            known = reasoned(node, coarse=place.coarse)
+            pieces = [_in_order(parts) for parts in product(*(_expand(node.of, place.inside(one)) for one in known))]
+            if known.start:
+                pieces = [replace(piece, first=None, leading=()) for piece in pieces]
             return pieces if node.max == node.min else [replace(piece, last=None, trailing=()) for piece in pieces]
         case Disjunction():
             return [piece for part in node.parts for piece in _expand(part, place)]

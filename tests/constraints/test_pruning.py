@@ -38,6 +38,19 @@ def ids(match: Match) -> list[str]:
 @settings(max_examples=60)
 @given(st.data())
 def test_pruned_equals_unpruned_on_traces_that_keep_the_constraints(data: st.DataObject) -> None:
+    check_nothing_is_lost(data)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_nothing_is_lost_where_only_last_iterations_are_reasoned_about(data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nfa.automata.iterations.MAX_REASONED", 1)
+        patched.setattr("nfa.registered._COMPILED", {})
+        check_nothing_is_lost(data)
+
+
+def check_nothing_is_lost(data: st.DataObject) -> None:
     constraint_set = data.draw(constraint_sets(TYPES))
     assume(alive(constraint_set, frozenset()))  # a set that no trace keeps is refused
     node = data.draw(nodes())

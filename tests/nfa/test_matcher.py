@@ -353,11 +353,9 @@ def test_state_of_before_with_such_a_pattern_still_loads(monkeypatch: pytest.Mon
 
 
 def test_what_is_made_of_a_text_is_made_once_for_all_matchers():
-    text = "PATTERN p EVENT SEQ(A{1000} a, B{95} b, C c)"
+    text = "PATTERN p EVENT SEQ(A{1000} a, B{1000} b, C c)"
     several = [Matcher(), Matcher(), Matcher()]
     queries = [matcher.add_pattern(text) for matcher in several]
     assert all(query is queries[0] for query in queries)
-    held = sum(len(state.bound) for state in queries[0].states)
-    view = several[0].patterns["p"].view
-    assert held <= 1_100 * 1_100 / 2
-    assert {id(state) for states in view.pattern_states for state in states} <= {id(one) for one in queries[0].states}
+    held = {id(state) for states in several[0].patterns["p"].view.pattern_states for state in states}
+    assert held <= {id(state) for state in queries[0].states}

@@ -67,12 +67,24 @@ def test_parallel_branches_that_grow_too_large_are_refused() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        "SEQ(A{550} a, B{550} b, C c)",
         "SEQ(SEQ(SEQ(A{999} a){999}){999})",
         "SEQ(SEQ(_{999} a){999}, B b)",
         "SEQ(OR(SEQ(A{1000} a){5}, B b), C c)",
     ],
 )
 def test_repetitions_of_repetitions_are_refused_before_they_are_written_out(event: str) -> None:
-    with pytest.raises(PatternRefused, match="more than 1,100 steps"):
+    with pytest.raises(PatternRefused, match="more than 4096 steps"):
         query(event)
+
+
+def test_of_many_repetitions_the_last_iterations_are_known() -> None:
+    few, many = query("SEQ(A{2} a, B{97} b, C c)"), query("SEQ(A{2} a, B{98} b, C c)")
+    assert [len(few.terms[0].atoms), len(many.terms[0].atoms)] == [100, 3]
+    assert [(key[1], key[2]) for key in many.terms[0].keys] == [((1,), "A"), ((97,), "B"), ((), "C")]
+    assert [sorted(state.bound) for state in many.states] == [[], [0], [0, 1]]
+
+
+def test_what_precedes_a_repetition_of_which_the_last_is_known_is_not_said_to_be_next_to_it() -> None:
+    near, far = query("SEQ(A a, NOT X, B{2} b, NOT Y, C c)"), query("SEQ(A a, NOT X, B{200} b, NOT Y, C c)")
+    assert [one.atom.type for one in near.terms[0].absences] == ["X", "Y"]
+    assert [one.atom.type for one in far.terms[0].absences] == ["Y"]
