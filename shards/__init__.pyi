@@ -11,7 +11,6 @@ from .errors import (
     ShardError,
     WorkLimitReached,
 )
-from .event_order import EventOrder, LateEvent
 from .exercises import trial_exercises
 from .inline import run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
@@ -34,10 +33,8 @@ __all__ = [
     "Entry",
     "EntryQuarantined",
     "EventLate",
-    "EventOrder",
     "FoundRows",
     "Kind",
-    "LateEvent",
     "Likeness",
     "MatchLimitReached",
     "OperatorRefused",

@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
 from shards.entries import Entry
-from shards.event_order import LATE_COUNTS, EventOrder
-from shards.operators import Host, KeyChoice, Kind, Output, SavedHost
+from shards.errors import EventLate
+from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result, SavedHost
+from shards.results import DEAD_LETTER
+from shards.rows import dead_letter_body, row_id
 from streams import (
+    EARLIEST_US,
+    LATEST_US,
     ConstraintsOn,
     ControlRecordError,
     EventBatch,
+    ReorderBuffer,
     StreamDeclaration,
+    format_time,
 )
 
 _EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
+_LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
+_SHOWN_CHARS = 4_000
 _WAITING = "waiting"
 
 Step: TypeAlias = tuple[Entry, Output]
 """An output, and the last entry that contributed to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateEvent:
+    """An event that is set aside.
+
+    Attributes:
+        event: A batch of one row.
+        watermark_us: Events before it were not expected any more.
+    """
+
+    event: EventBatch
+    watermark_us: int
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """Its dead letter."""
+        (late,) = self.event.to_events()
+        entry = origin.entry
+        error = EventLate(
+            f"event {late.id!r} of {format_time(late.time_us)} came late: events before {_shown(self.watermark_us)} "
+            "were not expected any more; a larger lateness of the stream waits longer, and late: process matches late "
+            "events, too"
+        )
+        identity = row_id(DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
+        shown = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key}
+        text = orjson.dumps({**shown, "data": late.data}).decode()
+        body = {
+            **dead_letter_body(origin.shard, entry, error),
+            "id": identity,
+            "event": text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…",
+            "watermark": _shown(self.watermark_us),
+        }
+        yield DEAD_LETTER, identity, body
 
 
 class Place:
@@ -40,7 +86,8 @@ class Place:
         self._kinds = kinds
         self._hosts = dict(hosts)
         lateness_us = declaration.lateness_us
-        self._order = None if lateness_us is None else EventOrder[Output](lateness_us, declaration.late)
+        self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
+        self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @classmethod
     def declared(cls, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
@@ -88,12 +135,12 @@ class Place:
         and ``watermark_us``: how far time has come; None before the first event.
         """
         times = [host.newest_us for host in self._hosts.values() if host.newest_us is not None]
-        order = self._order
+        buffer = self._buffer
         return {
             **{name: number for host in self._hosts.values() for name, number in host.measures().items()},
-            **(dict.fromkeys(LATE_COUNTS, 0) if order is None else order.counts),
-            "waiting": 0 if order is None else len(order.buffer),
-            "watermark_us": max(times, default=None) if order is None else order.buffer.watermark_us,
+            **self._counts,
+            "waiting": 0 if buffer is None else len(buffer),
+            "watermark_us": max(times, default=None) if buffer is None else buffer.watermark_us,
         }
 
     def declare(self, declaration: StreamDeclaration) -> None:
@@ -134,27 +181,32 @@ class Place:
             entries: In the order of the log.
             batches: What each of them holds.
         """
-        if self._order is not None:
-            yield from self._order.take(self._hosts.values(), entries, batches)
+        if self._buffer is None:
+            for host in self._hosts.values():
+                for last, batch in _in_order(batches, host):
+                    yield entries[last], host.process(batch)
             return
-        for host in self._hosts.values():
-            for last, batch in _in_order(batches, host):
-                yield entries[last], host.process(batch)
+        batch = EventBatch.joined(batches)
+        late = self._buffer.is_late(batch.time_us)
+        if late.any():
+            yield from self._with_late(self._buffer, entries, batches, late)
+        else:
+            yield from self._released(entries[-1], self._buffer.push(batch))
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """An event of a time was seen elsewhere, or would have been by now."""
-        if self._order is None:
+        if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
-            yield from self._order.see(self._hosts.values(), entry, time_us)
+            yield from self._released(entry, self._buffer.see(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
         """No event before a time comes any more: those that wait for it go to the hosts, and so does the time."""
-        if self._order is None:
+        if self._buffer is None:
             for host in self._hosts.values():
                 yield entry, host.advance_time(watermark_us)
         else:
-            yield from self._order.advance(self._hosts.values(), entry, watermark_us)
+            yield from self._released(entry, self._buffer.advance(watermark_us))
 
     def end_trace(self, entry: Entry, key: str, time_us: int | None) -> Iterator[Step]:
         """The trace of a key ends, at the newest time or at an earlier one.
@@ -166,8 +218,8 @@ class Place:
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """The input is finite, and that was all of it."""
-        if self._order is not None:
-            yield from self._order.drain(self._hosts.values(), entry)
+        if self._buffer is not None:
+            yield from self._released(entry, self._buffer.drain())
         for host in self._hosts.values():
             yield entry, host.finish()
 
@@ -180,8 +232,10 @@ class Place:
         """
         for host in self._hosts.values():
             host.keep(is_kept, has_counts=has_counts)
-        if self._order is not None:
-            self._order.keep(is_kept, has_counts=has_counts)
+        if self._buffer is not None:
+            self._buffer.keep(is_kept(self._buffer.key_hashes))
+        if not has_counts:
+            self._counts = dict.fromkeys(_LATE.values(), 0)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -189,12 +243,12 @@ class Place:
         head: dict[str, Any] = {
             "declaration": self._declaration.to_json(),
             "route": self._route,
-            "late": dict.fromkeys(LATE_COUNTS, 0) if self._order is None else self._order.counts,
+            "late": self._counts,
             "hosts": {kind: dict(host.head) for kind, host in saved.items()},
         }
         sections = {f"{kind}/{name}": body for kind, host in saved.items() for name, body in host.sections.items()}
-        if self._order is not None:
-            head["order"], sections[_WAITING] = self._order.buffer.dump()
+        if self._buffer is not None:
+            head["order"], sections[_WAITING] = self._buffer.dump()
         return head, sections
 
     @classmethod
@@ -210,10 +264,44 @@ class Place:
             own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
             hosts[kind] = _known(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
         place = cls(declaration, route, kinds, hosts)
-        if place._order is not None:
-            place._order.counts.update(head["late"])
-            place._order.buffer.load(head["order"], sections[_WAITING])
+        place._counts.update(head["late"])
+        if place._buffer is not None:
+            place._buffer.load(head["order"], sections[_WAITING])
         return place
+
+    def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
+        """Hand on events that need not wait any more, and let time come as far as the watermark."""
+        watermark_us = None if self._buffer is None else self._buffer.watermark_us
+        for host in self._hosts.values():
+            if len(batch):
+                yield entry, host.process(batch)
+            newest_us = host.newest_us
+            if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+                yield entry, host.advance_time(watermark_us)
+
+    def _with_late(
+        self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
+    ) -> Iterator[Step]:
+        """Take in batches with late events, and do with those what the stream says."""
+        policy = self._declaration.late
+        batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
+        owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
+        self._counts[_LATE[policy]] += len(rows)
+        if policy != "process":
+            if policy == "dead_letter":
+                watermarks_us = buffer.watermarks_us(batch.time_us)
+                for row, owner in zip(rows.tolist(), owners[rows].tolist(), strict=True):
+                    yield entries[owner], LateEvent(batch.slice(row, 1), int(watermarks_us[row]))
+            yield from self._released(entries[-1], buffer.push(batch.take(np.flatnonzero(~late))))
+            return
+        first = 0
+        for row in rows.tolist():
+            entry = entries[owners[row]]
+            yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
+            for host in self._hosts.values():
+                yield entry, host.process(batch.slice(row, 1))
+            first = row + 1
+        yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 
 
 def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
@@ -242,3 +330,7 @@ def _in_order(batches: Sequence[EventBatch], host: Host) -> Iterator[tuple[int, 
             first = number
         newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))
     yield len(batches) - 1, EventBatch.joined(batches[first:])
+
+
+def _shown(time_us: int) -> str:
+    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))

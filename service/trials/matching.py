@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import orjson
 
 from nfa import (
@@ -31,7 +32,6 @@ from nfa import (
     matching_exercise,
 )
 from service.trials.match_text import matches_text
-from shards import Entry, EventOrder, LateEvent, StoredEntry
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -39,6 +39,7 @@ from streams import (
     Event,
     EventBatch,
     Late,
+    ReorderBuffer,
     Ties,
     WorkBudget,
     format_time,
@@ -53,8 +54,6 @@ EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits
 
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
-_ENTRY = StoredEntry(position="0-0", kind="events", stream="", body=b"")
-"""Stands for the log that a local run does not have."""
 
 Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
 SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended", "deviations", "corrections")
@@ -308,7 +307,7 @@ def match_events(
     if used is not None:
         matcher.set_guard(_GUARD_VERSION, _monitor(used, chosen.ties))
     found = _Found(frozenset(chosen.sections))
-    order = _order(chosen)
+    order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
     whole = events if isinstance(events, EventBatch) else EventBatch.from_events(list(events))
     starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(whole), BATCH_ROWS), len(whole)]
     for start, end in pairwise(starts):
@@ -318,14 +317,14 @@ def match_events(
         if order is None:
             found.take(matcher.process(batch))
         else:
-            found.take_all(order.take([_Listener(matcher)], [_ENTRY], [batch]))
+            order.take(batch)
         if progress:
             progress(end)
     if chosen.first >= len(whole):
         _add(matcher, patterns, chosen.budget)
     _close(matcher, found, order, chosen)
     report = found.report(matcher, used, chosen.ties)
-    return report if order is None else replace(report, late=sum(order.counts.values()))
+    return report if order is None else replace(report, late=order.late)
 
 
 def merged(report: MatchReport, other: MatchReport) -> MatchReport:
@@ -356,26 +355,20 @@ def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | Non
     return guarded_exercise(features | guard_features(used, ties=options.ties))
 
 
-def _order(options: MatchOptions) -> EventOrder[MatchOutput] | None:
-    """What puts events into the order of their times; late ones that a stream would set aside are counted only."""
-    late: Late = "process" if options.late == "process" else "drop"
-    return None if options.lateness_us is None else EventOrder(options.lateness_us, late)
-
-
 def _add(matcher: Matcher, patterns: Sequence[Pattern], budget: WorkBudget) -> None:
     for pattern in patterns:
         matcher.add_pattern(pattern.text, budget=budget)
 
 
-def _close(matcher: Matcher, found: _Found, order: EventOrder[MatchOutput] | None, options: MatchOptions) -> None:
+def _close(matcher: Matcher, found: _Found, order: _Order | None, options: MatchOptions) -> None:
     """Let time come as far as the options say: to a moment, or to its end."""
     if not options.is_open:
         if order is not None:
-            found.take_all(order.drain([_Listener(matcher)], _ENTRY))
+            order.release(order.buffer.drain())
         found.take(matcher.finish())
     elif options.now_us is not None:
         if order is not None:
-            found.take_all(order.see([_Listener(matcher)], _ENTRY, options.now_us))
+            order.release(order.buffer.see(options.now_us))
         else:
             found.take(matcher.pass_time(options.now_us))
 
@@ -395,21 +388,38 @@ def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
     return Monitor(constraint_set, ties=ties)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """A matcher as what a shard hands events to."""
+@dataclass(slots=True)
+class _Order:
+    """Puts events into the order of their times as a shard of the pipeline does (``shards.place``)."""
 
+    buffer: ReorderBuffer
     matcher: Matcher
+    found: _Found
+    options: MatchOptions
+    late: int = 0
 
-    @property
-    def newest_us(self) -> int | None:
-        return self.matcher.newest_us
+    def take(self, batch: EventBatch) -> None:
+        """Let events come."""
+        is_late = self.buffer.is_late(batch.time_us)
+        rows = np.flatnonzero(is_late).tolist()
+        self.late += len(rows)
+        if self.options.late != "process":
+            self.release(self.buffer.push(batch.take(np.flatnonzero(~is_late)) if rows else batch))
+            return
+        first = 0
+        for row in rows:
+            self.release(self.buffer.push(batch.slice(first, row - first)))
+            self.found.take(self.matcher.process(batch.slice(row, 1)))
+            first = row + 1
+        self.release(self.buffer.push(batch.slice(first)))
 
-    def process(self, batch: EventBatch) -> MatchOutput:
-        return self.matcher.process(batch)
-
-    def advance_time(self, watermark_us: int) -> MatchOutput:
-        return self.matcher.pass_time(watermark_us)
+    def release(self, batch: EventBatch) -> None:
+        """Match events that need not wait any more, and let time come as far as the watermark."""
+        if len(batch):
+            self.found.take(self.matcher.process(batch))
+        watermark_us, newest_us = self.buffer.watermark_us, self.matcher.newest_us
+        if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
+            self.found.take(self.matcher.pass_time(watermark_us))
 
 
 @dataclass(slots=True)
@@ -438,12 +448,6 @@ class _Found:
             place = replace(overflow, dropped=0, runs=0)
             dropped, runs = self.overflows.get(place, (0, 0))
             self.overflows[place] = dropped + overflow.dropped, runs + overflow.runs
-
-    def take_all(self, steps: Iterable[tuple[Entry, MatchOutput | LateEvent]]) -> None:
-        """Add the findings of steps, one after the other; events that came late have none."""
-        for _, output in steps:
-            if not isinstance(output, LateEvent):
-                self.take(output)
 
     def report(self, matcher: Matcher, constraint_set: ConstraintSet | None, ties: Ties) -> MatchReport:
         """All of it, sorted and explained."""
