@@ -101,6 +101,26 @@ class MatchOptions:
     now_us: int | None = None
     budget: WorkBudget = USUAL_BUDGET
 
+    @classmethod
+    def of(cls, declaration: StreamDeclaration, route: str = "") -> MatchOptions:
+        """As a stream matches the events of one of its keys.
+
+        Args:
+            declaration: The stream's.
+            route: Name of the further key, whose traces have no end; empty for the correlation key.
+
+        Raises:
+            DeclarationError: The stream does not declare that key.
+        """
+        return cls(
+            key_paths=tuple(declaration.route_paths(route) if route else declaration.key_paths),
+            ties=declaration.ties,
+            lateness_us=declaration.lateness_us,
+            late=declaration.late,
+            idle_timeout_us=None if route else declaration.idle_timeout_us,
+            end_events=frozenset(() if route else declaration.end_events),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUse:
