@@ -94,14 +94,8 @@ class DryRuns:
             f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
         )
         begin_s = time.perf_counter()
-        options = replace(
-            MatchOptions.of(declaration, route),
-            sections=SECTIONS,
-            is_open=True,
-            prune=Prune.OFF if route or not is_guarded or not rules.parts else None,
-            end_events=self._registration.trace_ends(declaration, route=route),
-            budget=self._registration.budget,
-        )
+        is_plain = bool(route) or not is_guarded or not rules.parts
+        options = self._options(declaration, route, is_plain=is_plain)
         found = match_events([pattern], events, rules, options)
         given_up = [loss for loss in found.overflow if loss.work]
         warnings += tuple(
@@ -123,6 +117,17 @@ class DryRuns:
             partial_matches=found.stats.held,
             warnings=warnings,
             took_ms=(time.perf_counter() - begin_s) * 1_000,
+        )
+
+    def _options(self, declaration: StreamDeclaration, route: str, *, is_plain: bool) -> MatchOptions:
+        """How the stream matches by that key; ``is_plain``: no constraint drops partial matches."""
+        return replace(
+            MatchOptions.of(declaration, route),
+            sections=SECTIONS,
+            is_open=True,
+            prune=Prune.OFF if is_plain else None,
+            end_events=self._registration.trace_ends(declaration, route=route),
+            budget=self._registration.budget,
         )
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> list[Event]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa import LaneOutput, MatchColumns, RunningPattern
-from shards.kinds.patterns.bound_columns import FIRST, PLACES, SAME, marks_of, openings_of, places_of
+from shards import BOUND_FIRST, BOUND_PLACES, BOUND_SAME, bound_openings, bound_places, match_marks
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -126,7 +126,7 @@ class _Found:
             ends=ends,
             alias=alias,
             event=_stacked([(columns.events, len(columns.names)) for columns in found]),
-            place=places_of(alias, ends),
+            place=bound_places(alias, ends),
             names=pa.concat_arrays([columns.names for columns in found]),
         )
 
@@ -150,11 +150,11 @@ class _Found:
         """
         names = texts_of([name for one in self.patterns for name in one.automaton.aliases])
         alias, ids, place = _ranks(names)[self.alias], _ranks(self.names)[self.event], self.place
-        if np.any((alias[1:] < alias[:-1]) & (place[1:] != FIRST)):
+        if np.any((alias[1:] < alias[:-1]) & (place[1:] != BOUND_FIRST)):
             order = np.lexsort((alias, np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))))
             alias, ids = alias[order], ids[order]
-            place = places_of(alias, self.ends)
-        alias[place == SAME] = len(names)
+            place = bound_places(alias, self.ends)
+        alias[place == BOUND_SAME] = len(names)
         return alias * len(self.names) + ids
 
     def parts(self, rows: NDArray[np.intp]) -> Iterator[memoryview]:
@@ -193,8 +193,8 @@ class _Found:
 
     def _pieces(self) -> tuple[pa.Array, NDArray[np.int64]]:
         """The id of each event as it is bound to an alias in some place, and the number of each bound event's."""
-        before = openings_of(name for one in self.patterns for name in one.automaton.aliases)
-        code = (PLACES * self.alias + self.place) * len(self.names) + self.event
+        before = bound_openings(name for one in self.patterns for name in one.automaton.aliases)
+        code = (BOUND_PLACES * self.alias + self.place) * len(self.names) + self.event
         used, number = _numbered(code, len(before) * len(self.names))
         ids = json_contents(self.names).take(column_of(used % len(self.names)))
         return joined_texts([chosen_texts(before, used // len(self.names)), ids]), number
@@ -211,7 +211,7 @@ class _Found:
         is_at_end = np.array_equal(detected_us, self.end_us[some])
         parts: list[Texts] = ['"]},"start":"', time_texts(self.start_us[some]), '","end":"', end, '","detected_at":"']
         parts += [end if is_at_end else time_texts(detected_us), '"']
-        parts += marks_of(self.how[some], self.is_deviating[some], self.is_lost[some])
+        parts += match_marks(self.how[some], self.is_deviating[some], self.is_lost[some])
         parts += ["" if self.returns is None else self.returns.take(column_of(some)), "},"]
         return joined_texts(parts), np.cumsum(is_new) - 1
 

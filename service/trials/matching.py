@@ -28,11 +28,7 @@ from nfa import (
     matching_exercise,
 )
 from service.trials.match_text import matches_text
-from shards.entries import StoredEntry
-from shards.kinds.patterns import PatternKind
-from shards.kinds.patterns.host import PatternHost, PatternOutput
-from shards.kinds.patterns.rules import Rules
-from shards.place import Place, Step
+from shards import PatternHost, PatternOutput, Place, Rules, StoredEntry
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -57,6 +53,7 @@ EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
 _LOCAL = "local"
+_HOST = "pattern"
 _UNLOGGED = StoredEntry(position="", kind=RecordKind.EVENTS, stream=_LOCAL, body=b"")
 
 Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
@@ -395,7 +392,7 @@ class _Run:
         self._options = options
         self._found = _Found(frozenset(options.sections))
         declaration = _declaration(options)
-        self._place = Place(declaration, "", {}, {PatternKind.name: PatternHost(declaration, "", matcher, {})})
+        self._place = Place(declaration, "", {}, {_HOST: PatternHost(declaration, "", matcher, {})})
 
     def add(self, patterns: Sequence[Pattern]) -> None:
         """Let patterns see the events from here on."""
@@ -420,7 +417,7 @@ class _Run:
             return report
         return replace(report, late=self._place.late)
 
-    def _note(self, steps: Iterable[Step]) -> None:
+    def _note(self, steps: Iterable[tuple[object, object]]) -> None:
         for _, output in steps:
             if isinstance(output, PatternOutput):
                 self._found.take(output.found)

@@ -17,7 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
-from shards.kinds.patterns.bound_columns import FIRST, OTHER, PLACES, SAME, marks_of, openings_of, places_of
+from shards.kinds.patterns.bound_columns import (
+    BOUND_FIRST,
+    BOUND_OTHER,
+    BOUND_PLACES,
+    BOUND_SAME,
+    bound_openings,
+    bound_places,
+    match_marks,
+)
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.results import ResultKind
 from shards.rows import FoundRows, row_ids
@@ -91,7 +99,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '","start":"', starts]
     parts += ['","end":"', ends, '","detected_at":"', ends if is_at_end else time_texts(columns.detected_us)]
     parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
-    parts += [*marks_of(columns.how, columns.is_deviating, columns.is_lost), end]
+    parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
     about = [{"stream": stream, "pattern": one.name} for one in patterns]
     return _rows(ALERT, ids, joined_texts(parts), about, place)
 
@@ -158,14 +166,14 @@ class _Bound:
             alias=alias,
             ids=json_contents(columns.ids),
             ends=columns.ends,
-            place=places_of(alias, columns.ends),
+            place=bound_places(alias, columns.ends),
         )
 
     @property
     def is_by_name(self) -> bool:
         """Whether the events of each match are by the names of their aliases."""
         ranks = self.ranks[self.alias]
-        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != FIRST))
+        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST))
 
     def by_name(self) -> _Bound:
         """The same with the events of each match by the names of their aliases."""
@@ -179,19 +187,19 @@ class _Bound:
             alias=alias,
             ids=self.ids.take(column_of(order)),
             ends=self.ends,
-            place=places_of(alias, self.ends),
+            place=bound_places(alias, self.ends),
         )
 
     def bindings(self) -> pa.Array:
         """The JSON object of each match, without its braces and without the last quote and bracket."""
-        before = chosen_texts(openings_of(self.aliases), PLACES * self.alias + self.place)
+        before = chosen_texts(bound_openings(self.aliases), BOUND_PLACES * self.alias + self.place)
         return run_texts(joined_texts([before, self.ids]), self.ends)
 
     def why(self) -> tuple[pa.Array, Texts]:
         """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
         behind = [f" {verb} {step}" for step in self.steps for verb in ("are", "is")]
-        alone = 2 * self.alias + (self.place != SAME)  # of the last event of an alias: whether it is its only one
-        number = np.where(self.place == OTHER, np.roll(alone, 1) + 2, self.place)
+        alone = 2 * self.alias + (self.place != BOUND_SAME)  # of the last event of an alias: whether it is its only one
+        number = np.where(self.place == BOUND_OTHER, np.roll(alone, 1) + 2, self.place)
         before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
         return run_texts(joined_texts([before, self.ids]), self.ends), chosen_texts(behind, alone[self.ends - 1])
 

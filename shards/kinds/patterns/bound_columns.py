@@ -10,33 +10,34 @@ from numpy.typing import NDArray
 from nfa import DECIDED_BY
 from streams import Texts, chosen_texts, flag_texts, json_text
 
-FIRST, SAME, OTHER = 0, 1, 2  # how a bound event follows the one before: first of its match, same alias, other alias
-PLACES = 3
+# How a bound event follows the one before: first of its match, same alias, other alias.
+BOUND_FIRST, BOUND_SAME, BOUND_OTHER = 0, 1, 2
+BOUND_PLACES = 3
 
 
-def places_of(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
+def bound_places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
     """How each bound event follows the one before.
 
     Args:
         alias: Of each bound event its alias.
         ends: Of each match the place behind its last event.
     """
-    found = np.full(len(alias), OTHER, np.int8)
-    found[1:][alias[1:] == alias[:-1]] = SAME
-    found[:1] = FIRST
-    found[ends[:-1]] = FIRST
+    found = np.full(len(alias), BOUND_OTHER, np.int8)
+    found[1:][alias[1:] == alias[:-1]] = BOUND_SAME
+    found[:1] = BOUND_FIRST
+    found[ends[:-1]] = BOUND_FIRST
     return found
 
 
-def openings_of(aliases: Iterable[str]) -> list[str]:
-    """The JSON text in front of the id of a bound event, by ``PLACES * alias + place``."""
+def bound_openings(aliases: Iterable[str]) -> list[str]:
+    """The JSON text in front of the id of a bound event, by ``BOUND_PLACES * alias + place``."""
     found: list[str] = []
     for name in map(json_text, aliases):
         found += [f'{name}:["', '","', f'"],{name}:["']
     return found
 
 
-def marks_of(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
+def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
     """The members of a match that most matches do not have, each behind a comma: parts to be joined.
 
     Args:
