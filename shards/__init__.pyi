@@ -15,7 +15,18 @@ from .exercises import trial_exercises
 from .inline import run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
+from .kinds.patterns.bound_columns import (
+    BOUND_FIRST,
+    BOUND_PLACES,
+    BOUND_SAME,
+    bound_openings,
+    bound_places,
+    match_marks,
+)
+from .kinds.patterns.host import PatternHost, PatternOutput
+from .kinds.patterns.rules import Rules
 from .operators import DocumentKind, Kind
+from .place import Place
 from .results import DEAD_LETTER, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
 from .state import ShardState
@@ -23,6 +34,9 @@ from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Vari
 
 __all__ = [
     "ALERT",
+    "BOUND_FIRST",
+    "BOUND_PLACES",
+    "BOUND_SAME",
     "DEAD_LETTER",
     "DOCUMENT_KINDS",
     "KINDS",
@@ -39,9 +53,13 @@ __all__ = [
     "MatchLimitReached",
     "OperatorRefused",
     "OutputRow",
+    "PatternHost",
+    "PatternOutput",
+    "Place",
     "ResultKind",
     "ResultMetric",
     "RowBlock",
+    "Rules",
     "RunLimitReached",
     "SavedStateError",
     "ShardError",
@@ -54,6 +72,9 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
+    "bound_openings",
+    "bound_places",
+    "match_marks",
     "quarantine_note",
     "result_table",
     "row_id",

@@ -128,6 +128,11 @@ class Place:
             self._hosts[kind] = _known(kind, self._kinds).host(self._declaration, self._route)
         return self._hosts[kind]
 
+    @property
+    def late(self) -> int:
+        """The number of late events so far, whatever was done with them."""
+        return sum(self._counts.values())
+
     def measures(self) -> dict[str, int | None]:
         """Numbers of the hosts, and event time in numbers.
 

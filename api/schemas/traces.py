@@ -86,7 +86,7 @@ class BreachModel(WireModel):
 class FollowingModel(WireModel):
     """What an event of a type would mean, by its type alone."""
 
-    type: str
+    event_type: str
     possible: bool = Field(description="Whether it may come without breaking the constraints.")
     breaks: str | None = Field(description="Why it must not come.")
     ends: dict[str, str] = Field(description="The patterns that it would end, each with the reason.")
@@ -94,7 +94,9 @@ class FollowingModel(WireModel):
     @classmethod
     def from_domain(cls, found: NextType) -> Self:
         """The wire form of what a type would mean."""
-        return cls(type=found.event_type, possible=found.breaks is None, breaks=found.breaks, ends=dict(found.ends))
+        return cls(
+            event_type=found.event_type, possible=found.breaks is None, breaks=found.breaks, ends=dict(found.ends)
+        )
 
 
 class TraceModel(WireModel):

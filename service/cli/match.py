@@ -221,17 +221,8 @@ def _options(
     is_open: bool,
     prune: Prune | None,
 ) -> MatchOptions:
-    return MatchOptions(
-        sections=sections,
-        key_paths=key_paths(key),
-        ties=timing.ties,
-        is_open=is_open,
-        prune=prune,
-        lateness_us=timing.lateness_us,
-        late=timing.late,
-        idle_timeout_us=timing.idle_timeout_us,
-        end_events=frozenset(timing.end_events),
-    )
+    usual = MatchOptions.of(timing)
+    return replace(usual, sections=sections, key_paths=key_paths(key), is_open=is_open, prune=prune)
 
 
 def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:

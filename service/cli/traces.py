@@ -42,7 +42,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
         told["deviation"] = found["deviation"]["reason"]
     if found["following"]:
         told["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
-        told["must not come now"] = [one["type"] for one in found["following"] if not one["possible"]]
+        told["must not come now"] = [one["event_type"] for one in found["following"] if not one["possible"]]
     if not found["complete"]:
         told["notice"] = "the log no longer holds the whole beginning of the transaction"
     return told
@@ -55,4 +55,5 @@ def _pattern(found: Mapping[str, Any]) -> str:
 
 
 def _next(found: Mapping[str, Any]) -> str:
-    return f"{found['type']}, which would end {', '.join(found['ends'])}" if found["ends"] else str(found["type"])
+    ended = f", which would end {', '.join(found['ends'])}" if found["ends"] else ""
+    return f"{found['event_type']}{ended}"

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from constraints import ConstraintSet
 from nfa import Match, Pattern, Prune
 from service.registering.registration import Registration
 from service.registering.routing import routed
@@ -95,9 +94,8 @@ class DryRuns:
             f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
         )
         begin_s = time.perf_counter()
-        options = _options(declaration, route, rules, is_guarded=is_guarded)
-        ends = self._registration.trace_ends(declaration, route=route)
-        options = replace(options, end_events=ends, budget=self._registration.budget)
+        is_plain = bool(route) or not is_guarded or not rules.parts
+        options = self._options(declaration, route, is_plain=is_plain)
         found = match_events([pattern], events, rules, options)
         given_up = [loss for loss in found.overflow if loss.work]
         warnings += tuple(
@@ -119,6 +117,17 @@ class DryRuns:
             partial_matches=found.stats.held,
             warnings=warnings,
             took_ms=(time.perf_counter() - begin_s) * 1_000,
+        )
+
+    def _options(self, declaration: StreamDeclaration, route: str, *, is_plain: bool) -> MatchOptions:
+        """How the stream matches by that key; ``is_plain``: no constraint drops partial matches."""
+        return replace(
+            MatchOptions.of(declaration, route),
+            sections=SECTIONS,
+            is_open=True,
+            prune=Prune.OFF if is_plain else None,
+            end_events=self._registration.trace_ends(declaration, route=route),
+            budget=self._registration.budget,
         )
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> list[Event]:
@@ -146,18 +155,3 @@ def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)
             yield batch.keyed_by(declaration.attribute_of(route)) if route else batch
-
-
-def _options(declaration: StreamDeclaration, route: str, rules: ConstraintSet, *, is_guarded: bool) -> MatchOptions:
-    """How a stream matches; what it keeps of a further key has no end."""
-    is_plain = bool(route) or not is_guarded or not rules.parts
-    return MatchOptions(
-        sections=SECTIONS,
-        key_paths=tuple(declaration.route_paths(route) if route else declaration.key_paths),
-        ties=declaration.ties,
-        is_open=True,
-        prune=Prune.OFF if is_plain else None,
-        lateness_us=declaration.lateness_us,
-        late=declaration.late,
-        idle_timeout_us=None if route else declaration.idle_timeout_us,
-    )

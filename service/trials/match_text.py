@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, LaneOutput, MatchColumns, RunningPattern
+from nfa import LaneOutput, MatchColumns, RunningPattern
+from shards import BOUND_FIRST, BOUND_PLACES, BOUND_SAME, bound_openings, bound_places, match_marks
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -25,7 +26,6 @@ from streams import (
     bytes_of,
     chosen_texts,
     column_of,
-    flag_texts,
     joined_texts,
     json_contents,
     json_text,
@@ -39,7 +39,6 @@ from streams import (
 _PART_BYTES = 1 << 23  # of text that is made at once: far from the end of 32-bit offsets
 _TAIL_BYTES = 192  # at most
 _SPARSE = 8  # a table that is so many times longer than what is looked up costs as much as sorting
-_FIRST, _SAME, _OTHER = 0, 1, 2  # how a bound event follows the one before: first of its match, same alias, other alias
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
@@ -127,7 +126,7 @@ class _Found:
             ends=ends,
             alias=alias,
             event=_stacked([(columns.events, len(columns.names)) for columns in found]),
-            place=_places(alias, ends),
+            place=bound_places(alias, ends),
             names=pa.concat_arrays([columns.names for columns in found]),
         )
 
@@ -151,11 +150,11 @@ class _Found:
         """
         names = texts_of([name for one in self.patterns for name in one.automaton.aliases])
         alias, ids, place = _ranks(names)[self.alias], _ranks(self.names)[self.event], self.place
-        if np.any((alias[1:] < alias[:-1]) & (place[1:] != _FIRST)):
+        if np.any((alias[1:] < alias[:-1]) & (place[1:] != BOUND_FIRST)):
             order = np.lexsort((alias, np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))))
             alias, ids = alias[order], ids[order]
-            place = _places(alias, self.ends)
-        alias[place == _SAME] = len(names)
+            place = bound_places(alias, self.ends)
+        alias[place == BOUND_SAME] = len(names)
         return alias * len(self.names) + ids
 
     def parts(self, rows: NDArray[np.intp]) -> Iterator[memoryview]:
@@ -194,10 +193,8 @@ class _Found:
 
     def _pieces(self) -> tuple[pa.Array, NDArray[np.int64]]:
         """The id of each event as it is bound to an alias in some place, and the number of each bound event's."""
-        before: list[str] = []
-        for name in (json_text(name) for one in self.patterns for name in one.automaton.aliases):
-            before += [f'{name}:["', '","', f'"],{name}:["']
-        code = (3 * self.alias + self.place) * len(self.names) + self.event
+        before = bound_openings(name for one in self.patterns for name in one.automaton.aliases)
+        code = (BOUND_PLACES * self.alias + self.place) * len(self.names) + self.event
         used, number = _numbered(code, len(before) * len(self.names))
         ids = json_contents(self.names).take(column_of(used % len(self.names)))
         return joined_texts([chosen_texts(before, used // len(self.names)), ids]), number
@@ -213,9 +210,8 @@ class _Found:
         end, detected_us = time_texts(self.end_us[some]), self.detected_us[some]
         is_at_end = np.array_equal(detected_us, self.end_us[some])
         parts: list[Texts] = ['"]},"start":"', time_texts(self.start_us[some]), '","end":"', end, '","detected_at":"']
-        parts += [end if is_at_end else time_texts(detected_us), '"', _decisions(self.how[some])]
-        parts += [flag_texts(self.is_deviating[some], ',"deviating":true')]
-        parts += [flag_texts(self.is_lost[some], ',"would_be_lost":true')]
+        parts += [end if is_at_end else time_texts(detected_us), '"']
+        parts += match_marks(self.how[some], self.is_deviating[some], self.is_lost[some])
         parts += ["" if self.returns is None else self.returns.take(column_of(some)), "},"]
         return joined_texts(parts), np.cumsum(is_new) - 1
 
@@ -235,13 +231,6 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
     return texts_of(texts)
 
 
-def _decisions(how: NDArray[np.int8]) -> Texts:
-    """What decided each match, where anything had to be waited for."""
-    known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-    words = ["" if word is None else f',"decided_by":"{word}"' for word in known]
-    return chosen_texts(words, how) if how.any() else ""
-
-
 def _pattern_places(columns: MatchColumns, known: dict[RunningPattern, int]) -> NDArray[np.int64]:
     """Of each match the place of its pattern among those that are known, which grow."""
     used, number = _numbered(columns.pattern.astype(np.int64), len(columns.patterns))
@@ -253,15 +242,6 @@ def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int
     """Places in parts as places in the whole; each part with its length."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
-
-
-def _places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
-    """How each bound event follows the one before."""
-    found = np.full(len(alias), _OTHER, np.int8)
-    found[1:][alias[1:] == alias[:-1]] = _SAME
-    found[:1] = _FIRST
-    found[ends[:-1]] = _FIRST
-    return found
 
 
 def _numbered(codes: NDArray[np.int64], reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
 import orjson
 
 from nfa import (
     Correction,
     Deviation,
     Ending,
-    EventClass,
     Match,
     Matcher,
     MatcherStats,
     MatchOutput,
-    MonitorState,
     Overflow,
     Pattern,
-    PatternState,
     Prune,
     Timeout,
     build_query,
@@ -32,6 +28,7 @@ from nfa import (
     matching_exercise,
 )
 from service.trials.match_text import matches_text
+from shards import PatternHost, PatternOutput, Place, Rules, StoredEntry
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -39,21 +36,25 @@ from streams import (
     Event,
     EventBatch,
     Late,
-    ReorderBuffer,
+    RecordKind,
+    StreamDeclaration,
     Ties,
     WorkBudget,
     format_time,
 )
 from streams.compiling import progress_of
 
-if TYPE_CHECKING:
-    from constraints import ConstraintSet, DeviationReason, Monitor  # take a tenth of the start of ``forestall match``
+if TYPE_CHECKING:  # importing constraints takes a tenth of the start of ``forestall match``
+    from constraints import ConstraintSet, DeviationReason, Explanation
 
 EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
 """What ``constraints.guarded_exercise()`` says, without importing that."""
 
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
+_LOCAL = "local"
+_HOST = "pattern"
+_UNLOGGED = StoredEntry(position="", kind=RecordKind.EVENTS, stream=_LOCAL, body=b"")
 
 Section: TypeAlias = Literal["matches", "timeouts", "ended", "deviations", "corrections"]
 SECTIONS: tuple[Section, ...] = ("matches", "timeouts", "ended", "deviations", "corrections")
@@ -96,6 +97,26 @@ class MatchOptions:
     first: int = 0
     now_us: int | None = None
     budget: WorkBudget = USUAL_BUDGET
+
+    @classmethod
+    def of(cls, declaration: StreamDeclaration, route: str = "") -> MatchOptions:
+        """As a stream matches the events of one of its keys.
+
+        Args:
+            declaration: The stream's.
+            route: Name of the further key, whose traces have no end; empty for the correlation key.
+
+        Raises:
+            DeclarationError: The stream does not declare that key.
+        """
+        return cls(
+            key_paths=tuple(declaration.route_paths(route) if route else declaration.key_paths),
+            ties=declaration.ties,
+            lateness_us=declaration.lateness_us,
+            late=declaration.late,
+            idle_timeout_us=None if route else declaration.idle_timeout_us,
+            end_events=frozenset(() if route else declaration.end_events),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,35 +317,20 @@ def match_events(
         PatternRefused: A text is refused.
     """
     chosen = options or MatchOptions()
-    used = None if constraint_set is None else _used(constraint_set, patterns, chosen)
-    matcher = Matcher(
-        end_events=chosen.end_events | (used.trace_ends if used else frozenset()),
-        ties=chosen.ties,
-        key_paths=chosen.key_paths,
-        may_be_guarded=used is not None,
-        idle_timeout_us=chosen.idle_timeout_us,
-    )
-    if used is not None:
-        matcher.set_guard(_GUARD_VERSION, _monitor(used, chosen.ties))
-    found = _Found(frozenset(chosen.sections))
-    order = None if chosen.lateness_us is None else _Order(ReorderBuffer(chosen.lateness_us), matcher, found, chosen)
+    rules = None if constraint_set is None else Rules(_used(constraint_set, patterns, chosen), chosen.ties)
+    run = _Run(_matcher(rules, chosen), chosen)
     whole = events if isinstance(events, EventBatch) else EventBatch.from_events(list(events))
     starts = [*range(0, chosen.first, BATCH_ROWS), *range(chosen.first, len(whole), BATCH_ROWS), len(whole)]
     for start, end in pairwise(starts):
         if start == chosen.first:
-            _add(matcher, patterns, chosen.budget)
-        batch = whole.slice(start, end - start)
-        if order is None:
-            found.take(matcher.process(batch))
-        else:
-            order.take(batch)
+            run.add(patterns)
+        run.take(whole.slice(start, end - start))
         if progress:
             progress(end)
     if chosen.first >= len(whole):
-        _add(matcher, patterns, chosen.budget)
-    _close(matcher, found, order, chosen)
-    report = found.report(matcher, used, chosen.ties)
-    return report if order is None else replace(report, late=order.late)
+        run.add(patterns)
+    run.close()
+    return run.report(rules)
 
 
 def merged(report: MatchReport, other: MatchReport) -> MatchReport:
@@ -355,22 +361,18 @@ def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | Non
     return guarded_exercise(features | guard_features(used, ties=options.ties))
 
 
-def _add(matcher: Matcher, patterns: Sequence[Pattern], budget: WorkBudget) -> None:
-    for pattern in patterns:
-        matcher.add_pattern(pattern.text, budget=budget)
-
-
-def _close(matcher: Matcher, found: _Found, order: _Order | None, options: MatchOptions) -> None:
-    """Let time come as far as the options say: to a moment, or to its end."""
-    if not options.is_open:
-        if order is not None:
-            order.release(order.buffer.drain())
-        found.take(matcher.finish())
-    elif options.now_us is not None:
-        if order is not None:
-            order.release(order.buffer.see(options.now_us))
-        else:
-            found.take(matcher.pass_time(options.now_us))
+def _matcher(rules: Rules | None, options: MatchOptions) -> Matcher:
+    """A matcher without patterns, whose traces follow the rules if there are any."""
+    matcher = Matcher(
+        end_events=options.end_events | (rules.trace_ends if rules else frozenset()),
+        ties=options.ties,
+        key_paths=options.key_paths,
+        may_be_guarded=rules is not None,
+        idle_timeout_us=options.idle_timeout_us,
+    )
+    if rules is not None:
+        matcher.set_guard(_GUARD_VERSION, rules.monitor)
+    return matcher
 
 
 def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: MatchOptions) -> ConstraintSet:
@@ -382,44 +384,51 @@ def _used(constraint_set: ConstraintSet, patterns: Sequence[Pattern], options: M
     return within_cap(constraint_set, [build_query(pattern) for pattern in patterns])[0]
 
 
-def _monitor(constraint_set: ConstraintSet, ties: Ties) -> Monitor:
-    from constraints import Monitor  # noqa: PLC0415
+class _Run:
+    """One place of a shard, as the pipeline has them, over events that are in no log."""
 
-    return Monitor(constraint_set, ties=ties)
+    def __init__(self, matcher: Matcher, options: MatchOptions) -> None:
+        self._matcher = matcher
+        self._options = options
+        self._found = _Found(frozenset(options.sections))
+        declaration = _declaration(options)
+        self._place = Place(declaration, "", {}, {_HOST: PatternHost(declaration, "", matcher, {})})
 
-
-@dataclass(slots=True)
-class _Order:
-    """Puts events into the order of their times as a shard of the pipeline does (``shards.place``)."""
-
-    buffer: ReorderBuffer
-    matcher: Matcher
-    found: _Found
-    options: MatchOptions
-    late: int = 0
+    def add(self, patterns: Sequence[Pattern]) -> None:
+        """Let patterns see the events from here on."""
+        for pattern in patterns:
+            self._matcher.add_pattern(pattern.text, budget=self._options.budget)
 
     def take(self, batch: EventBatch) -> None:
         """Let events come."""
-        is_late = self.buffer.is_late(batch.time_us)
-        rows = np.flatnonzero(is_late).tolist()
-        self.late += len(rows)
-        if self.options.late != "process":
-            self.release(self.buffer.push(batch.take(np.flatnonzero(~is_late)) if rows else batch))
-            return
-        first = 0
-        for row in rows:
-            self.release(self.buffer.push(batch.slice(first, row - first)))
-            self.found.take(self.matcher.process(batch.slice(row, 1)))
-            first = row + 1
-        self.release(self.buffer.push(batch.slice(first)))
+        self._note(self._place.process([_UNLOGGED], [batch]))
 
-    def release(self, batch: EventBatch) -> None:
-        """Match events that need not wait any more, and let time come as far as the watermark."""
-        if len(batch):
-            self.found.take(self.matcher.process(batch))
-        watermark_us, newest_us = self.buffer.watermark_us, self.matcher.newest_us
-        if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
-            self.found.take(self.matcher.pass_time(watermark_us))
+    def close(self) -> None:
+        """Let time come as far as the options say: to a moment, or to its end."""
+        if not self._options.is_open:
+            self._note(self._place.finish(_UNLOGGED))
+        elif self._options.now_us is not None:
+            self._note(self._place.tick(_UNLOGGED, self._options.now_us))
+
+    def report(self, rules: Rules | None) -> MatchReport:
+        """Everything found, sorted and explained."""
+        report = self._found.report(self._matcher, rules)
+        if self._options.lateness_us is None:
+            return report
+        return replace(report, late=self._place.late)
+
+    def _note(self, steps: Iterable[tuple[object, object]]) -> None:
+        for _, output in steps:
+            if isinstance(output, PatternOutput):
+                self._found.take(output.found)
+
+
+def _declaration(options: MatchOptions) -> StreamDeclaration:
+    """How the events of a local run are put into order; late ones that are not matched are counted only."""
+    if options.lateness_us is None:
+        return StreamDeclaration(name=_LOCAL)
+    late: Late = "process" if options.late == "process" else "drop"
+    return StreamDeclaration(name=_LOCAL, lateness=options.lateness_us / 1_000_000, late=late)
 
 
 @dataclass(slots=True)
@@ -449,14 +458,18 @@ class _Found:
             dropped, runs = self.overflows.get(place, (0, 0))
             self.overflows[place] = dropped + overflow.dropped, runs + overflow.runs
 
-    def report(self, matcher: Matcher, constraint_set: ConstraintSet | None, ties: Ties) -> MatchReport:
+    def report(self, matcher: Matcher, rules: Rules | None) -> MatchReport:
         """All of it, sorted and explained."""
         patterns = matcher.patterns.values()
         return MatchReport(
             outputs=tuple(self.outputs),
             timeouts=tuple(sorted(self.timeouts, key=_timeout_order)),
-            ended=_explained(self.endings, matcher, constraint_set, ties) if constraint_set else (),
-            deviations=_deviating(self.deviations, constraint_set, ties) if constraint_set else (),
+            ended=_explained(self.endings, matcher, rules) if rules else (),
+            deviations=tuple(
+                DeviatingTrace(deviation=deviation, reason=rules.explain_deviation(deviation))
+                for deviation in self.deviations
+                if rules
+            ),
             corrections=tuple(self.corrections),
             overflow=tuple(
                 replace(place, dropped=dropped, runs=runs) for place, (dropped, runs) in self.overflows.items()
@@ -470,50 +483,16 @@ def _timeout_order(timeout: Timeout) -> tuple[Any, ...]:
     return timeout.due_us, timeout.start_us, sorted(timeout.bindings.items()), timeout.pattern, timeout.key
 
 
-def _explained(
-    endings: Sequence[Ending], matcher: Matcher, constraint_set: ConstraintSet, ties: Ties
-) -> tuple[EndedPair, ...]:
-    """Reasons for endings; traces that ended the same way share one."""
-    from constraints import explain_ending  # noqa: PLC0415
-
-    start = _monitor(constraint_set, ties).start
-
-    @cache
-    def reason(pattern: str, state: PatternState, before: MonitorState, *circumstances: Any) -> Mapping[str, str]:
-        parts = constraint_set, matcher.patterns[pattern].query, state
-        try:
-            explanation = explain_ending(*parts, before, *circumstances)
-        except (
-            ValueError
-        ):  # tables may end a partial match later than they could: then the reason is one from the start
-            explanation = explain_ending(*parts, start, *circumstances)
-        return {"form": explanation.form, "reason": explanation.text}
-
-    return tuple(
-        EndedPair(
-            ending=ending,
-            **reason(ending.pattern, ending.state, ending.before, ending.after, _named(ending)),
-        )
-        for ending in endings
-    )
+def _explained(endings: Sequence[Ending], matcher: Matcher, rules: Rules) -> tuple[EndedPair, ...]:
+    """Reasons for early terminations; those of one cause share one."""
+    reasons: dict[tuple[Any, ...], Explanation] = {}
+    for ending in endings:
+        cause = _cause(ending)
+        if cause not in reasons:
+            reasons[cause] = rules.explain(matcher.patterns[ending.pattern].query, ending)
+    found = ((ending, reasons[_cause(ending)]) for ending in endings)
+    return tuple(EndedPair(ending=ending, form=why.form, reason=why.text) for ending, why in found)
 
 
-def _deviating(
-    deviations: Sequence[Deviation], constraint_set: ConstraintSet, ties: Ties
-) -> tuple[DeviatingTrace, ...]:
-    """Reasons for deviations; traces that deviated the same way share one."""
-    from constraints import explain_deviation  # noqa: PLC0415
-
-    @cache
-    def reason(before: MonitorState, event: EventClass) -> DeviationReason:
-        return explain_deviation(constraint_set, before, event, ties=ties)
-
-    return tuple(
-        DeviatingTrace(deviation=deviation, reason=reason(deviation.before, _named(deviation)))
-        for deviation in deviations
-    )
-
-
-def _named(found: Ending | Deviation) -> EventClass:
-    """The event with its own type, which the matcher does not tell of types that nobody names."""
-    return replace(found.event, type=found.event_type)
+def _cause(ending: Ending) -> tuple[Any, ...]:
+    return ending.pattern, ending.state, ending.before, ending.after, ending.event, ending.event_type

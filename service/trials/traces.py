@@ -295,14 +295,10 @@ class _Look:
         self._seen = seen
         self._ends = ConstraintSet(end_events=frozenset(declaration.end_events))
         self._constraint_set = self._ends if constraint_set is None else constraint_set
-        self._options = MatchOptions(
+        self._options = replace(
+            MatchOptions.of(declaration),
             sections=SECTIONS,
-            key_paths=tuple(declaration.key_paths),
-            ties=declaration.ties,
             is_open=True,
-            lateness_us=declaration.lateness_us,
-            late=declaration.late,
-            idle_timeout_us=declaration.idle_timeout_us,
             end_events=seen.ends if seen.is_over else frozenset(declaration.end_events),
             now_us=seen.newest_us,
         )

@@ -16,7 +16,16 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
+from nfa import EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
+from shards.kinds.patterns.bound_columns import (
+    BOUND_FIRST,
+    BOUND_OTHER,
+    BOUND_PLACES,
+    BOUND_SAME,
+    bound_openings,
+    bound_places,
+    match_marks,
+)
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.results import ResultKind
 from shards.rows import FoundRows, row_ids
@@ -24,7 +33,6 @@ from streams import (
     Texts,
     chosen_texts,
     column_of,
-    flag_texts,
     joined_texts,
     json_contents,
     json_text,
@@ -34,7 +42,6 @@ from streams import (
 )
 
 _EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the caches of a processor
-_FIRST, _SAME, _OTHER = 0, 1, 2
 
 
 def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
@@ -92,8 +99,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '","start":"', starts]
     parts += ['","end":"', ends, '","detected_at":"', ends if is_at_end else time_texts(columns.detected_us)]
     parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
-    parts += [_decisions(columns.how), flag_texts(columns.is_deviating, ',"deviating":true')]
-    parts += [flag_texts(columns.is_lost, ',"would_be_lost":true'), end]
+    parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
     about = [{"stream": stream, "pattern": one.name} for one in patterns]
     return _rows(ALERT, ids, joined_texts(parts), about, place)
 
@@ -160,14 +166,14 @@ class _Bound:
             alias=alias,
             ids=json_contents(columns.ids),
             ends=columns.ends,
-            place=_places(alias, columns.ends),
+            place=bound_places(alias, columns.ends),
         )
 
     @property
     def is_by_name(self) -> bool:
         """Whether the events of each match are by the names of their aliases."""
         ranks = self.ranks[self.alias]
-        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != _FIRST))
+        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST))
 
     def by_name(self) -> _Bound:
         """The same with the events of each match by the names of their aliases."""
@@ -181,32 +187,21 @@ class _Bound:
             alias=alias,
             ids=self.ids.take(column_of(order)),
             ends=self.ends,
-            place=_places(alias, self.ends),
+            place=bound_places(alias, self.ends),
         )
 
     def bindings(self) -> pa.Array:
         """The JSON object of each match, without its braces and without the last quote and bracket."""
-        before: list[str] = []
-        for name in map(json_text, self.aliases):
-            before += [f'{name}:["', '","', f'"],{name}:["']
-        return run_texts(joined_texts([chosen_texts(before, 3 * self.alias + self.place), self.ids]), self.ends)
+        before = chosen_texts(bound_openings(self.aliases), BOUND_PLACES * self.alias + self.place)
+        return run_texts(joined_texts([before, self.ids]), self.ends)
 
     def why(self) -> tuple[pa.Array, Texts]:
         """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
         behind = [f" {verb} {step}" for step in self.steps for verb in ("are", "is")]
-        alone = 2 * self.alias + (self.place != _SAME)  # of the last event of an alias: whether it is its only one
-        number = np.where(self.place == _OTHER, np.roll(alone, 1) + 2, self.place)
+        alone = 2 * self.alias + (self.place != BOUND_SAME)  # of the last event of an alias: whether it is its only one
+        number = np.where(self.place == BOUND_OTHER, np.roll(alone, 1) + 2, self.place)
         before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
         return run_texts(joined_texts([before, self.ids]), self.ends), chosen_texts(behind, alone[self.ends - 1])
-
-
-def _places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
-    """How each bound event follows the one before."""
-    found = np.full(len(alias), _OTHER, np.int8)
-    found[1:][alias[1:] == alias[:-1]] = _SAME
-    found[:1] = _FIRST
-    found[ends[:-1]] = _FIRST
-    return found
 
 
 def _steps(pattern: RunningPattern) -> list[str]:
@@ -225,13 +220,6 @@ def steps_of(pattern: RunningPattern) -> dict[str, str]:
 
 def _head(stream: str, pattern: str, version: int) -> str:
     return f'","stream":{json_text(stream)},"pattern":{json_text(pattern)},"version":{version},"key":"'
-
-
-def _decisions(how: NDArray[np.int8]) -> Texts:
-    """What decided each match, where anything had to be waited for."""
-    known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-    words = ["" if word is None else f',"decided_by":"{word}"' for word in known]
-    return chosen_texts(words, how) if how.any() else ""
 
 
 def _end(route: str) -> str:

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from constraints import (
-    ConstraintSet,
-    DeviationReason,
-    Explanation,
-    Monitor,
-    explain_deviation,
-    explain_ending,
-    parse_constraints,
-)
 from nfa import Deviation, Ending, EventClass, MonitorState, PatternState, Query, Ties
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet, DeviationReason, Explanation  # a tenth of the start of ``forestall match``
 
 _DOCUMENTS_KEPT = 64
 _EXPLANATIONS_KEPT = 10_000
@@ -48,6 +42,8 @@ class Rules:
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
+        from constraints import Monitor  # noqa: PLC0415
+
         self._constraint_set = constraint_set
         self._ties = ties
         self._endings: dict[_Question, Explanation] = {}
@@ -70,6 +66,8 @@ class Rules:
 
     def explain_deviation(self, deviation: Deviation) -> DeviationReason:
         """Which constraints an event breaks."""
+        from constraints import explain_deviation  # noqa: PLC0415
+
         question = deviation.before, _named(deviation.event, deviation.event_type)
         if question not in self._deviations:
             _make_room(self._deviations)
@@ -78,6 +76,8 @@ class Rules:
 
     def _explain(self, asked: _Question) -> Explanation:
         """The explanation; tables may end a partial match later than they could, and then it is one from the start."""
+        from constraints import explain_ending  # noqa: PLC0415
+
         parts = (self._constraint_set, asked.query, asked.state)
         try:
             return explain_ending(*parts, asked.before, asked.after, asked.event)
@@ -110,4 +110,6 @@ def rules_of(document: Any, ties: Ties = "log") -> Rules:
 
 @lru_cache(maxsize=_DOCUMENTS_KEPT)
 def _rules_of_text(text: bytes, ties: Ties) -> Rules:
+    from constraints import parse_constraints  # noqa: PLC0415
+
     return Rules(parse_constraints(orjson.loads(text)).constraint_set, ties)

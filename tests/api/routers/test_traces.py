@@ -57,7 +57,7 @@ def test_a_transaction_is_told(orders, send, patterns):
     assert (told["ab"]["ended"]["event"], told["ab"]["ended"]["form"]) == ("e3", "p2")
     assert "exclusive(B, C)" in told["ab"]["ended"]["reason"]
     assert (told["ax"]["matched"], told["ax"]["matches"]) == (1, [{"a": ["e1"]}])
-    may = {following["type"]: following for following in found["following"]}
+    may = {following["event_type"]: following for following in found["following"]}
     assert set(may) == {"A", "B", "C", "D", "Z"}
     assert (may["B"]["possible"], may["D"]["possible"], set(may["D"]["ends"])) == (False, True, {"ax"})
     assert "exclusive(B, C)" in may["B"]["breaks"]
@@ -93,7 +93,7 @@ def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
     send("B")
     found = look(orders)
     assert states(found) == {"ab": "waiting", "bc": "alive"}
-    assert {one["type"]: one["possible"] for one in found["following"]} == {"A": True, "C": False, "Z": True}
+    assert {one["event_type"]: one["possible"] for one in found["following"]} == {"A": True, "C": False, "Z": True}
     orders.post("/v1/patterns/bc/pause")
     assert states(look(orders)) == {"ab": "waiting", "bc": "paused"}
 
@@ -116,7 +116,7 @@ def test_what_may_come_does_not_wait_for_late_events(http):
     ]
     assert http.post("/v1/events?stream=slow", json=events).json()["rejected"] == []
     found = http.get("/v1/traces/slow/k").json()
-    assert {one["type"]: one["possible"] for one in found["following"]} == {"B": True, "C": False}
+    assert {one["event_type"]: one["possible"] for one in found["following"]} == {"B": True, "C": False}
 
 
 def test_a_part_of_the_log_that_is_gone_is_told(orders, send, stores):
