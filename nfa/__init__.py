@@ -6,6 +6,7 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
+from nfa.automata.iterations import MAX_REASONED, is_coarse
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
@@ -86,6 +87,7 @@ __all__ = [
     "DECIDED_BY",
     "MATCHER_FEATURES",
     "MATCH_LIMIT",
+    "MAX_REASONED",
     "OTHER",
     "Absence",
     "After",
@@ -158,6 +160,7 @@ __all__ = [
     "describe_node",
     "describe_pattern",
     "has_key",
+    "is_coarse",
     "match_order",
     "matcher_features",
     "matching_exercise",

@@ -19,7 +19,7 @@ from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.language.placement import first_position
 from nfa.language.stream_checks import Notice
 from nfa.language.stream_checks import warnings_of as plain_warnings_of
-from nfa.runs.program import GuardColumns, atoms_to_test, compile_runs
+from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_runs
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
 _FEW = 2  # elements of a repetition that are no reason to warn of traces that end
@@ -97,7 +97,7 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
-    own = [(automaton, GuardColumns(first_state=0, negations={}))]
+    own = [RunPattern(automaton=automaton, columns=GuardColumns(first_state=0, negations={}))]
     compiled = compile_runs(own, codes, PredicateTable.of(atoms), TextPool(), is_simultaneous=not is_log_ordered)
     return compiled.program
 

@@ -22,7 +22,7 @@ from nfa.results.batch import LaneOutput, MatcherStats
 from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RunOutput
-from nfa.runs.program import RunListening, needs_trace_end
+from nfa.runs.program import RunListening, RunPattern, needs_trace_end
 from nfa.traces.idle_traces import EndedTraces
 from nfa.traces.table import Visits
 from nfa.traces.trace_ends import end_rows, with_ends
@@ -48,6 +48,7 @@ class Lane:
         self._is_finer = is_finer
         self._state = LaneState.empty(options)
         self._patterns: tuple[RunningPattern, ...] = ()
+        self._run_numbers: tuple[int, ...] = ()
         self._compiled: dict[RunningPattern, CompiledPattern] = {}
         self._types = np.zeros(0, np.int32)
         self.configure(())
@@ -143,23 +144,31 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _configure_engines(self, layout: Layout, patterns: Sequence[RunningPattern]) -> None:
-        number_before = {pattern: number for number, pattern in enumerate(self._patterns)}
+        before = {pattern: number for number, pattern in enumerate(self._patterns)}
         self._state.shared.configure(
             [layout.shared_pattern(number, self.options.match_limit) for number in range(len(patterns))],
-            [number_before.get(pattern, NIL) for pattern in patterns],
+            [before.get(pattern, NIL) for pattern in patterns],
             state_range=layout.state_range,
             types=len(layout.codes) + 1,
             index=layout.listening.index,
         )
         numbers = layout.run_numbers
+        runs_before = {self._patterns[number]: place for place, number in enumerate(self._run_numbers)}
         self._state.runs.configure(
-            [layout.patterns[number].automaton for number in numbers],
+            [
+                RunPattern(
+                    automaton=patterns[number].automaton,
+                    columns=layout.guard_columns(number),
+                    budget=patterns[number].budget,
+                    source=runs_before.get(patterns[number], NIL),
+                )
+                for number in numbers
+            ],
             layout.codes,
             layout.predicates,
-            [layout.guard_columns(number) for number in numbers],
             RunListening(listening=layout.listening, numbers=numbers),
-            [patterns[number].budget for number in numbers],
         )
+        self._run_numbers = tuple(numbers)
 
     def process(self, batch: EventBatch, homes: NDArray[np.uint64] | None = None) -> LaneOutput:
         """Match one batch; rows are taken in their order.

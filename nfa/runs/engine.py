@@ -26,11 +26,11 @@ from nfa.runs.accounts import Account
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
-from nfa.runs.program import GuardColumns, RunListening, compile_runs, listeners
+from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, unpark_all
 from nfa.traces.table import Visits, Want
-from streams import USUAL_BUDGET, WorkBudget
+from streams import WorkBudget
 
 RUN_LIMIT = 100_000
 
@@ -123,41 +123,32 @@ class RunEngine:
 
     def configure(
         self,
-        automata: Sequence[PatternAutomaton],
+        patterns: Sequence[RunPattern],
         codes: Mapping[str, int],
         predicates: PredicateTable,
-        columns: Sequence[GuardColumns],
         heard: RunListening | None = None,
-        budgets: Sequence[WorkBudget] = (),
     ) -> None:
-        """Run other patterns from here on; what open traces hold for patterns that stay is kept.
+        """Run these patterns from here on; what open traces hold for patterns that stay is kept.
 
         Args:
-            automata: Patterns that stay are the same objects as before.
+            patterns: By number.
             codes: Code by event type; one more code stands for every other type.
             predicates: Holds the unary conditions of all their steps.
-            columns: For each pattern what is its own of a guard's tables.
             heard: Which events patterns listen to; None: to all of their types.
-            budgets: How much work each pattern may cost in a trace and all in all; none: the usual ones.
         """
-        known = dict(zip(map(id, self._compiled.automata), self._accounts, strict=True))
-        self._accounts = [known.get(id(automaton)) or Account() for automaton in automata]
-        self._budgets = tuple(budgets) or (USUAL_BUDGET,) * len(automata)
+        sources = [pattern.source for pattern in patterns]
+        self._accounts = [Account() if source == NIL else self._accounts[source] for source in sources]
+        self._budgets = tuple(pattern.budget for pattern in patterns)
         old, self._heard = self._compiled, heard or RunListening()
         self._compiled = compile_runs(
-            list(zip(automata, columns, strict=True)),
-            codes,
-            predicates,
-            self._texts,
-            is_simultaneous=self._is_simultaneous,
-            heard=heard,
+            patterns, codes, predicates, self._texts, is_simultaneous=self._is_simultaneous, heard=heard
         )
         self._apply_budgets()
         if self._state.counters[tables.PAIRS] == 0:
             self._state = run_state.emptied(self._state, self._compiled)
             return
         unpark_all(self._state)
-        self._state = migrated(self._state, old, self._compiled)
+        self._state = migrated(self._state, old, self._compiled, sources)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
         """Which rows have to be visited."""

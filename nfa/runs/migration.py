@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from nfa.kernels.runs import tables
@@ -11,9 +13,15 @@ from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import close_pair
 
 
-def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns) -> RunState:
-    """The same traces with the tables of other patterns; runs of patterns that go are given back."""
-    sources = [next((i for i, other in enumerate(old.automata) if other is one), int(NIL)) for one in new.automata]
+def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
+    """The same traces with the tables of other patterns; runs of patterns that go are given back.
+
+    Args:
+        state: Of the traces.
+        old: The patterns before.
+        new: The patterns from here on.
+        sources: For each of them its number before, or ``NIL``.
+    """
     numbers = np.full(len(old.automata) + 1, NIL, np.int32)
     states = np.full(len(old.program.accepts), NIL, np.int32)
     steps = np.full(len(old.program.source), NIL, np.int32)

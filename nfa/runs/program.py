@@ -24,7 +24,7 @@ from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import ANY, LATEST, NEXT, NIL, ORDERED, STRICT, TIMEOUTS, RunProgram
 from nfa.runs.plain_states import is_plain, key_of
 from nfa.syntax import ANY_TYPE, Atom, Expression, Pattern
-from streams import USUAL_BUDGET
+from streams import USUAL_BUDGET, WorkBudget
 
 _MODES = {"any": ANY, "next": NEXT, "strict": STRICT}
 _RULES = {
@@ -82,6 +82,23 @@ class GuardColumns:
 
     first_state: int
     negations: Mapping[Atom, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPattern:
+    """A pattern of the engine.
+
+    Attributes:
+        automaton: What is run.
+        columns: What is its own of a guard's tables.
+        budget: How much work it may cost in a trace and all in all.
+        source: The number that it had before, with the same states; ``NIL``: it starts empty.
+    """
+
+    automaton: PatternAutomaton
+    columns: GuardColumns
+    budget: WorkBudget = USUAL_BUDGET
+    source: int = int(NIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +177,7 @@ def every_event(codes: Mapping[str, int]) -> list[int]:
 
 
 def compile_runs(
-    patterns: Sequence[tuple[PatternAutomaton, GuardColumns]],
+    patterns: Sequence[RunPattern],
     codes: Mapping[str, int],
     predicates: PredicateTable,
     texts: TextPool,
@@ -171,7 +188,7 @@ def compile_runs(
     """Compile patterns.
 
     Args:
-        patterns: Each with what is its own of a guard's tables.
+        patterns: By number.
         codes: Code by event type; one more code stands for every other type.
         predicates: Holds the unary conditions of all their steps.
         texts: Where literals are interned.
@@ -181,10 +198,10 @@ def compile_runs(
     heard = heard or RunListening()
     leaves = ColumnTable()
     writer = _Writer(predicates, ConditionCompiler(leaves, texts), leaves, is_simultaneous)
-    automata = [automaton for automaton, _ in patterns]
-    for number, (automaton, own) in enumerate(patterns):
+    automata = [pattern.automaton for pattern in patterns]
+    for number, (pattern, automaton) in enumerate(zip(patterns, automata, strict=True)):
         writer.tested = {atom: heard.tested(number, atom, codes) for atom in atoms_to_test(automaton)}
-        writer.add(automaton, own)
+        writer.add(automaton, pattern.columns)
     steps = np.diff(writer.rows["step_from"])
     return CompiledRuns(
         automata=tuple(automata),

@@ -15,7 +15,7 @@ from nfa.guards.rows import KillLists
 from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
-from nfa.runs.program import GuardColumns, atoms_to_test
+from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
 from streams import Event, EventBatch
@@ -61,6 +61,7 @@ class RunHarness:
 
     def configure(self, automata: Sequence[PatternAutomaton]) -> None:
         """Run these patterns from here on."""
+        before = {id(automaton): number for number, automaton in enumerate(self.engine.automata)}
         self._automata = tuple(automata)
         atoms = [atom for one in automata for atom in atoms_to_test(one)]
         names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
@@ -68,11 +69,15 @@ class RunHarness:
         self._predicates = PredicateTable.of(atoms)
         columns = np.cumsum([0, *(len(one.states) for one in automata)])
         self.negations = _negations_of(automata, int(columns[-1]))
-        own = [
-            GuardColumns(first_state=first, negations=negations)
-            for first, negations in zip(columns[:-1].tolist(), self.negations, strict=True)
+        patterns = [
+            RunPattern(
+                automaton=automaton,
+                columns=GuardColumns(first_state=first, negations=negations),
+                source=before.get(id(automaton), NIL),
+            )
+            for automaton, first, negations in zip(automata, columns[:-1].tolist(), self.negations, strict=True)
         ]
-        self.engine.configure(automata, self._codes, self._predicates, own)
+        self.engine.configure(patterns, self._codes, self._predicates)
 
     @property
     def columns(self) -> int:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
 from nfa import (
+    MAX_REASONED,
     Pattern,
     PatternRefused,
     Query,
     TraceEnds,
     build_query,
+    is_coarse,
     parse_pattern,
     unknown_types,
 )
@@ -153,6 +155,12 @@ def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None
     )
 
 
+_LAST_ITERATIONS = (
+    f"it has more than {MAX_REASONED} steps, repetitions written out, so constraints know the last iteration of each "
+    "repetition only: a partial match that can no longer complete may end later than it could"
+)
+
+
 def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, ends: TraceEnds) -> tuple[str, ...]:
     """What of a pattern can never match, and what is probably not meant, in words.
 
@@ -168,6 +176,7 @@ def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, 
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(pattern, declaration),
         *([] if is_explained(query) else ["it has too many steps or alternatives to list its failing conditions"]),
+        *([_LAST_ITERATIONS] if is_coarse(pattern.event) else []),
         *(notice.placed for notice in ends.warnings_of(pattern)),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
         *([_routed(on_stream.route, declaration)] if on_stream.route else []),

@@ -197,11 +197,18 @@ def test_pattern_bombs_are_bounded(roomy, what):
 
 
 def test_what_is_too_large_to_be_explained_says_so(roomy):
-    text = "PATTERN p EVENT SEQ(A{60} a, B{60} b)"
+    branches = ",".join(f"A{number} a{number}" for number in range(6))
+    text = f"PATTERN p EVENT AND({branches}, SEQ(B{{20}} b, C{{20}} c))"
     taken = roomy.post("/v1/patterns", json={"stream": "orders", "text": text}).json()
     assert "too many steps or alternatives" in taken["warnings"][0]
     shown = roomy.get("/v1/patterns/p").json()
     assert (shown["failing_conditions"], shown["warnings"]) == ([], taken["warnings"])
+
+
+def test_what_is_reasoned_about_in_part_says_so(roomy):
+    text = "PATTERN p EVENT SEQ(A{60} a, B{60} b)"
+    taken = roomy.post("/v1/patterns", json={"stream": "orders", "text": text}).json()
+    assert "constraints know the last iteration of each repetition only" in taken["warnings"][0]
 
 
 def archive():
