@@ -93,6 +93,7 @@ def read(data: bytes) -> tuple[Header, Arrays]:
     try:
         (length,) = _LENGTH.unpack_from(body)
         members = orjson.loads(body[_LENGTH.size : _LENGTH.size + length])
+        _refuse_fractions(members)
         arrays = _read_arrays(members.pop("arrays"), body[_LENGTH.size + length :])
         return Header(**members), arrays
     except _UNREADABLE as error:
@@ -134,6 +135,19 @@ def _saved_lane(number: int, members: dict[str, Any], arrays: Arrays) -> SavedLa
 
 def _wrong_content(error: Exception) -> StateFormatError:
     return StateFormatError(f"saved state has a right checksum and a wrong content: {error!r}")
+
+
+def _refuse_fractions(members: object) -> None:
+    """Every number that is saved is whole; kernels would be compiled again for one that is not."""
+    waiting = [members]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, float):
+            raise ValueError(f"{one} is not a whole number")
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
 
 
 def _read_arrays(listing: list[tuple[str, str, list[int]]], body: memoryview) -> Arrays:

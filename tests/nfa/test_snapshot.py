@@ -150,6 +150,14 @@ def test_damage_under_a_right_checksum_is_refused_or_harmless(place: int, change
         assert matcher.process(events("ABAC").slice(3)).n_matches <= 3
 
 
+@pytest.mark.parametrize("limit", [b"10.00", b"1e009"])
+def test_numbers_that_are_not_whole_are_refused(limit: bytes) -> None:
+    body = saved()[22:]
+    assert b'"match_limit":10000,' in body
+    with pytest.raises(StateFormatError, match="is not a whole number"):
+        Matcher.load(sealed(body.replace(b'"match_limit":10000,', b'"match_limit":' + limit + b",")), {})
+
+
 @pytest.mark.parametrize("body", [b"", b"\x01", b"\xff\xff\xff\xff", b"\x02\x00\x00\x00{}"])
 def test_a_body_that_is_too_short_is_refused(body: bytes) -> None:
     with pytest.raises(StateFormatError, match="a right checksum and a wrong content"):
