@@ -228,7 +228,7 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
     _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_TOLD + 1)
     if np.any(found["pair_work"] < 0):
-        raise StateFormatError("saved state: run_pair_work counts less than nothing")
+        raise StateFormatError("saved state: run_pair_work is negative")
     if np.any(found["pair_count"][found["pair_work"] == tables.LATEST]):
         raise StateFormatError("saved state: a trace holds runs of a pattern for which it was given up")
     keys = found["pair_trace"].astype(np.int64) * max(patterns, 1) + found["pair_pattern"]

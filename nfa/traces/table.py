@@ -334,7 +334,7 @@ class TraceTable:
         newest = checked(arrays, "trace_newest", np.int64, len(keys) if self._is_simultaneous else 0)
         saved = checked(arrays, "trace_counters", np.int64, len(SAVED_COUNTERS))
         if len(found) and (found.min() < 0 or found.max() >= monitors):
-            raise StateFormatError(f"saved state: trace_monitor leads outside 0 to {monitors - 1}")
+            raise StateFormatError(f"saved state: trace_monitor points outside 0 to {monitors - 1}")
         if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
             raise StateFormatError("saved state: a counter of the traces is not a count")
         size = power_above(2 * len(keys), _LEAST_SLOTS)

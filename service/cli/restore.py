@@ -19,7 +19,7 @@ from streams import SystemClock, format_time
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file of forestall backup.")],
+    file: Annotated[Path, typer.Argument(help="The file that forestall backup wrote.")],
     replace: Annotated[bool, typer.Option("--replace", help="Delete all present data, for good.")] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
