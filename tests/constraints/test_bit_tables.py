@@ -103,6 +103,7 @@ def test_longer_clauses_are_sound_and_seldom_miss():
     assert counts["missed"] <= 0.006 * counts["dead"]  # the figure of the specification
 
 
+@pytest.mark.slow
 def test_watching_clauses_pays():
     watched = compare(4, 250, BitTables)
     unwatched = compare(4, 250, lambda known: BitTables(known, watched=()))

@@ -116,6 +116,7 @@ def oracle(constraint_set: ConstraintSet, word: list[str], remainder: Remainder 
     return Oracle(constraint_set, remainder).allows(word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_rules_alone_are_decided_exactly(seed: int) -> None:
     random = Random(seed)

@@ -119,6 +119,7 @@ def test_shadow_mode_tells_what_eviction_loses_and_loses_nothing() -> None:
     assert lost > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_modes_that_release_nothing_find_everything(seed: int) -> None:
     for rng, constraint_set, text, events in cases(60, 10 + seed):
@@ -152,6 +153,7 @@ def deviation_of(found: list[MatchOutput], key: str) -> Deviation | None:
     return next((one for output in found for one in output.deviations() if one.key == key), None)
 
 
+@pytest.mark.slow
 def test_a_failed_trace_is_looked_at_no_more() -> None:
     given_up = 0
     for rng, constraint_set, text, events in cases(120, 30):
@@ -167,6 +169,7 @@ def test_a_failed_trace_is_looked_at_no_more() -> None:
     assert given_up > 10
 
 
+@pytest.mark.slow
 def test_an_ignored_violation_is_counted_and_pruning_goes_on() -> None:
     ignored = 0
     for rng, constraint_set, text, events in cases(60, 40):
@@ -244,7 +247,7 @@ def test_a_pattern_can_be_left_out_of_pruning() -> None:
     assert Matcher.load(matcher.dump(), {1: Monitor(ConstraintSet.of([Exclusive("B", "C")]))}).stats.held == 1
 
 
-@pytest.mark.parametrize("most", [1, 2, 4])
+@pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
 def test_beyond_the_cap_of_monitor_states_traces_go_on_under_bit_tables(most: int) -> None:
     """Without longer clauses the bit tables are exact, so nobody can tell the difference."""
     entered = 0

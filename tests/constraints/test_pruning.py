@@ -222,6 +222,7 @@ def test_a_match_that_must_see_what_it_forbids_is_given_up_at_once() -> None:
     assert matcher.stats.held == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prune", [Prune.STATE, Prune.QUERY, Prune.SHADOW, Prune.OFF])
 def test_with_absences_no_match_is_lost_on_traces_that_keep_the_constraints(prune: Prune) -> None:
     random = Random(1)

@@ -165,6 +165,7 @@ def completes(remainder: Remainder, word: tuple[str, ...]) -> bool:
     return occurs_in(Remainder(rest.atoms, rest.before, gaps), word)
 
 
+@pytest.mark.slow
 def test_never_wrong_where_times_are_not_ordered() -> None:
     """And exact, without gaps, once time has moved on."""
     random, missed, types = Random(5), 0, TYPES[:4]
@@ -195,6 +196,7 @@ def test_ties_allow_what_a_row_does_not() -> None:
     assert not verdict_of(known, frozenset("Z"), last, frozenset("Z"))
 
 
+@pytest.mark.slow
 def test_never_wrong_with_symbols() -> None:
     random, missed, dead = Random(6), 0, 0
     for number in range(4_000):

@@ -19,11 +19,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from house import ROOT, project_files
 from house.documents import code_blocks
 from nfa import parse_patterns
 from nfa.worked_examples import examples_in
+from service.cli.app import build_app
 
 DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relative_to(ROOT).parts]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -76,8 +78,14 @@ def named(words):
 
 
 @cache
+def whole_app():
+    return build_app()
+
+
+@cache
 def help_of(command):
-    return run(["forestall", *command, "--help"], ROOT)
+    done = CliRunner().invoke(whole_app(), [*command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    return done.exit_code, done.output
 
 
 def check_commands(text):

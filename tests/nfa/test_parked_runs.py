@@ -66,6 +66,7 @@ def one_by_one(matcher: Matcher, rows: list[tuple[str, object]], first: int = 0)
     return [match for event in events for match in matcher.process(EventBatch.from_events([event])).matches()]
 
 
+@pytest.mark.compiled
 def test_many_open_runs_are_found_by_value_in_the_order_of_the_newest_first() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b [v = a.v])")
@@ -75,6 +76,7 @@ def test_many_open_runs_are_found_by_value_in_the_order_of_the_newest_first() ->
     assert matcher.stats.held == 1_400
 
 
+@pytest.mark.compiled
 def test_texts_that_are_forgotten_leave_those_that_wait_where_they_are() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b [v = a.v]) WITHIN 3000 us")
@@ -86,6 +88,7 @@ def test_texts_that_are_forgotten_leave_those_that_wait_where_they_are() -> None
     assert [match.bindings for match in found] == [{"a": ("A8901",), "b": ("B9100",)}]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("step", [1, 7])
 def test_what_has_expired_does_not_stay(step: int) -> None:
     matcher = Matcher()

@@ -485,6 +485,7 @@ def test_which_matches_are_kept_does_not_depend_on_batches() -> None:
     assert dropped == lost
 
 
+@pytest.mark.compiled
 def test_long_loops_and_many_matches_grow_what_holds_them() -> None:
     harness = running(kleene(limit=3), chain([1, 1, 3], limit=10**6))
     matches, _, dropped = harness.process(columns_of([0] + [1] * 900 + [2, 3]))

@@ -70,6 +70,7 @@ def test_where_events_of_one_time_are_not_ordered_more_is_met_one_by_one():
 RUN_ENGINE = [text for text in GROWTH if text not in ("SEQ(A a, B b)", "A+ a")]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("text", RUN_ENGINE)
 def test_partial_matches_grow_as_it_says(text):
     growth = GROWTH[text]

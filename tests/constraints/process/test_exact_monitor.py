@@ -184,6 +184,7 @@ def follow(random: Random, known: ConstraintSet, query: Query, met: dict[str, in
             met["gone"] += not can_occur
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=["plain", "deviate", "not-assumed"])
 @pytest.mark.parametrize("seed", range(3))
 def test_dead_iff_no_continuation_completes(seed: int, settings: Settings) -> None:

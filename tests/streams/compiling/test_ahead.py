@@ -15,6 +15,8 @@ from streams import KeptFolderRefused
 from streams.compiling import CompileProgress, compile_kernels, compile_missing, kernels_folder, progress_of
 from streams.kernels.keeping import keep_needs
 
+pytestmark = pytest.mark.compiled
+
 MODULE = """
 from streams.kernels.compiling import kernel, routine
 

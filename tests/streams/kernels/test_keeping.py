@@ -13,6 +13,8 @@ from streams import PACKAGES_WITH_KERNELS, KeptFolderRefused, kernel_digest
 from streams.kept.kernel_digest import digest_of
 from streams.kernels.keeping import KeptKernel, kept_of
 
+pytestmark = pytest.mark.compiled
+
 MODULE = """
 from streams.kernels.compiling import kernel, routine
 
