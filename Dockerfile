@@ -11,8 +11,8 @@ RUN python -m venv /opt/forestall
 ENV PATH=/opt/forestall/bin:$PATH
 COPY requirements/build.txt requirements/runtime.txt requirements/
 # The build tools come first and builds are not isolated, so that every byte that runs has a pinned hash.
-RUN pip install --require-hashes -r requirements/build.txt
-RUN pip install --require-hashes --no-build-isolation -r requirements/runtime.txt
+RUN pip install --no-deps --require-hashes -r requirements/build.txt
+RUN pip install --no-deps --require-hashes --no-build-isolation -r requirements/runtime.txt
 COPY pyproject.toml README.md ./
 COPY streams streams
 COPY nfa nfa
