@@ -67,6 +67,7 @@ from .observing.overview import PatternCounts, PipelineOverview, StreamOverview,
 from .observing.readiness import missing_parts
 from .observing.tracing import open_spans
 from .process import run_process
+from .projects.documents import document_schema
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
 from .registering.operators import OperatorLibrary
@@ -267,6 +268,7 @@ __all__ = [
     "build_stores",
     "check_idempotency_key",
     "configure_logs",
+    "document_schema",
     "find_server",
     "is_loopback",
     "is_token",

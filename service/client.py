@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, Protocol, Self, cast
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -75,6 +76,37 @@ class ForestallClient:
     def patch(self, path: str, body: Any) -> Any:
         """The JSON answer to a PATCH of a JSON body."""
         return self._retrying(self._call, "PATCH", path, json=body)
+
+    def read(self, path: str) -> tuple[Any, str] | None:
+        """The JSON answer to a GET with its ``ETag``, or None where there is nothing."""
+        try:
+            answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", path))
+        except CallRefused as error:
+            if error.details["status"] == httpx.codes.NOT_FOUND:
+                return None
+            raise
+        return answer.json(), answer.headers.get("ETag", "")
+
+    def content(self, path: str) -> bytes:
+        """The answer to a GET, byte by byte."""
+        answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", path))
+        return answer.content
+
+    def change(self, method: str, path: str, tag: str | None, **options: Any) -> Any:
+        """The JSON answer to a change of what still is as it was read.
+
+        Args:
+            method: Of HTTP.
+            path: Of what is changed.
+            tag: The ``ETag`` that it had; None: it was not there.
+            options: Parameters and body, as httpx takes them.
+
+        Raises:
+            CallRefused: With the status 412, it is no more as it was read.
+        """
+        condition = {"If-None-Match": "*"} if tag is None else {"If-Match": tag} if tag else {}
+        headers = {**condition, **_once(), **options.pop("headers", {})}
+        return self._retrying(self._call, method, path, headers=headers, **options)
 
     def upload(self, path: str, content: bytes, media_type: str, **parameters: str | int) -> Any:
         """The JSON answer to a POST of a body of another type."""
@@ -207,6 +239,11 @@ class ForestallClient:
                 problem=_problem(answer),
             )
         return answer
+
+
+def part(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
 
 
 class Startable(Protocol):

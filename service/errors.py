@@ -44,6 +44,7 @@ ServiceError                     service.errors
 │   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
 │   ├── KeyUnusable              the API key is revoked or has expired
 │   ├── IdempotencyKeyReused     the key came before with another body
+│   ├── WebhookNameTaken         another webhook has the name
 │   ├── FeedMisplaced            a feed and the log do not agree on how far it is
 │   ├── FeedInUse                another process runs the feed, or its name is taken by another one
 │   └── RegistryContended        others keep changing the same record; try again
@@ -73,7 +74,9 @@ ServiceError                     service.errors
 ├── ServiceNotReady              a service was started and does not get ready
 ├── KernelsNotCompiled           compiled kernels cannot be made or kept
 ├── FileUnreadable               a file of a command cannot be read or written
-└── PatternNameTaken             two patterns of one command share a name
+├── PatternNameTaken             two patterns of one command share a name
+├── ProjectRefused               service.projects: documents are wrong; every problem is listed with its place
+└── ApplyStopped                 service.projects: a service refused a change, or was changed by somebody else
 """
 
 from __future__ import annotations
@@ -370,6 +373,12 @@ class IdempotencyKeyReused(Conflict):
     """An idempotency key came back with another body."""
 
     code: ClassVar[str] = "idempotency-key-reused"
+
+
+class WebhookNameTaken(Conflict):
+    """Another webhook has the name."""
+
+    code: ClassVar[str] = "webhook-name-taken"
 
 
 class FeedMisplaced(Conflict):

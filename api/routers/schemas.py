@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+import orjson
 from fastapi import APIRouter, Response
+
+from service import document_schema
 
 router = APIRouter(prefix="/schemas", tags=["schemas"])
 
@@ -20,3 +23,14 @@ _MEDIA_TYPE = "application/schema+json"
 def get_pattern_schema() -> Response:
     """JSON Schema (2020-12) of a pattern's JSON form, which ``POST /v1/patterns`` takes as ``definition``."""
     return Response(files("nfa.language").joinpath("pattern.schema.json").read_bytes(), media_type=_MEDIA_TYPE)
+
+
+@router.get(
+    "/project",
+    summary="Get the JSON Schema of documents of a project",
+    response_class=Response,
+    responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
+)
+def get_project_schema() -> Response:
+    """JSON Schema (2020-12) of a document of a project, which ``forestall apply`` reads; editors complete by it."""
+    return Response(orjson.dumps(document_schema()), media_type=_MEDIA_TYPE)

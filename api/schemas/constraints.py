@@ -73,6 +73,9 @@ class ConstraintsModel(WireModel):
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Where the upload means more than is kept.")
     uploaded_at: str
+    source: dict[str, Any] = Field(
+        description="What is written by hand, in canonical form: uploading it again changes nothing."
+    )
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
@@ -84,6 +87,7 @@ class ConstraintsModel(WireModel):
             warnings=list(report.warnings),
             notices=list(report.record.notices),
             uploaded_at=format_time(report.record.uploaded_us),
+            source=dict(report.record.written),
         )
 
 

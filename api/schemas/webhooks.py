@@ -46,13 +46,22 @@ LeastSeverity: TypeAlias = Annotated[
 _NOT_NULL = ("url", "kinds", "description", "headers", "enabled")
 
 
+WebhookName: TypeAlias = Annotated[
+    str | None,
+    Field(
+        pattern=r"^[A-Za-z0-9._-]{1,100}$",
+        description="What people call it: letters, digits, '.', '_' and '-', no two alike.",
+    ),
+]
+
+
 class NewWebhook(WireModel):
     """A webhook to register."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"url": "https://example.org/alerts", "stream": "orders"},
+                {"url": "https://example.org/alerts", "stream": "orders", "name": "desk"},
                 {
                     "url": "https://example.org/chat",
                     "min_severity": "high",
@@ -62,6 +71,7 @@ class NewWebhook(WireModel):
         }
     )
 
+    name: WebhookName = None
     url: str = Field(description="http or https; private addresses only where the service allows them.")
     secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
     stream: str | None = Field(None, description="Only what is of this stream.")
@@ -75,7 +85,7 @@ class NewWebhook(WireModel):
     def to_domain(self) -> WebhookDraft:
         """The webhook that is asked for."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return WebhookDraft(**{**fields, "kinds": _once_each(self.kinds)})
+        return WebhookDraft(**{**fields, "name": self.name or "", "kinds": _once_each(self.kinds)})
 
 
 class WebhookChanges(WireModel):
@@ -118,6 +128,7 @@ class WebhookModel(WireModel):
     """A registered webhook."""
 
     id: str
+    name: str | None
     url: str
     stream: str | None
     pattern: str | None
@@ -135,6 +146,7 @@ class WebhookModel(WireModel):
         """The wire form of a webhook, without its secret."""
         return cls(
             id=webhook.id,
+            name=webhook.name or None,
             url=webhook.url,
             stream=webhook.stream,
             pattern=webhook.pattern,

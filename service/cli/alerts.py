@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show
+from service.client import part
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 

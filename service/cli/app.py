@@ -25,6 +25,10 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "reshard": "Increase the number of shards of a stopped service.",
         "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
         "restore": "Restore a backup; the whole file is checked before anything is changed.",
+        "apply": "Make the running service equal to a project: a folder of documents.",
+        "run": "Match all patterns of a project in event files, without Spark, Redis or HTTP.",
+        "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
+        "export": "Write what the running service has as a project: applying it changes nothing.",
         "demo": "Run generated orders through the whole service. Exit status 1: the alerts differ from the reference.",
         "streams": "Streams of the running service.",
         "event-types": "Schemas of event types, by stream of the running service.",
@@ -68,6 +72,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Look": ("alerts", "traces", "endings", "deviations", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         "Write patterns, in the service": ("patterns", "constraints", "workflows", "backtests"),
+        "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }
 )

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from nfa import describe_pattern
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
-from service.client import ForestallClient
+from service.client import ForestallClient, part
 
 backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import quote
 
 import orjson
 import typer
@@ -49,11 +48,6 @@ def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_
     address = url or f"http://{settings.api_host}:{settings.api_port}"
     with ForestallClient(address, api_key or secret, patience_s=patience_s) as client:
         yield client
-
-
-def part(name: str) -> str:
-    """A name as one part of a path."""
-    return quote(name, safe="")
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.resources import AtMost, OfStream, Resource, Table, add_show
-from service.client import ForestallClient
+from service.client import ForestallClient, part
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
 

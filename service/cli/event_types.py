@@ -8,9 +8,10 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, printable, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show
 from service.cli.inputs import read_json, told
 from service.cli.resources import Table
+from service.client import part
 
 event_types = typer.Typer(help="Schemas of event types, by stream of the running service.", no_args_is_help=True)
 

@@ -10,9 +10,10 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.inputs import told
 from service.cli.resources import Resource, Table, add_delete, add_list
+from service.client import part
 
 keys = typer.Typer(
     help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",

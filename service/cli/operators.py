@@ -12,9 +12,10 @@ import orjson
 import typer
 import yaml
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import told
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
+from service.client import part
 from service.errors import FileUnreadable
 
 _COLUMNS = ("name", "stream", "state", "version", "severity", "body")

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from nfa import Pattern, parse_patterns, pattern_to_json
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
+from service.client import part
 from service.errors import FileUnreadable
 
 patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
 from service.cli.inputs import told
-from service.client import ForestallClient
+from service.client import ForestallClient, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]

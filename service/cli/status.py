@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
 from service.cli.waiting import waiting_on
-from service.client import ForestallClient, await_ready
+from service.client import ForestallClient, await_ready, part
 from service.errors import CallRefused, ServiceUnreachable
 
 _MINUTE_S = 60.0

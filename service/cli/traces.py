@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, part, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.client import part
 
 traces = typer.Typer(help="Transactions of the running service.", no_args_is_help=True)
 

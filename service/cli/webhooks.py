@@ -10,10 +10,11 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import read_json, read_text, told
 from service.cli.patterns import Severity
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.client import part
 from service.stores import USUAL_KINDS
 from shards import RESULT_KINDS
 

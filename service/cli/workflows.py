@@ -11,11 +11,11 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, part, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
-from service.client import ForestallClient
+from service.client import ForestallClient, part
 from workflows import read_mapping
 
 workflows = typer.Typer(help="Workflows of the running service.", no_args_is_help=True)

@@ -52,6 +52,7 @@ class WebhookDraft:
         description: For people.
         headers: Sent along.
         template: The form of the bodies.
+        name: What people call it, each of another name; empty: it has none.
     """
 
     url: str
@@ -63,6 +64,7 @@ class WebhookDraft:
     description: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     template: Mapping[str, Any] | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,7 @@ class WebhookLibrary:
         Raises:
             UnknownStream: The stream is not declared.
             UnknownPatternName: There is no such pattern.
+            WebhookNameTaken: Another webhook has the name.
             WebhookRefused: The address, the secret, the headers or the template cannot be used.
         """
         if draft.secret is not None:
@@ -134,6 +137,7 @@ class WebhookLibrary:
             description=draft.description,
             headers=draft.headers,
             template=draft.template,
+            name=draft.name,
         )
         self._check(webhook, None)
         self._stores.webhooks.put(webhook)

@@ -121,7 +121,8 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
     assert b"secret" not in answer.body
 
 
-LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher, the client: none comes from a request
+LOCAL = {  # of files, projects, backups, feeds, settings, the log, the matcher, the client: none comes from a request
+    "ApplyStopped",
     "BackupRefused",
     "CallRefused",
     "ControlRecordError",
@@ -134,6 +135,7 @@ LOCAL = {  # of files, backups, feeds, settings, workflows, the log, the matcher
     "MatchLimitReached",
     "PatternNameTaken",
     "PortInUse",
+    "ProjectRefused",
     "ReshardRefused",
     "RunLimitReached",
     "SettingsInvalid",

@@ -87,6 +87,7 @@ def test_what_is_of_the_stream_is_reached(made, clerk):
         f"/v1/webhooks/{webhook}",
         "/v1/endings/summary?stream=orders",
         "/v1/schemas/pattern",
+        "/v1/schemas/project",
     ):
         assert clerk.get(path).status_code == 200, path
     sent = clerk.post("/v1/events?stream=orders", json={"id": "e", "type": "A", "time": 1, "subject": "k", "data": {}})

@@ -1,4 +1,4 @@
-"""The tutorial, word for word: its shell blocks in one shell, in an empty folder, against the service that they start.
+"""The tutorial, and the page about projects, word for word: each in one shell, in an empty folder, with a service.
 
 Where a block of output follows, each of its lines is part of what the block before it printed, in any order; ``…``
 stands for anything. Only the port of the receiver, which a test cannot be sure of, is another one.
@@ -18,7 +18,7 @@ from house.documents import Block, code_blocks
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+PAGES = [ROOT / "docs" / name for name in ("tutorial.md", "projects.md")]
 SECONDS = 1_200  # kernels are compiled where they are not yet
 MARK = "=== block of line "
 FIRST = 'trap \'status=$?; kill "${SERVICE:-}" "${RECEIVER:-}" 2>/dev/null || true; wait; exit $status\' EXIT'
@@ -37,10 +37,10 @@ def environment(folder):
     return {**kept, **own, "TERM": "dumb", "COLUMNS": "200"}
 
 
-def tutorial():
+def blocks_of(page):
     """Its blocks that run, and behind each the lines that it is to print."""
     found: list[tuple[Block, list[str]]] = []
-    for block in code_blocks(TUTORIAL.read_text(encoding="utf-8")):
+    for block in code_blocks(page.read_text(encoding="utf-8")):
         if block.language == "bash" and not block.reason:
             found.append((block, []))
         elif block.language == "text":
@@ -59,8 +59,9 @@ def is_printed(line, text):
     return re.search(".*".join(words), "\n".join(" ".join(one.split()) for one in text.splitlines()))
 
 
-def test_the_tutorial_works_as_printed(tmp_path):
-    blocks = tutorial()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_works_as_printed(page, tmp_path):
+    blocks = blocks_of(page)
     script = "\n".join([FIRST, *(f'echo "{MARK}{block.line}"\n{block.text}' for block, _ in blocks)])
     log = tmp_path.parent / "printed.txt"
     with log.open("wb") as out:

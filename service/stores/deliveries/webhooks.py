@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from service.errors import RegistryContended, UnknownWebhook
+from service.errors import RegistryContended, UnknownWebhook, WebhookNameTaken
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
@@ -14,6 +14,7 @@ from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
 from shards import RESULT_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
+NAMES_KEY = PREFIX + "webhook-names"
 TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
 CIRCUIT_KEY = PREFIX + "webhook-circuit:"
@@ -58,6 +59,7 @@ class RegisteredWebhook:
         template: The form of the bodies; None: as they are.
         retiring: Earlier secrets, the latest first.
         disabled_because: Why it is not enabled, in words.
+        name: What people call it, each of another name; empty where it has none.
     """
 
     id: str
@@ -74,6 +76,7 @@ class RegisteredWebhook:
     template: Mapping[str, Any] | None = None
     retiring: tuple[RetiringSecret, ...] = ()
     disabled_because: str | None = None
+    name: str = ""
 
     def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
         """Whether what is of that kind, stream and pattern shall be delivered here; a deviation is of no pattern."""
@@ -112,12 +115,22 @@ class WebhookStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._put = register(client, "registry/put_webhook")
         self._replace = register(client, "registry/replace_record")
         self._delete = register(client, "registry/delete_webhook")
 
     def put(self, webhook: RegisteredWebhook) -> None:
-        """Keep a webhook under its id."""
-        self._client.hset(WEBHOOKS_KEY, webhook.id, encode(**asdict(webhook)))
+        """Keep a webhook under its id.
+
+        Raises:
+            WebhookNameTaken: Another one has its name.
+        """
+        record = encode(**asdict(webhook))
+        if not self._put(webhooks=WEBHOOKS_KEY, names=NAMES_KEY, id=webhook.id, name=webhook.name, record=record):
+            raise WebhookNameTaken(
+                f"another webhook is called {webhook.name!r}; take another name, or change that one (PATCH)",
+                name=webhook.name,
+            )
 
     def get(self, webhook_id: str) -> RegisteredWebhook:
         """One webhook.

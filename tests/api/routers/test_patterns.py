@@ -81,6 +81,12 @@ def test_the_schema_of_the_json_form_is_served(orders):
     assert answer.json()["title"] == "Pattern"
 
 
+def test_the_schema_of_documents_is_served(orders):
+    answer = orders.get("/v1/schemas/project")
+    assert answer.headers["content-type"] == "application/schema+json"
+    assert set(answer.json()["properties"]["kind"]["enum"]) >= {"stream", "pattern", "webhook"}
+
+
 def test_its_failing_conditions_are_told_in_words(orders):
     orders.post("/v1/constraints?stream=orders", json=["exclusive(B, C)"])
     register(orders)

@@ -1,0 +1,96 @@
+"""``forestall test``: the tests of a project."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+from xml.etree import ElementTree
+
+import typer
+from rich.markup import escape
+
+from service.cli.calling import printable
+from service.cli.inputs import told
+from service.cli.waiting import waiting_on
+from service.errors import FileUnreadable
+from service.projects import (
+    LocalProject,
+    Outcome,
+    cases_of,
+    expectation,
+    outcome_of,
+    read_project,
+    run_case,
+    with_expectation,
+)
+from service.projects.errors import ProjectRefused
+from streams.compiling import compile_kernels
+
+
+def test(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write the results to, in the form of JUnit.")
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Write what was found into tests that fail, after asking.")
+    ] = False,
+) -> None:
+    """Run the tests of a project: documents of the kind test. Exit status 1: one fails."""
+    documents = read_project(folder)
+    project = LocalProject.of(documents, folder)
+    cases = cases_of(documents, project)
+    if not cases:
+        raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
+    with waiting_on() as waiting:
+        needed = {one for case in cases for one in project.stream(case.stream).exercises()}
+        compile_kernels(sorted(needed), waiting.compiling)
+    outcomes: list[Outcome] = []
+    for case in cases:
+        begun = time.perf_counter()
+        found = run_case(case, project)
+        outcome = outcome_of(case, found, time.perf_counter() - begun)
+        outcomes.append(outcome)
+        _tell(outcome)
+        if not outcome.is_right and update and typer.confirm("Write what was found into the test?", err=True):
+            case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
+            told.print(escape(f"{case.document.file} is updated"))
+    if junit is not None:
+        _write_junit(junit, outcomes)
+    failed = sum(not outcome.is_right for outcome in outcomes)
+    told.print(f"{len(outcomes) - failed} passed, {failed} failed")
+    raise typer.Exit(bool(failed))
+
+
+def _tell(outcome: Outcome) -> None:
+    """One line, and of a test that fails what differs."""
+    case = outcome.case
+    typer.echo(f"{'passed' if outcome.is_right else 'FAILED'}  {printable(case.name)}")
+    if not outcome.is_right:
+        typer.echo(f"  at {printable(case.document.place())}")
+        for line in outcome.side_by_side():
+            typer.echo(printable(f"  {line}"))
+
+
+def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
+    """The results as JUnit's XML, which CI systems show."""
+    failed = sum(not outcome.is_right for outcome in outcomes)
+    suite = ElementTree.Element("testsuite", name="forestall", tests=str(len(outcomes)), failures=str(failed))
+    for outcome in outcomes:
+        case = outcome.case
+        element = ElementTree.SubElement(
+            suite, "testcase", classname=case.stream, name=case.name, time=f"{outcome.seconds:.3f}"
+        )
+        if not outcome.is_right:
+            failure = ElementTree.SubElement(element, "failure", message=f"{case.document.place()}: other results")
+            failure.text = printable_lines(outcome)
+    try:
+        ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise FileUnreadable(f"{path} cannot be written: {error.strerror}") from error
+
+
+def printable_lines(outcome: Outcome) -> str:
+    """What differs, without characters that XML does not allow."""
+    return "\n".join(printable(line) for line in outcome.side_by_side())

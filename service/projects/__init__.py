@@ -1,0 +1,45 @@
+"""Projects: a folder of documents, and what makes a running service equal to it.
+
+Purpose: read and check the documents, compare them with what a service has, change the service, write the folder; run
+the patterns of a folder over events, and its tests, without a service. Promises: nothing is changed before all
+documents are read and checked; every change is conditional on what the plan was made from; applying what was exported
+changes nothing.
+"""
+
+from service.projects.applying import apply_plan
+from service.projects.cases import (
+    Case,
+    Outcome,
+    cases_of,
+    expectation,
+    line_of,
+    outcome_of,
+    run_case,
+    with_expectation,
+)
+from service.projects.documents import Document, document_schema, read_project
+from service.projects.exporting import export_project
+from service.projects.local import LISTS, LocalProject, LocalStream
+from service.projects.planning import Change, Plan, plan_project
+
+__all__ = [
+    "LISTS",
+    "Case",
+    "Change",
+    "Document",
+    "LocalProject",
+    "LocalStream",
+    "Outcome",
+    "Plan",
+    "apply_plan",
+    "cases_of",
+    "document_schema",
+    "expectation",
+    "export_project",
+    "line_of",
+    "outcome_of",
+    "plan_project",
+    "read_project",
+    "run_case",
+    "with_expectation",
+]

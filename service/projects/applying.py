@@ -1,0 +1,68 @@
+"""Changes a service step by step into what a project says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from service.client import ForestallClient
+from service.errors import CallRefused
+from service.projects.errors import ApplyStopped
+from service.projects.planning import Change, Plan, difference
+
+
+def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], None]) -> None:
+    """Make the changes of a plan, one after the other.
+
+    Each is made only where the service still has what the plan found: what another one changed in between is not
+    written over.
+
+    Args:
+        client: Of the service.
+        plan: What to do.
+        tell: Called with each change that is made.
+
+    Raises:
+        ApplyStopped: Another one changed something, or the service refuses a change; the changes before it are made,
+            and the message says which are not.
+    """
+    work = plan.work
+    for number, change in enumerate(work):
+        try:
+            _make(client, change)
+        except CallRefused as error:
+            raise _stopped(client, work, number, error) from error
+        tell(change)
+
+
+def _make(client: ForestallClient, change: Change) -> None:
+    """Make one change where the service has what was found, as it is tagged now: other changes may renew a tag."""
+    found = change.kind.find(client, change.name)
+    if (None if found is None else found.form) != (None if change.found is None else change.found.form):
+        raise CallRefused("somebody else has changed it", status=HTTPStatus.PRECONDITION_FAILED, problem={})
+    if change.wanted is not None:
+        change.kind.put(client, change.wanted, found)
+    elif found is not None:
+        change.kind.remove(client, found)
+
+
+def _stopped(client: ForestallClient, work: list[Change], number: int, error: CallRefused) -> ApplyStopped:
+    change = work[number]
+    left = ", ".join(one.title for one in work[number:])
+    status = error.details["status"]
+    what = error.message
+    if status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
+        now = change.kind.find(client, change.name)
+        before = None if change.found is None else change.found.form
+        lines = difference(before, None if now is None else now.form)
+        if lines:
+            shown = "\n".join(f"    {line}" for line in lines)
+            what = (
+                f"somebody else has changed it since the plan was made (412):\n{shown}\n  apply again to see the plan"
+            )
+    return ApplyStopped(
+        f"{change.title}: {what}\n{number} of {len(work)} changes are made; not made: {left}",
+        status=status,
+        made=number,
+        left=[one.title for one in work[number:]],
+    )

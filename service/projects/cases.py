@@ -1,0 +1,231 @@
+"""Tests of a project: given events, what is to be found.
+
+Events have a short form, that of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
+another one at the same time, and ``B3:5`` has the attribute ``v`` = 5. So have results: ``lost r=B3 c=C4`` is an alert.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.projects.documents import Document
+from service.projects.local import LISTS, LocalProject
+from service.projects.planning import as_yaml
+from streams import Event, EventBatch, ForestallError, did_you_mean, parse_plain
+
+_EVENT = re.compile(r"([^\W\d]\w*?)(\d+)('*)(?::(\S+))?")
+_SECOND_US = 1_000_000
+_KEY = "k"
+_LATEST_S = 253_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test.
+
+    Attributes:
+        name: Of its document.
+        document: Where it stands.
+        stream: What its events are of.
+        events: In the order in which they come.
+        is_open: Whether they are the beginning of something.
+        expected: Lines by the name of the list of results.
+    """
+
+    name: str
+    document: Document
+    stream: str
+    events: EventBatch
+    is_open: bool
+    expected: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of a test.
+
+    Attributes:
+        case: The test.
+        found: Lines by the name of the list of results: of the lists that are expected.
+        is_right: Whether they are as expected.
+        seconds: How long it took.
+    """
+
+    case: Case
+    found: Mapping[str, Sequence[str]]
+    is_right: bool
+    seconds: float
+
+    def side_by_side(self) -> list[str]:
+        """What was expected and what was found, line by line, with a mark where they differ."""
+        lines: list[str] = []
+        for name in self.case.expected:
+            pairs = list(_paired(self.case.expected[name], self.found[name]))
+            width = max((len(left) for left, _ in pairs), default=0)
+            width = max(width, len("expected"))
+            lines.append(f"{name}:")
+            lines.append(f"    {'expected'.ljust(width)}   found")
+            for left, right in pairs:
+                mark = " " if _is_met(left, right) else "!"
+                lines.append(f"  {mark} {left.ljust(width)}   {right}".rstrip())
+        return lines
+
+
+def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
+    """The tests among some documents, in their order.
+
+    Raises:
+        ProjectRefused: One cannot be meant so.
+    """
+    return [_case(document, project) for document in documents if document.kind == "test"]
+
+
+def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
+    """What a test finds, as lines by the name of their list."""
+    found = project.stream(case.stream).run(case.events, is_open=case.is_open)
+    keys = set(case.events.columns.column("key").to_pylist())
+    return {name: sorted(line_of(name, one, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
+
+
+def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Outcome:
+    """Compare what was found with what was expected."""
+    chosen = {name: found[name] for name in case.expected}
+    is_right = all(
+        all(_is_met(left, right) for left, right in _paired(case.expected[name], chosen[name])) for name in chosen
+    )
+    return Outcome(case=case, found=chosen, is_right=is_right, seconds=seconds)
+
+
+def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
+    """What a test would have to expect: the lists that it names, and those that are not empty."""
+    names = [name for name in LISTS if name in case.expected or found[name]]
+    return {name: list(found[name]) for name in names}
+
+
+def line_of(name: str, one: Mapping[str, Any], *, has_keys: bool) -> str:
+    """A result as a line: what it is of, where, and why."""
+    words = [str(one["pattern"])] if "pattern" in one else []
+    words += [f"[{one['key']}]"] if has_keys else []
+    if name in ("alerts", "timeouts", "corrections"):
+        words += [f"{alias}={','.join(ids)}" for alias, ids in sorted(one["bindings"].items())]
+    else:
+        words += [f"{one['event']}: {' '.join(one['reason'].split())}"]
+    return " ".join(words)
+
+
+def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) -> str:
+    """The text of a document's file with other expectations in it.
+
+    Raises:
+        ProjectRefused: The document is not written line by line, so that it is not clear what would be replaced.
+    """
+    lines = document.file.read_text(encoding="utf-8").splitlines(keepends=True)
+    starts = sorted(line for line in document.lines.values() if line >= document.line)
+    at = document.lines.get("expect")
+    if len(set(starts)) < len(starts) or any(lines[line - 1][:1].isspace() for line in starts):
+        raise document.refuse("only a document with each member on lines of its own is updated; write it so", "expect")
+    first = (at or starts[-1]) - 1
+    end = first + 1
+    while end < len(lines) and lines[end][:1] in (" ", "\n", "#") and not lines[end].startswith("---"):
+        end += 1
+    while end > first + 1 and not lines[end - 1].strip():
+        end -= 1
+    text = as_yaml({"expect": dict(expected)})
+    kept = [] if at is not None else lines[first:end]
+    if kept and not kept[-1].endswith("\n"):
+        kept[-1] += "\n"
+    return "".join([*lines[:first], *kept, text, *lines[end:]])
+
+
+def _case(document: Document, project: LocalProject) -> Case:
+    stream = document.body.get("stream")
+    if stream is None:
+        if len(project.streams) != 1:
+            raise document.refuse("say which stream the events are of, as the project has several")
+        (stream,) = project.streams
+    elif stream not in project.streams:
+        advice = did_you_mean(stream, project.streams)
+        raise document.refuse(f"no document declares the stream {stream!r}{advice}", "stream")
+    try:
+        events = EventBatch.from_events(list(_events(document, project, stream)))
+        expected = {name: sorted(map(_tidy, lines)) for name, lines in document.body.get("expect", {}).items()}
+    except ForestallError as error:
+        raise document.refuse(error.message, "events") from error
+    return Case(
+        name=document.name,
+        document=document,
+        stream=stream,
+        events=events,
+        is_open=document.body.get("open", False),
+        expected=expected,
+    )
+
+
+def _events(document: Document, project: LocalProject, stream: str) -> Iterator[Event]:
+    said = document.body["events"]
+    if isinstance(said, str):
+        said = {document.body.get("key", _KEY): said}
+    if isinstance(said, Mapping):
+        found = [_short(document, word, key) for key, words in said.items() for word in words.split()]
+        yield from sorted(found, key=lambda event: event.time_us)
+        return
+    declaration = project.stream(stream).declaration
+    for one in said:
+        yield parse_plain(one, declaration)
+
+
+def _short(document: Document, word: str, key: str) -> Event:
+    """The event of a word."""
+    parts = _EVENT.fullmatch(word)
+    if parts is None or int(parts[2]) > _LATEST_S:
+        raise document.refuse(
+            f"{word!r} is not an event; write the type, the second and perhaps a value, such as B3 or B3:5", "events"
+        )
+    event_type, second, mark, value = parts.groups()
+    data = {} if value is None else {"v": _number(value)}
+    event_id = f"{event_type}{second}{mark}"
+    return Event(id=event_id, type=event_type, time_us=int(second) * _SECOND_US, key=key, data=data)
+
+
+def _number(text: str) -> int | float | str:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text.strip('"')
+
+
+def _tidy(line: str) -> str:
+    """An expected line in the form of those that are found."""
+    head, colon, reason = " ".join(line.split()).partition(": ")
+    if colon or "=" not in head:
+        return f"{head}{colon}{reason}"
+    words = head.split()
+    return " ".join([*(word for word in words if "=" not in word), *sorted(word for word in words if "=" in word)])
+
+
+def _is_met(expected: str, found: str) -> bool:
+    """Whether a line is what was expected; a reason may be expected in part, or not at all."""
+    if expected == found:
+        return True
+    head, _, reason = expected.partition(": ")
+    said, colon, why = found.partition(": ")
+    return bool(colon) and head == said and reason in why
+
+
+def _paired(expected: Sequence[str], found: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What belongs together first, then what is missing, then what is too much."""
+    left, missing = list(found), []
+    for line in expected:
+        match = next((one for one in left if _is_met(line, one)), None)
+        if match is None:
+            missing.append(line)
+        else:
+            left.remove(match)
+            yield line, match
+    yield from ((line, "") for line in missing)
+    yield from (("", line) for line in left)

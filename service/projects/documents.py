@@ -1,0 +1,212 @@
+"""The documents of a project, read from a folder and checked, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import orjson
+import yaml
+
+from service.projects.errors import ProjectRefused
+from streams import did_you_mean, listed
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_REFERENCES = ("text_file", "model_file", "schema_file")
+_MOST_BYTES = 16_000_000
+_DEEPEST = 100
+_PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"|~|null|Null|NULL"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"[-+]?[0-9]+"), int),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+)
+"""What an unquoted text of YAML 1.2 means; everything else is a text: ``on`` and ``2026-01-01`` too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One resource as a file says it.
+
+    Attributes:
+        kind: Of the resource.
+        name: Of the resource.
+        body: The other members.
+        file: Where it stands.
+        line: Where it begins there.
+        lines: Where each member begins.
+    """
+
+    kind: str
+    name: str
+    body: Mapping[str, Any]
+    file: Path
+    line: int
+    lines: Mapping[str, int]
+
+    def place(self, member: str = "") -> str:
+        """File and line of a member, or of the document."""
+        return f"{self.file}:{self.lines.get(member, self.line)}"
+
+    def refuse(self, message: str, member: str = "") -> ProjectRefused:
+        """The error that refuses the document."""
+        return ProjectRefused.of([f"{self.place(member)}: {message}"])
+
+    def beside(self, member: str, folder: Path) -> bytes:
+        """The content of the file that a member names.
+
+        Raises:
+            ProjectRefused: It cannot be read, or it is not in the project.
+        """
+        path = (self.file.parent / str(self.body[member])).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise self.refuse(f"{member}: {self.body[member]} is outside the project", member)
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
+
+
+def document_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a document."""
+    schema: dict[str, Any] = orjson.loads(files("service.projects").joinpath("document.schema.json").read_bytes())
+    return schema
+
+
+def read_project(folder: Path) -> list[Document]:
+    """All documents below a folder, by file and place; files that documents name as parts of themselves are none.
+
+    Raises:
+        ProjectRefused: Some of them are wrong; each problem is named with its place, and what would be right.
+    """
+    if not folder.is_dir():
+        raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
+    found: dict[Path, list[Document] | ProjectRefused] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            found[path] = _read(path)
+    parts = {path for documents in found.values() if isinstance(documents, list) for path in _named(documents)}
+    problems: list[str] = []
+    documents: list[Document] = []
+    for path, some in found.items():
+        if path.resolve() in parts:
+            continue
+        if isinstance(some, ProjectRefused):
+            problems += some.problems
+        else:
+            documents += some
+            problems += [problem for document in some for problem in _problems(document)]
+    problems += _repeated(documents)
+    if problems:
+        raise ProjectRefused.of(problems)
+    return documents
+
+
+def _read(path: Path) -> list[Document] | ProjectRefused:
+    """The documents of one file, or what is wrong with it."""
+    try:
+        return list(_documents(path))
+    except ProjectRefused as error:
+        return error
+    except OSError as error:
+        return ProjectRefused.of([f"{path} cannot be read: {error.strerror}"])
+    except RecursionError:
+        return ProjectRefused.of([f"{path}: nested too deeply"])
+    except UnicodeDecodeError:
+        return ProjectRefused.of([f"{path}: not a text in UTF-8"])
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+        place = str(path) if mark is None else f"{path}:{mark.line + 1}"
+        return ProjectRefused.of([f"{place}: this is neither YAML nor JSON: {what}"])
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    content = path.read_bytes()
+    if len(content) > _MOST_BYTES:
+        raise ProjectRefused.of([f"{path} has {len(content):,} bytes; at most {_MOST_BYTES:,} are read"])
+    for node in yaml.compose_all(content.decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        line = 1 if node is None else node.start_mark.line + 1
+        if not isinstance(node, yaml.MappingNode):
+            raise ProjectRefused.of([f"{path}:{line}: a document is a mapping with kind and name"])
+        body = _value(node, path, set(), 0)
+        lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+        missing = [member for member in ("kind", "name") if not isinstance(body.get(member), str) or not body[member]]
+        if missing:
+            raise ProjectRefused.of([f"{path}:{line}: {' and '.join(missing)} must be a text that is not empty"])
+        kind, name = body.pop("kind"), body.pop("name")
+        yield Document(kind=kind, name=name, body=body, file=path, line=line, lines=lines)
+
+
+def _value(node: yaml.Node, path: Path, met: set[int], depth: int) -> Any:
+    """The plain value of a node; an alias or a repeated key is refused, as the one hides what the other loses."""
+    place = f"{path}:{node.start_mark.line + 1}"
+    if id(node) in met and not isinstance(node, yaml.ScalarNode):
+        raise ProjectRefused.of([f"{place}: anchors and aliases are not read; write it out"])
+    if depth > _DEEPEST:
+        raise ProjectRefused.of([f"{place}: nested too deeply"])
+    met.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(child, path, met, depth + 1) for child in node.value]
+    if isinstance(node, yaml.MappingNode):
+        value: dict[str, Any] = {}
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value in value:
+                what = f"{key.value!r} is given twice" if isinstance(key, yaml.ScalarNode) else "a key must be a text"
+                raise ProjectRefused.of([f"{path}:{key.start_mark.line + 1}: {what}"])
+            value[key.value] = _value(child, path, met, depth + 1)
+        return value
+    if isinstance(node, yaml.ScalarNode) and not node.style:  # neither in quotes nor a block
+        return next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
+    return node.value
+
+
+def _named(documents: list[Document]) -> Iterator[Path]:
+    """The files that are parts of documents."""
+    for document in documents:
+        for member in _REFERENCES:
+            if isinstance(document.body.get(member), str):
+                yield (document.file.parent / document.body[member]).resolve()
+
+
+def _problems(document: Document) -> Iterator[str]:
+    """What is wrong with the form of a document."""
+    schema = document_schema()
+    kinds = schema["properties"]["kind"]["enum"]
+    if document.kind not in kinds:
+        advice = did_you_mean(document.kind, kinds)
+        yield f"{document.place('kind')}: there is no kind {document.kind!r}{advice}; kinds are {listed(kinds)}"
+        return
+    known = [name for name in schema["$defs"][document.kind]["properties"] if name not in ("kind", "name")]
+    unknown = [name for name in document.body if name not in known]
+    for name in unknown:
+        advice = did_you_mean(name, known)
+        yield f"{document.place(name)}: a {document.kind} has no member {name!r}{advice}; it has {listed(known)}"
+    if unknown:
+        return
+    for fault in _validator().iter_errors({"kind": document.kind, "name": document.name, **document.body}):
+        path = [str(part) for part in fault.instance_path]
+        where = f"{'.'.join(path)}: " if path else ""
+        yield f"{document.place(path[0] if path else '')}: {where}{fault.message}"
+
+
+@cache
+def _validator() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(document_schema())
+
+
+def _repeated(documents: list[Document]) -> Iterator[str]:
+    """Documents of one kind and name; event types are told apart by their streams too."""
+    known: dict[tuple[str, ...], Document] = {}
+    for document in documents:
+        identity = document.kind, document.name, str(document.body.get("stream")) * (document.kind == "event-type")
+        first = known.setdefault(identity, document)
+        if first is not document:
+            yield f"{document.place()}: the {document.kind} {document.name!r} is at {first.place()} already; keep one"

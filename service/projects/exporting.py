@@ -1,0 +1,95 @@
+"""Writes what a service has as a project."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from service.client import ForestallClient
+from service.errors import FileUnreadable
+from service.projects.planning import KINDS, as_yaml
+from service.projects.resources import Form, ResourceKind
+from service.projects.streams import EventTypes, Following, SchemaChecks
+
+_BESIDE = (Following, SchemaChecks)  # members of the documents of their streams
+
+
+def export_project(client: ForestallClient, folder: Path) -> list[Path]:
+    """Write a folder of documents; applying it to the same service changes nothing.
+
+    Args:
+        client: Of the service.
+        folder: New, or empty.
+
+    Returns:
+        The files, in the order in which they were written.
+
+    Raises:
+        FileUnreadable: The folder holds something, or cannot be written.
+    """
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise FileUnreadable(f"{folder} is not empty; export into a new folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        return _Writer(client, folder).written()
+    except OSError as error:
+        raise FileUnreadable(f"{folder} cannot be written: {error.strerror}") from error
+
+
+class _Writer:
+    """Writes one folder per kind, and one file per document."""
+
+    def __init__(self, client: ForestallClient, folder: Path) -> None:
+        self._client = client
+        self._folder = folder
+        self._files: list[Path] = []
+
+    def written(self) -> list[Path]:
+        """All files."""
+        for kind in KINDS:
+            if not isinstance(kind, _BESIDE):
+                for name in kind.names(self._client):
+                    self._write(kind, name)
+        return self._files
+
+    def _write(self, kind: ResourceKind, name: str) -> None:
+        """Write the document of one resource, with the files that it names."""
+        found = kind.find(self._client, name)
+        if found is None:
+            return
+        place = self._folder / f"{kind.title.replace(' ', '-')}s"
+        body = kind.export(self._client, name, found, partial(self._keep, place))
+        if kind.title == "stream":
+            body = {**body, **self._beside(name)}
+        own = name.partition("/")[2] if isinstance(kind, EventTypes) else name
+        head = {"kind": _DOCUMENT_KINDS.get(kind.title, kind.title), "name": own}
+        self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
+
+    def _beside(self, stream: str) -> Form:
+        """The members of a stream's document that are resources of their own."""
+        body: Form = {}
+        for kind in KINDS:
+            found = kind.find(self._client, stream) if isinstance(kind, _BESIDE) else None
+            if found is None:
+                continue
+            if isinstance(kind, SchemaChecks):
+                body |= {} if found.form["schemas"] == "off" else found.form
+            else:
+                name, mode = found.form["workflow"], found.form["mode"]
+                body["workflow"] = name if mode == "auto" else {"name": name, "mode": mode}
+        return body
+
+    def _keep(self, place: Path, file: str, content: bytes) -> str:
+        """Write a file under a name that every file system takes, and no other file has."""
+        place.mkdir(parents=True, exist_ok=True)
+        plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
+        stem, _, suffix = plain.rpartition(".")
+        path, number = place / plain, 2
+        while path.exists() or path.with_name(path.name.casefold()) in self._files:
+            path, number = place / f"{stem}-{number}.{suffix}", number + 1
+        path.write_bytes(content)
+        self._files.append(path)
+        return path.name
+
+
+_DOCUMENT_KINDS = {"event type": "event-type", "constraint set": "constraints"}

@@ -1,0 +1,192 @@
+"""A project without a service: its patterns over finite events, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from constraints import ConstraintSet, parse_constraints
+from nfa import Pattern, Prune, parse_pattern
+from service.projects.documents import Document
+from service.projects.errors import ProjectRefused
+from service.projects.planning import wanted_of
+from service.projects.resources import Form, Wanted
+from service.projects.results import Patterns
+from service.projects.streams import ConstraintSets, Following, Streams, Workflows
+from service.registering.joining import Derived, effective_set
+from service.registering.reports import joined_with
+from service.registering.routing import RoutedPattern, routed
+from service.trials.matching import SECTIONS, MatchOptions, exercise_of, match_events
+from streams import EventBatch, ForestallError, StreamDeclaration, did_you_mean
+from workflows import ReadOptions, compile_workflow, read_model
+
+Results: TypeAlias = dict[str, list[dict[str, Any]]]
+"""What was found, by the name of its list."""
+
+LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Patterns that are matched together: by one key, under one set."""
+
+    patterns: Sequence[Pattern]
+    route: str
+    constraint_set: ConstraintSet
+    options: MatchOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStream:
+    """A stream of a project.
+
+    Attributes:
+        declaration: As the project says.
+        constraint_set: What its transactions keep to: what is written by hand, and what its workflow says.
+        patterns: Those that are active, each with whether the set terminates its partial matches.
+    """
+
+    declaration: StreamDeclaration
+    constraint_set: ConstraintSet
+    patterns: Sequence[tuple[RoutedPattern, bool]]
+
+    def exercises(self) -> list[str]:
+        """What stands for the kernels that a run needs (``streams.compiling``)."""
+        return sorted({exercise_of(run.patterns, run.constraint_set, run.options) for run in self._runs(is_open=False)})
+
+    def run(self, events: EventBatch, *, is_open: bool = False) -> Results:
+        """What the patterns find, and which transactions break the constraints.
+
+        Args:
+            events: In the order in which they come.
+            is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
+        """
+        found: Results = {name: [] for name in LISTS}
+        for run in self._runs(is_open=is_open):
+            seen = events.keyed_by(self.declaration.attribute_of(run.route)) if run.route else events
+            report = match_events(run.patterns, seen, run.constraint_set, run.options).to_document()
+            report["alerts"] = report.pop("matches")
+            for name in LISTS:
+                found[name] += [{"stream": self.declaration.name, **one} for one in report[name]]
+        return found
+
+    def _runs(self, *, is_open: bool) -> Iterator[_Run]:
+        """Patterns by key and by whether constraints concern them; those by the correlation key come in any case."""
+        groups: dict[tuple[str, bool], list[Pattern]] = {("", True): []}
+        for one, is_guarded in self.patterns:
+            groups.setdefault((one.route, is_guarded and one.has_whole_traces), []).append(one.pattern)
+        for (route, is_guarded), patterns in groups.items():
+            rules = self.constraint_set if is_guarded else joined_with(ConstraintSet(), self.declaration)
+            options = replace(
+                MatchOptions.of(self.declaration, route),
+                sections=SECTIONS,
+                is_open=is_open,
+                prune=None if is_guarded and rules.parts else Prune.OFF,
+                end_events=frozenset() if route else self.constraint_set.trace_ends | set(self.declaration.end_events),
+            )
+            yield _Run(patterns, route, ConstraintSet() if route else rules, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalProject:
+    """A project that runs in this process.
+
+    Attributes:
+        streams: By name.
+    """
+
+    streams: Mapping[str, LocalStream]
+
+    @classmethod
+    def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
+        """The project of some documents; its workflows are compiled.
+
+        Raises:
+            ProjectRefused: A document cannot be meant so, or names a stream or workflow that no document declares.
+        """
+        return _Reading(wanted_of(documents, folder)).project()
+
+    def stream(self, name: str) -> LocalStream:
+        """One stream.
+
+        Raises:
+            ProjectRefused: No document declares it.
+        """
+        if name not in self.streams:
+            raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
+        return self.streams[name]
+
+
+class _Reading:
+    """Puts together what documents say of each stream."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        self._wanted = wanted
+        self._declared = {
+            one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
+        }
+
+    def project(self) -> LocalProject:
+        """All of them."""
+        sets = self._sets()
+        patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
+        for one in self._of(Patterns):
+            stream = str(one.form["stream"])
+            self._require(one, "stream", stream, self._declared)
+            if one.form["state"] == "active":
+                with _placed(one):
+                    pattern = routed(parse_pattern(one.form["text"]), self._declared[stream])
+                patterns[stream].append((pattern, one.form["constraints"] == "on"))
+        return LocalProject(
+            streams={
+                name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
+                for name, declaration in self._declared.items()
+            }
+        )
+
+    def _sets(self) -> dict[str, ConstraintSet]:
+        """What the transactions of each stream keep to."""
+        models: dict[str, Derived] = {}
+        for one in self._of(Workflows):
+            with _placed(one):
+                models[one.name] = _compiled(one.name, one.form)
+        own = dict.fromkeys(self._declared, ConstraintSet())
+        for one in self._of(ConstraintSets):
+            self._require(one, "stream", one.name, self._declared)
+            own[one.name] = parse_constraints(one.form).constraint_set
+        sets = {name: effective_set(own[name], declared, None, "auto") for name, declared in self._declared.items()}
+        for one in self._of(Following):
+            workflow = str(one.form["workflow"])
+            self._require(one, "workflow", workflow, models)
+            with _placed(one):
+                declared = self._declared[one.name]
+                sets[one.name] = effective_set(own[one.name], declared, models[workflow], one.form["mode"])
+        return sets
+
+    def _of(self, kind: type) -> list[Wanted]:
+        return [one for one in self._wanted if isinstance(one.kind, kind)]
+
+    def _require(self, one: Wanted, what: str, name: str, known: Mapping[str, Any]) -> None:
+        if name not in known:
+            raise one.document.refuse(_undeclared(what, name, known), what)
+
+
+@contextmanager
+def _placed(one: Wanted) -> Iterator[None]:
+    """Gives a refusal the place of the document."""
+    try:
+        yield
+    except ForestallError as error:
+        raise one.document.refuse(error.message) from error
+
+
+def _compiled(name: str, form: Form) -> Derived:
+    options = ReadOptions(process=form["process"], mapping=form["mapping"])
+    return Derived.of(compile_workflow(read_model(form["model"].encode(), options)), name)
+
+
+def _undeclared(what: str, name: str, known: Mapping[str, Any]) -> str:
+    return f"no document declares the {what} {name!r}{did_you_mean(name, known)}"

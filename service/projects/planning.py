@@ -1,0 +1,177 @@
+"""What would have to be changed in a service for it to be as a project says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import yaml
+
+from service.client import ForestallClient
+from service.projects.documents import Document
+from service.projects.errors import ProjectRefused
+from service.projects.resources import Form, Found, ResourceKind, Wanted
+from service.projects.results import Patterns, Webhooks
+from service.projects.streams import ConstraintSets, EventTypes, Following, SchemaChecks, Streams, Workflows
+from streams import DeclarationError
+
+Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
+
+KINDS: tuple[ResourceKind, ...] = (
+    Streams(),
+    EventTypes(),
+    SchemaChecks(),
+    Workflows(),
+    Following(),
+    ConstraintSets(),
+    Patterns(),
+    Webhooks(),
+)
+"""In the order in which they need each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing that is different.
+
+    Attributes:
+        action: ``new``: the service has none; ``changed``: it has another; ``gone``: the project has none, and it is
+            deleted; ``kept``: the same, and it stays.
+        kind: Of the resource.
+        name: Of the resource.
+        wanted: As the project says; None where that says nothing.
+        found: As the service has it; None where that has none.
+        why: Why it stays, in words.
+    """
+
+    action: Action
+    kind: ResourceKind
+    name: str
+    wanted: Wanted | None
+    found: Found | None
+    why: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+        return f"{self.kind.title} {self.name}"
+
+    def difference(self) -> list[str]:
+        """The lines that go, with a minus, and those that come, with a plus, among those around them."""
+        return difference(
+            None if self.found is None else self.found.form, None if self.wanted is None else self.wanted.form
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that is different.
+
+    Attributes:
+        changes: In the order in which they are made.
+        same: How many documents the service is like already.
+    """
+
+    changes: Sequence[Change]
+    same: int
+
+    @property
+    def work(self) -> list[Change]:
+        """What is to be done."""
+        return [change for change in self.changes if change.action != "kept"]
+
+
+def plan_project(client: ForestallClient, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
+    """Compare a project with a service; nothing is changed.
+
+    Args:
+        client: Of the service.
+        documents: Of the project.
+        folder: Of the project.
+        is_pruned: Whether what the project does not name is to be deleted.
+
+    Raises:
+        ProjectRefused: A document cannot be meant so, or asks for what cannot be changed.
+        CallRefused: The service refuses to be read.
+    """
+    wanted = wanted_of(documents, folder)
+    changes: list[Change] = []
+    problems: list[str] = []
+    for one in wanted:
+        found = one.kind.find(client, one.name)
+        if found is not None and found.form == one.form:
+            continue
+        change = Change(
+            action="new" if found is None else "changed", kind=one.kind, name=one.name, wanted=one, found=found
+        )
+        if found is not None and one.kind.cannot_change:
+            told = "\n".join(f"    {line}" for line in change.difference())
+            problems.append(f"{one.document.place()}: {change.title}: {one.kind.cannot_change}\n{told}")
+        changes.append(change)
+    if problems:
+        raise ProjectRefused.of(problems)
+    other = {id(change.wanted.document) for change in changes if change.wanted is not None}
+    gone = _gone(client, wanted, is_pruned=is_pruned)
+    return Plan(changes=[*changes, *gone], same=sum(one.kind != "test" for one in documents) - len(other))
+
+
+def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
+    """What some documents ask for, in the order in which it can be made.
+
+    Raises:
+        ProjectRefused: Some cannot be meant so; each problem is named with its place.
+    """
+    problems: list[str] = []
+    found: list[Wanted] = []
+    for kind in KINDS:
+        for document in documents:
+            try:
+                found += kind.wanted(document, folder)
+            except ProjectRefused as error:
+                problems += error.problems
+            except DeclarationError as error:
+                problems.append(f"{document.place()}: {error.message}")
+    if problems:
+        raise ProjectRefused.of(problems)
+    return found
+
+
+def difference(before: Form | None, after: Form | None) -> list[str]:
+    """Two forms line by line: what goes with a minus, what comes with a plus, and what is around it."""
+    lines = unified_diff(_lines(before), _lines(after), lineterm="", n=2)
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def _gone(client: ForestallClient, wanted: Sequence[Wanted], *, is_pruned: bool) -> Iterator[Change]:
+    """What a service has and the project does not name, in the order in which it can be deleted."""
+    named = {(one.kind.title, one.name) for one in wanted}
+    for kind in reversed(KINDS):
+        for name in kind.names(client):
+            found = None if (kind.title, name) in named else kind.find(client, name)
+            if found is not None:
+                why = kind.cannot_go if is_pruned else "--prune deletes it"
+                yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=found, why=why)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(value: Form) -> str:
+    """Members as YAML for people."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _lines(form: Form | None) -> list[str]:
+    return [] if form is None else as_yaml(dict(sorted(form.items()))).splitlines()

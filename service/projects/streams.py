@@ -1,0 +1,253 @@
+"""What a project says of streams: their declarations, schemas, workflows and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+
+from constraints import parse_constraints, to_document
+from service.client import ForestallClient, part
+from service.projects.documents import Document
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from streams import ForestallError, StreamDeclaration
+
+_BESIDE = ("schemas", "workflow")
+_XML, _YAML = "application/xml", "application/yaml"
+
+
+class Streams(ResourceKind):
+    """Declarations of streams."""
+
+    title: ClassVar[str] = "stream"
+    cannot_change: ClassVar[str] = "the declaration of a stream cannot be changed; declare another stream"
+    cannot_go: ClassVar[str] = "a stream cannot be deleted"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The declaration."""
+        if document.kind != "stream":
+            return
+        members = {name: value for name, value in document.body.items() if name not in _BESIDE}
+        form = _declared({"name": document.name, **members})
+        yield Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """All streams."""
+        return [item["name"] for item in client.get("/streams")["items"]]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A declaration."""
+        at = f"/streams/{part(name)}"
+        read = client.read(at)
+        return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Declare it."""
+        client.change("POST", "/streams", tag_of(found), json={"name": wanted.name, **wanted.form})
+
+
+class SchemaChecks(ResourceKind):
+    """Whether streams check their events against schemas."""
+
+    title: ClassVar[str] = "schema check"
+    cannot_go: ClassVar[str] = "it is a member of its stream"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The switch, where a stream says it."""
+        if document.kind == "stream":
+            form = {"schemas": document.body.get("schemas", "off")}
+            yield Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """None: a stream has it."""
+        return []
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """The switch of a stream; one that is not declared yet checks nothing."""
+        at = f"/streams/{part(name)}/event-types"
+        schemas, tag = client.read(at) or ({"schemas": "off"}, "")
+        return Found(form={"schemas": schemas["schemas"]}, tag=tag, at=at)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Turn it."""
+        if found is not None:
+            client.change("PUT", found.at, found.tag, json=wanted.form)
+
+
+class EventTypes(ResourceKind):
+    """Schemas of event types; the name is that of the stream, a slash, and the type."""
+
+    title: ClassVar[str] = "event type"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The schema."""
+        if document.kind != "event-type":
+            return
+        if ("schema" in document.body) == ("schema_file" in document.body):
+            raise document.refuse("an event type has either schema or schema_file")
+        schema = document.body.get("schema")
+        if schema is None:
+            try:
+                schema = orjson.loads(document.beside("schema_file", folder))
+            except orjson.JSONDecodeError as error:
+                raise document.refuse(f"{document.body['schema_file']} is not JSON: {error}", "schema_file") from None
+        name = f"{document.body['stream']}/{document.name}"
+        yield Wanted(kind=self, name=name, form={"schema": schema}, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """Those of all streams."""
+        found: list[str] = []
+        for stream in client.get("/streams")["items"]:
+            items = client.get(f"/streams/{part(stream['name'])}/event-types")["items"]
+            found += [f"{stream['name']}/{item['type']}" for item in items]
+        return found
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A schema."""
+        at = _event_type_at(name)
+        read = client.read(at)
+        return None if read is None else Found(form={"schema": read[0]["json_schema"]}, tag=read[1], at=at)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Set it."""
+        client.change("PUT", _event_type_at(wanted.name), tag_of(found), json=wanted.form["schema"])
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """With the stream."""
+        return {"stream": name.partition("/")[0], **found.form}
+
+
+class Workflows(ResourceKind):
+    """Models."""
+
+    title: ClassVar[str] = "workflow"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The model, with what is said about it."""
+        if document.kind != "workflow":
+            return
+        if ("model" in document.body) == ("model_file" in document.body):
+            raise document.refuse("a workflow has either model_file or model")
+        if "model" in document.body:
+            content = orjson.dumps(document.body["model"])
+        else:
+            content = document.beside("model_file", folder)
+        try:
+            model = content.decode()
+        except UnicodeDecodeError:
+            raise document.refuse(f"{document.body['model_file']} is not a text in UTF-8", "model_file") from None
+        said = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
+        yield Wanted(kind=self, name=document.name, form={"model": model, **said}, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """All workflows."""
+        return [item["name"] for item in client.get("/workflows")["items"]]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A model."""
+        at = f"/workflows/{part(name)}"
+        read = client.read(at)
+        if read is None:
+            return None
+        answer, tag = read
+        model = client.content(f"{at}/versions/{answer['version']}/source").decode()
+        form = {"model": model, "process": answer["process"], "mapping": answer["mapping"]}
+        return Found(form=form, tag=tag, at=at, answer=answer)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Upload it."""
+        said = {"content": wanted.form["model"], "process": wanted.form["process"], "mapping": wanted.form["mapping"]}
+        body = {name: value for name, value in said.items() if value}
+        client.change("PUT", f"/workflows/{part(wanted.name)}", tag_of(found), json=body)
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """The model as a file."""
+        suffix = ".model" if found.answer["format"] == "tree" else f".{found.answer['format']}"
+        body: Form = {"model_file": keep(f"{name}{suffix}", found.form["model"].encode())}
+        return {**body, **{member: found.form[member] for member in ("process", "mapping") if found.form[member]}}
+
+
+class Following(ResourceKind):
+    """The workflows that streams follow."""
+
+    title: ClassVar[str] = "workflow of the stream"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The workflow of a stream, where it says one."""
+        said = document.body.get("workflow") if document.kind == "stream" else None
+        if said is not None:
+            name, mode = (said, "auto") if isinstance(said, str) else (said["name"], said.get("mode", "auto"))
+            form = {"workflow": name, "mode": mode}
+            yield Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """The streams that follow a workflow."""
+        return sorted(follower["stream"] for item in client.get("/workflows")["items"] for follower in item["streams"])
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """What a stream follows."""
+        at = f"/streams/{part(name)}/workflow"
+        read = client.read(at)
+        if read is None:
+            return None
+        return Found(form={"workflow": read[0]["workflow"], "mode": read[0]["mode"]}, tag=read[1], at=at)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Follow it; the record is that of the stream's constraints."""
+        tag = "" if found is None else found.tag
+        client.change("PUT", f"/streams/{part(wanted.name)}/workflow", tag, json=wanted.form)
+
+
+class ConstraintSets(ResourceKind):
+    """Constraints that are written by hand."""
+
+    title: ClassVar[str] = "constraint set"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The set in canonical form."""
+        if document.kind != "constraints":
+            return
+        try:
+            form = to_document(parse_constraints({"constraints": [], **document.body}).constraint_set)
+        except ForestallError as error:
+            raise document.refuse(error.message) from error
+        yield Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """The streams that have some."""
+        streams = [item["stream"] for item in client.get("/constraints")["items"]]
+        return [stream for stream in streams if self.find(client, stream) is not None]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """The set of a stream; none where nothing is written by hand."""
+        at = f"/constraints/{part(name)}"
+        read = client.read(at)
+        if read is None or not any(read[0]["source"].values()):
+            return None
+        return Found(form=read[0]["source"], tag=read[1], at=at)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Upload it."""
+        tag = "" if found is None else found.tag
+        client.change("POST", "/constraints", tag, json={"stream": wanted.name, **wanted.form})
+
+    def remove(self, client: ForestallClient, found: Found) -> None:
+        """Upload an empty set."""
+        stream = found.at.rpartition("/")[2]
+        client.change("POST", "/constraints", found.tag, params={"stream": stream}, json={"constraints": []})
+
+
+def _declared(members: dict[str, Any]) -> Form:
+    """The members of a declaration that are not as usual, and the key."""
+    plain = StreamDeclaration.from_json(members).to_json()
+    usual = StreamDeclaration(name="usual", key="subject").to_json()
+    return {
+        name: value for name, value in plain.items() if name == "key" or (name != "name" and value != usual.get(name))
+    }
+
+
+def _event_type_at(name: str) -> str:
+    stream, _, event_type = name.partition("/")
+    return f"/streams/{part(stream)}/event-types/{part(event_type)}"

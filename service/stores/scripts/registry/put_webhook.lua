@@ -1,0 +1,10 @@
+--! keys: webhooks, names
+--! args: id, name, record
+-- Adds a webhook under its id, and under its name where it has one; 0: another webhook has that name.
+if name ~= '' then
+    local known = redis.call('HGET', names, name)
+    if known and known ~= id and redis.call('HEXISTS', webhooks, known) == 1 then return 0 end
+    redis.call('HSET', names, name, id)
+end
+redis.call('HSET', webhooks, id, record)
+return 1

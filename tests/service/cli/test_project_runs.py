@@ -1,0 +1,170 @@
+"""A project runs without a service: over files, and over the events of its tests."""
+
+from random import Random
+
+import orjson
+import pytest
+from defusedxml import ElementTree
+
+from house import ROOT
+from nfa import parse_pattern
+from nfa.reference import reference_matches
+from service.projects import LISTS, LocalProject, read_project
+from streams import Event, EventBatch
+from streams.forms.plain import render_plain
+
+ORDER = ROOT / "docs" / "examples" / "order.bpmn"
+BASE = """
+kind: stream
+name: s
+keys: {customer: data.customer}
+end_events: [End]
+---
+kind: constraints
+name: s
+constraints: [{exclusive: [B, X]}]
+---
+{kind: pattern, name: p, stream: s, text: 'PATTERN p EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: free, stream: s, constraints: off, text: 'PATTERN free EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: off, stream: s, state: draft, text: 'PATTERN off EVENT A a'}
+---
+{kind: pattern, name: soon, stream: s, text: 'PATTERN soon EVENT SEQ(A a, B b) WITHIN 2 s EMIT TIMEOUTS'}
+---
+{kind: pattern, name: c, stream: s, text: 'PATTERN c EVENT SEQ(A a, B b) WHERE [customer]'}
+"""
+CASES = """
+kind: test
+name: both orders
+events: {o-1: A1 B2 X3, o-2: "A1 X2 B9:4"}
+expect:
+  alerts:
+    - p [o-1] a=A1 b=B2
+    - soon [o-1] b=B2 a=A1
+    - free [o-1] a=A1 b=B2
+    - free [o-2] a=A1 b=B9
+    - p [o-2] a=A1 b=B9
+  deviations: ["[o-1] X3: exclusive", "[o-2] B9"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "base.yaml").write_text(BASE)
+    return tmp_path
+
+
+def project_of(folder):
+    return LocalProject.of(read_project(folder), folder)
+
+
+def test_patterns_find_what_the_reference_finds_each_under_what_concerns_it(folder):
+    rng = Random(7)
+    events = [
+        Event(id=f"e{n}", type=rng.choice("ABC"), time_us=n, key=rng.choice("kl"), data={"customer": rng.choice("xy")})
+        for n in range(60)
+    ]
+    found = project_of(folder).stream("s").run(EventBatch.from_events(events))
+    patterns = [parse_pattern(f"PATTERN {name} EVENT SEQ(A a, B b)") for name in ("p", "free")]
+    expected = [(one.pattern, one.key, one.bindings["b"]) for one in reference_matches(patterns, events)]
+    own = [(one["pattern"], one["key"], tuple(one["bindings"]["b"])) for one in found["alerts"]]
+    assert sorted(one for one in own if one[0] in ("p", "free")) == sorted(expected)
+    by_customer = [Event(id=e.id, type=e.type, time_us=e.time_us, key=e.data["customer"]) for e in events]
+    assert len([one for one in own if one[0] == "c"]) == len(reference_matches(patterns[:1], by_customer))
+    assert not [one for one in own if one[0] == "off"]
+    assert {one["stream"] for name in LISTS for one in found[name]} == {"s"}
+
+
+def test_a_workflow_and_constraints_terminate_partial_matches(tmp_path):
+    (tmp_path / "order.bpmn").write_bytes(ORDER.read_bytes())
+    (tmp_path / "p.yaml").write_text(
+        "{kind: workflow, name: order, model_file: order.bpmn}\n---\n"
+        "{kind: stream, name: orders, workflow: order}\n---\n"
+        "kind: pattern\nname: p\nstream: orders\ntext: PATTERN p EVENT SEQ(CheckInventory c, UseRemoteStock r)\n---\n"
+        "{kind: test, name: t, events: CheckInventory1 UseLocalStock2, open: true, expect: {alerts: [], ended: []}}"
+    )
+    project = project_of(tmp_path)
+    events = [
+        Event(id=name, type=name, time_us=n, key="k")
+        for n, name in enumerate(("ReceiveOrder", "CheckCredit", "CheckInventory", "AllocateStock", "UseLocalStock"))
+    ]
+    (ended,) = project.stream("orders").run(EventBatch.from_events(events), is_open=True)["ended"]
+    assert ended["event"] == "UseLocalStock"
+    assert "the workflow order allows no UseRemoteStock" in ended["reason"]
+
+
+def test_tests_pass_and_fail_with_both_sides(folder, call):
+    (folder / "cases.yaml").write_text(CASES)
+    status, out, err = call("test", str(folder), "--junit", "out.xml")
+    assert (status, out) == (1, out)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0] == "FAILED both orders"
+    assert "! p [o-2] a=A1 b=B9" in lines
+    assert "free [o-2] a=A1 b=B9 free [o-2] a=A1 b=B9" in lines
+    assert "0 passed, 1 failed" in err
+    case = next(ElementTree.parse(folder / "out.xml").iter("testcase"))
+    assert (case.get("name"), case.get("classname"), case[0].tag) == ("both orders", "s", "failure")
+    (folder / "cases.yaml").write_text(CASES.replace("    - p [o-2] a=A1 b=B9\n", ""))
+    status, out, _ = call("test", str(folder), "--junit", "out.xml")
+    assert (status, out) == (0, "passed  both orders\n")
+    assert not list(ElementTree.parse(folder / "out.xml").iter("failure"))
+
+
+@pytest.mark.parametrize("text", [CASES, "kind: test\nname: new\nexpect: {alerts: []}\nevents: A1 B2 B9\n# end\n"])
+def test_what_was_found_is_written_after_asking(folder, call, monkeypatch, text):
+    path = folder / "cases.yaml"
+    path.write_text(f"# before\n{text}---\nkind: test\nname: other\nevents: A1\nexpect:\n  alerts: []\n")
+    answers = iter([False, True])
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: next(answers))
+    before = path.read_text()
+    assert call("test", str(folder), "--update")[0] == 1
+    assert path.read_text() == before
+    assert call("test", str(folder), "--update")[0] == 1
+    assert path.read_text() != before
+    assert path.read_text().startswith("# before\n")
+    assert call("test", str(folder))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("events: A1 B\nexpect: {alerts: []}", "x.yaml:3: 'B' is not an event; write the type"),
+        ("events: A1", '"expect" is a required property'),
+        ("events: A1\nexpect: {alert: []}", "x.yaml:4: expect"),
+        ("events: A1\nstream: t\nexpect: {alerts: []}", "x.yaml:4: no document declares the stream 't'"),
+        ("events: [{id: a, type: A}]\nexpect: {alerts: []}", "'time' is missing"),
+        (
+            "events: A1\nexpect: {alerts: []}\n---\n{kind: pattern, name: q, stream: z, text: PATTERN q EVENT A}",
+            "stream 'z'",
+        ),
+        ("events: A1\nexpect: {alerts: []}\n---\n{kind: stream, name: t}", "say which stream the events are of"),
+    ],
+)
+def test_a_test_that_cannot_be_meant_so_is_refused(folder, call, case, said):
+    (folder / "x.yaml").write_text(f"kind: test\nname: t\n{case}")
+    status, out, err = call("test", str(folder))
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_folder_without_tests_says_so(folder, call):
+    status, _, err = call("test", str(folder))
+    assert (status, "has no documents of the kind test" in err) == (2, True)
+
+
+def test_files_are_run(folder, call):
+    events = [
+        Event(id=name, type=name[0], time_us=n, key="k", data={"customer": "x"})
+        for n, name in enumerate(("A1", "B2", "B3"))
+    ]
+    (folder / "e.jsonl").write_bytes(b"".join(orjson.dumps(render_plain(event)) + b"\n" for event in events))
+    status, out, _ = call("run", str(folder), "--events", "e.jsonl")
+    assert status == 0
+    assert out.splitlines()[-1] == "3 events, 8 alerts, 0 timeouts, 0 ended, 0 deviations, 0 corrections"
+    assert "alerts  s  p [k] a=A1 b=B3" in out
+    status, out, _ = call("run", str(folder), "--events", "s=e.jsonl", "--open", "--output", "json")
+    found = orjson.loads(out)
+    assert (status, len(found["alerts"]), found["stats"]) == (0, 8, {"events": 3})
+    assert call("run", str(folder), "--events", "t=e.jsonl")[0] == 2
+    assert "twice" in call("run", str(folder), "--events", "e.jsonl", "--events", "s=e.jsonl")[2]

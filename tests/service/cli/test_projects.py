@@ -1,0 +1,330 @@
+"""A project is planned, applied and exported against the real API."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+
+from api import create_app
+from api.testing import serving
+from house import ROOT
+from service.client import ForestallClient
+from service.errors import CallRefused
+from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
+from service.projects.errors import ApplyStopped, ProjectRefused
+from service.projects.planning import wanted_of
+from service.testing import settings_for
+
+pytestmark = pytest.mark.redis
+
+ORDER = ROOT / "docs" / "examples" / "order.bpmn"
+PROJECT = {
+    "streams.yaml": """
+kind: stream
+name: orders
+key: data.order
+keys: {customer: data.customer}
+lateness: 5
+schemas: check
+workflow: {name: order, mode: tables}
+---
+kind: stream
+name: clicks
+""",
+    "types/price.yaml": "{kind: event-type, name: Price, stream: clicks, schema_file: price.json}",
+    "types/price.json": '{"type": "object", "required": ["price"]}',
+    "order.yaml": "{kind: workflow, name: order, model_file: order.bpmn}",
+    "rules.yaml": """
+kind: constraints
+name: clicks
+constraints:
+  - exclusive(Buy, Leave)
+  - prior: [Look, Buy]
+end: [Leave]
+""",
+    "patterns/lost.yaml": "{kind: pattern, name: lost, stream: orders, text_file: lost.pattern, severity: high}",
+    "patterns/lost.pattern": "PATTERN lost\nEVENT SEQ(UseRemoteStock r, CancelOrder c)\nWITHIN 1 d\n",
+    "patterns/bought.yaml": """
+kind: pattern
+name: bought
+stream: clicks
+constraints: off
+state: paused
+text: PATTERN bought EVENT SEQ(Look l, Buy b [v > l.v])
+""",
+    "patterns/later.yaml": "{kind: pattern, name: later, stream: clicks, state: draft, text: PATTERN later EVENT Buy}",
+    "desk.yaml": """
+kind: webhook
+name: desk
+url: https://8.8.8.8/alerts
+pattern: lost
+headers: {Authorization: {env: DESK_TOKEN}}
+template: {text: "{{pattern}} in {{key}}"}
+""",
+}
+
+
+def written(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("DESK_TOKEN", "Bearer x")
+    folder = written(tmp_path / "project", PROJECT)
+    (folder / "order.bpmn").write_bytes(ORDER.read_bytes())
+    return folder
+
+
+@pytest.fixture
+def service(server_url, stores):
+    with serving(create_app(settings_for(server_url))) as url, ForestallClient(url, patience_s=5) as found:
+        yield found
+
+
+def plan_of(service, folder, *, is_pruned=False):
+    return plan_project(service, read_project(folder), folder, is_pruned=is_pruned)
+
+
+def applied(service, folder, *, is_pruned=False):
+    made: list[Change] = []
+    apply_plan(service, plan_of(service, folder, is_pruned=is_pruned), made.append)
+    return [(change.action, change.title) for change in made]
+
+
+def test_a_project_is_made_and_then_nothing_is_to_be_done(service, project):
+    assert applied(service, project) == [
+        ("new", "stream orders"),
+        ("new", "stream clicks"),
+        ("new", "event type clicks/Price"),
+        ("changed", "schema check orders"),
+        ("new", "workflow order"),
+        ("new", "workflow of the stream orders"),
+        ("new", "constraint set clicks"),
+        ("new", "pattern bought"),
+        ("new", "pattern later"),
+        ("new", "pattern lost"),
+        ("new", "webhook desk"),
+    ]
+    assert service.get("/streams/orders")["lateness"] == 5
+    assert service.get("/streams/orders/workflow")["mode"] == "tables"
+    assert service.get("/streams/orders/event-types")["schemas"] == "check"
+    states = {item["name"]: (item["state"], item["severity"]) for item in service.get("/patterns")["items"]}
+    assert states == {"bought": ("paused", "medium"), "later": ("draft", "medium"), "lost": ("active", "high")}
+    (hook,) = service.get("/webhooks")["items"]
+    assert (hook["name"], hook["header_names"]) == ("desk", ["Authorization"])
+    plan = plan_of(service, project, is_pruned=True)
+    assert (plan.work, plan.same) == ([], 9)
+    assert applied(service, project) == []
+
+
+def test_an_export_changes_nothing_and_makes_another_service_equal(service, project, tmp_path, stores, monkeypatch):
+    applied(service, project)
+    files = export_project(service, tmp_path / "out")
+    assert [str(file.relative_to(tmp_path / "out")) for file in files] == [
+        "streams/clicks.yaml",
+        "streams/orders.yaml",
+        "event-types/clicks_Price.yaml",
+        "workflows/order.bpmn",
+        "workflows/order.yaml",
+        "constraint-sets/clicks.yaml",
+        "patterns/bought.yaml",
+        "patterns/later.yaml",
+        "patterns/lost.yaml",
+        "webhooks/desk.yaml",
+    ]
+    assert plan_of(service, tmp_path / "out", is_pruned=True).changes == []
+    stores.client.flushdb()
+    monkeypatch.setenv("DESK_AUTHORIZATION", "Bearer y")
+    applied(service, tmp_path / "out")
+    assert plan_of(service, project, is_pruned=True).work == []
+    export_project(service, tmp_path / "again")
+    both = [
+        {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "out", tmp_path / "again")
+    ]
+    assert both[0] == both[1]
+
+
+def test_changes_are_shown_and_made(service, project):
+    applied(service, project)
+    (project / "patterns/lost.pattern").write_text("PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 2 d")
+    rules = project / "rules.yaml"
+    rules.write_text(rules.read_text().replace("[Look, Buy]", "[Look, Leave]"))
+    for name, before, after in (
+        ("patterns/bought.yaml", "paused", "active"),
+        ("patterns/later.yaml", "draft", "active"),
+        ("desk.yaml", "pattern: lost", "pattern: bought\nenabled: false"),
+    ):
+        path = project / name
+        path.write_text(path.read_text().replace(before, after))
+    plan = plan_of(service, project)
+    told = {change.title: change.difference() for change in plan.work}
+    assert set(told) == {"constraint set clicks", "pattern bought", "pattern later", "pattern lost", "webhook desk"}
+    assert told["pattern bought"][-3:] == ["-state: paused", "+state: active", " stream: clicks"] or (
+        "-state: paused" in told["pattern bought"]
+    )
+    assert {"-enabled: true", "+enabled: false", "-pattern: lost", "+pattern: bought"} <= set(told["webhook desk"])
+    assert [title for _, title in applied(service, project)] == [change.title for change in plan.work]
+    assert applied(service, project) == []
+    assert {item["state"] for item in service.get("/patterns")["items"]} == {"active"}
+    assert service.get("/patterns/lost")["version"] == 2
+    assert service.get("/constraints/clicks")["source"]["constraints"][1] == {"prior": ["Look", "Leave"]}
+
+
+def test_what_is_not_named_stays_until_it_is_pruned(service, project):
+    applied(service, project)
+    for name in ("patterns/lost.yaml", "desk.yaml", "rules.yaml", "types/price.yaml"):
+        (project / name).unlink()
+    (project / "types/price.json").unlink()
+    kept = plan_of(service, project)
+    assert {change.action for change in kept.changes} == {"kept"}
+    assert applied(service, project) == []
+    assert applied(service, project, is_pruned=True) == [
+        ("gone", "webhook desk"),
+        ("gone", "pattern lost"),
+        ("gone", "constraint set clicks"),
+        ("gone", "event type clicks/Price"),
+    ]
+    assert plan_of(service, project, is_pruned=True).changes == []
+
+
+def test_what_cannot_be_changed_or_deleted_is_said_before_anything_is_done(service, project):
+    applied(service, project)
+    streams = project / "streams.yaml"
+    streams.write_text(streams.read_text().replace("lateness: 5", "lateness: 7"))
+    with pytest.raises(ProjectRefused, match=r"streams.yaml:2: stream orders: the declaration of a stream cannot be"):
+        plan_of(service, project)
+    service.post("/streams", {"name": "other"})
+    streams.write_text(streams.read_text().replace("lateness: 7", "lateness: 5"))
+    (change,) = plan_of(service, project, is_pruned=True).changes
+    assert (change.action, change.title, change.why) == ("kept", "stream other", "a stream cannot be deleted")
+
+
+def test_of_two_who_apply_at_the_same_time_one_is_stopped_with_the_difference(service, project):
+    applied(service, project)
+    text = project / "patterns/lost.pattern"
+    text.write_text(text.read_text().replace("1 d", "2 d"))
+    first = plan_of(service, project)
+    text.write_text(text.read_text().replace("2 d", "3 d"))
+    second = plan_of(service, project)
+    apply_plan(service, second, lambda _: None)
+    with pytest.raises(ApplyStopped) as stopped:
+        apply_plan(service, first, lambda _: None)
+    assert stopped.value.details == {"status": 412, "made": 0, "left": ["pattern lost"]}
+    assert re.search(r"- +WITHIN 1 d\n +\+ +WITHIN 3 d", stopped.value.message)
+    assert service.get("/patterns/lost")["text"].endswith("WITHIN 3 d")
+
+
+def test_between_reading_and_writing_nobody_is_written_over(service, project, monkeypatch):
+    """The last moment: the service compares the tag."""
+    applied(service, project)
+    text = project / "patterns/lost.pattern"
+    text.write_text(text.read_text().replace("1 d", "2 d"))
+    plan = plan_of(service, project)
+    change = ForestallClient.change
+
+    def overtaken(self, method, path, tag, **options):
+        monkeypatch.undo()
+        service.post("/patterns", {"stream": "orders", "text": "PATTERN lost EVENT CancelOrder"})
+        return change(self, method, path, tag, **options)
+
+    monkeypatch.setattr(ForestallClient, "change", overtaken)
+    with pytest.raises(ApplyStopped, match="EVENT CancelOrder"):
+        apply_plan(service, plan, lambda _: None)
+    assert service.get("/patterns/lost")["text"] == "PATTERN lost EVENT CancelOrder"
+
+
+def test_a_change_that_is_refused_stops_and_says_what_is_made(service, project):
+    applied(service, project)
+    (project / "a.yaml").write_text("{kind: pattern, name: a, stream: orders, text: PATTERN a EVENT A}")
+    (project / "b.yaml").write_text("{kind: webhook, name: b, url: ftp://8.8.8.8}")
+    with pytest.raises(ApplyStopped) as stopped:
+        applied(service, project)
+    assert stopped.value.details["left"] == ["webhook b"]
+    assert "1 of 2 changes are made; not made: webhook b" in stopped.value.message
+    (project / "b.yaml").write_text("{kind: webhook, name: b, url: 'https://8.8.8.8'}")
+    assert applied(service, project) == [("new", "webhook b")]
+
+
+def test_two_webhooks_cannot_have_one_name(service):
+    service.post("/webhooks", {"url": "https://8.8.8.8", "name": "desk"})
+    with pytest.raises(CallRefused) as refused:
+        service.post("/webhooks", {"url": "https://8.8.8.8/other", "name": "desk"})
+    assert "webhook-name-taken" in str(refused.value.details["problem"])
+    (hook,) = service.get("/webhooks")["items"]
+    service.delete(f"/webhooks/{hook['id']}")
+    assert service.post("/webhooks", {"url": "https://8.8.8.8/other", "name": "desk"})["name"] == "desk"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "x.yaml:1: a document is a mapping with kind and name"),
+        ("name: a", "x.yaml:1: kind must be a text that is not empty"),
+        ("kind: strem\nname: a", "x.yaml:1: there is no kind 'strem' (did you mean stream?)"),
+        ("kind: stream\nname: a\n\nlatenes: 3", "x.yaml:4: a stream has no member 'latenes' (did you mean lateness?)"),
+        ("kind: stream\nname: a\nlateness: -1", "x.yaml:3: lateness: -1 is less than the minimum of 0"),
+        ("kind: stream\nname: a\nname: b", "x.yaml:3: 'name' is given twice"),
+        ("kind: stream\nname: a\nkeys: &x {}\nmapping: *x", "anchors and aliases are not read"),
+        ("kind: [", "x.yaml:2: this is neither YAML nor JSON"),
+        ("kind: pattern\nname: a\ntext: PATTERN a EVENT A", '"stream" is a required property'),
+        ("kind: pattern\nname: a\nstream: s", "x.yaml:1: a pattern has either text or text_file"),
+        ("kind: pattern\nname: a\nstream: s\ntext: PATTERN a EVENT", "x.yaml:4: "),
+        ("kind: pattern\nname: a\nstream: s\ntext: PATTERN b EVENT A", "the text calls the pattern 'b'"),
+        ("kind: pattern\nname: a\nstream: s\ntext_file: no.txt", "x.yaml:4: text_file: no.txt cannot be read: No such"),
+        ("kind: pattern\nname: a\nstream: s\ntext_file: ../a", "../a is outside the project"),
+        ("kind: constraints\nname: s\nconstraints: [prior(A)]", "x.yaml:1: "),
+        ("kind: event-type\nname: A\nstream: s", "an event type has either schema or schema_file"),
+        ("kind: stream\nname: 'a b'", "x.yaml:1: "),
+        ("kind: stream\nname: a\n---\nkind: stream\nname: a", "x.yaml:4: the stream 'a' is at"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path, text, said):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(ProjectRefused) as refused:
+        wanted_of(read_project(tmp_path), tmp_path)
+    assert said in refused.value.message.replace(f"{tmp_path}/", "")
+
+
+def test_all_problems_are_named_at_once(tmp_path):
+    (tmp_path / "a.yaml").write_text("kind: strem\nname: a")
+    (tmp_path / "b.yaml").write_text("kind: stream\nname: a\nlate: never")
+    with pytest.raises(ProjectRefused) as refused:
+        read_project(tmp_path)
+    assert len(refused.value.problems) == 2
+
+
+def test_words_that_yaml_takes_for_truth_values_stay_words(tmp_path):
+    (tmp_path / "x.yaml").write_text("kind: stream\nname: no\nend_events: [on, 2026-01-01, 0x1F]\nlateness: 1.5")
+    (document,) = read_project(tmp_path)
+    assert (document.name, document.body) == ("no", {"end_events": ["on", "2026-01-01", "0x1F"], "lateness": 1.5})
+
+
+def test_the_commands_plan_apply_and_export(call, server_url, stores, project, tmp_path):
+    with serving(create_app(settings_for(server_url))) as url:
+        (project / "desk.yaml").unlink()
+        status, out, err = call("apply", str(project), "--plan", "--url", url)
+        assert (status, out.splitlines()[0], "10 changes to make" in err) == (1, "+ stream orders: new", True)
+        status, out, err = call("apply", str(project), "--url", url)
+        assert (status, len(out.splitlines()), "10 changes made" in err) == (0, 10, True)
+        status, out, err = call("apply", str(project), "--plan", "--url", url)
+        assert (status, out) == (0, "")
+        status, out, _ = call("export", str(tmp_path / "out"), "--url", url)
+        assert (status, len(out.splitlines())) == (0, 9)
+        status, _, err = call("export", str(tmp_path / "out"), "--url", url)
+        assert (status, "is not empty" in err) == (2, True)
+        (project / "patterns/lost.yaml").unlink()
+        status, out, _ = call("apply", str(project), "--prune", "--plan", "--json", "--url", url)
+        assert (status, orjson.loads(out)["action"]) == (1, "gone")
+
+
+def test_the_schema_names_every_kind():
+    schema = document_schema()
+    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "lines"}
+    assert Path(ROOT / "service/projects/document.schema.json").is_file()
