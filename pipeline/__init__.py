@@ -26,7 +26,7 @@ from pipeline.history import History, history_files
 from pipeline.job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
 from pipeline.progress import BatchProgress, BatchReport
 from pipeline.resharding import divide_states, forget_states
-from pipeline.sources import EventLogOptions
+from pipeline.sources import EventLogOptions, log_ends
 from pipeline.spark.cluster import ClusterOptions, await_machines, is_local
 from pipeline.spark.java import check_java
 from pipeline.spark.pulse import Heartbeat
@@ -75,6 +75,7 @@ __all__ = [
     "forget_states",
     "history_files",
     "is_local",
+    "log_ends",
     "run_backtest",
     "run_pipeline",
     "start_empty",

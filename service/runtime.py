@@ -25,6 +25,7 @@ from service.stores import (
     DeadLetterStore,
     DeliveryLog,
     DeliveryStore,
+    DerivedEventStore,
     DuplicateStore,
     EventLog,
     FeedStore,
@@ -75,6 +76,7 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    derived: DerivedEventStore
     request_contexts: RequestContextStore
     duplicates: DuplicateStore
     keys: KeyStore
@@ -107,6 +109,7 @@ def build_stores(
         ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
     )
     log = EventLog(client, settings.shards, bounds)
+    stream_times = StreamTimesStore(client)
     return Stores(
         url=url,
         client=client,
@@ -127,7 +130,8 @@ def build_stores(
         backlog=BacklogStore(client),
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
-        stream_times=StreamTimesStore(client),
+        stream_times=stream_times,
+        derived=DerivedEventStore(client, log.layout, stream_times),
         request_contexts=RequestContextStore(client, contexts),
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),

@@ -7,11 +7,20 @@ whatever happens: the command can be run again, or the service started as if not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from pipeline import HeldOptions, JobOptions, await_machines, build_session, divide_states, end_session, run_pipeline
+from pipeline import (
+    HeldOptions,
+    JobOptions,
+    await_machines,
+    build_session,
+    divide_states,
+    end_session,
+    log_ends,
+    run_pipeline,
+)
 from service.delivery.sink import AlertSink
 from service.errors import ReshardRefused, StoreUnavailable
 from service.processes.cluster import forget_former, job_options, session_options
@@ -67,13 +76,19 @@ def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, te
 
 
 def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
-    """Let the job of a layout match the log to its end, and write what it finds."""
+    """Let the job of a layout match the log to its end, and write what it finds.
+
+    Derived events are appended on the way, so it goes on until nothing more is.
+    """
     where = session_options(settings)
     session = build_session(where)
     try:
         tasks = await_machines(session, where.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
-        run_pipeline(session, options, AlertSink(stores, SystemClock()))
+        matched: Mapping[str, str] = {}
+        while (ends := log_ends(options.log)) != matched:
+            run_pipeline(session, options, AlertSink(stores, SystemClock()))
+            matched = ends
     finally:
         end_session(session)
 

@@ -52,8 +52,14 @@ class StreamTimesStore:
         }
         return int(seconds) * 1_000_000 + int(micros), found
 
-    def tick(self, stream: str, tick: Tick, layout: LayoutStore) -> bool:
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "") -> bool:
         """Append a tick to every shard; nothing happens unless it is newer than the last one.
+
+        Args:
+            stream: Whose time it is.
+            tick: What is appended.
+            layout: How the log is divided.
+            token: Of a caller that holds the log itself.
 
         Returns:
             Whether it was.
@@ -72,6 +78,7 @@ class StreamTimesStore:
                 kind=Tick.KIND.value,
                 body=encode_control(tick),
                 shard_count=shards,
+                token=token,
             )
 
         return bool(layout.fitted(append))

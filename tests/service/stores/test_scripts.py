@@ -166,9 +166,34 @@ def test_log_append_control(run, client):
     assert run("log/append_control", **{**given, "call": "another"}) == b"resharding"
 
 
+def test_log_append_derived(run, client):
+    def append(before, after, **given):
+        keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout"}
+        usual = {"moves": orjson.dumps([["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]])}
+        usual |= {"stream": "s", "newest_us": 5, "shard_count": 2, "token": "", "parts": [b"\x00one", 2, b"two", 3]}
+        return run("log/append_derived", **keys, shards=["log:0", "log:1"], **{**usual, **given})
+
+    assert [append("", "1-0 5"), append("", "1-0 5"), append("1-0 4", "1-0 9")] == [1, 0, 0]
+    assert client.hgetall("marks") == {b"0:s": b"1-0 5", b"3:s": b"x"}
+    ((_, fields),) = client.xrange("log:0")
+    assert fields == {b"kind": b"events", b"stream": b"s", b"body": b"\x00one", b"upto": b"1:2:4"}
+    ((_, fields),) = client.xrange("log:1")
+    assert fields == {b"kind": b"events", b"stream": b"s", b"body": b"two", b"upto": b"1:3:3"}
+    assert client.hget("appended", "events") == b"5"
+    assert client.hget("times", "s:newest") == b"5"
+    client.hset("layout", "resharding", "mine")
+    assert append("1-0 5", "1-0 9") == b"resharding"
+    assert append("1-0 5", "1-0 9", token="another") == b"resharding"
+    assert append("1-0 5", "1-0 9", token="mine") == 1
+    client.hset("layout", "shards", 3)
+    assert append("1-0 9", "2-0 1", token="mine") == b"moved"
+    assert client.xlen("log:0") == 2
+
+
 def test_log_tick(run, client):
-    def tick(time_us, shard_count=1):
+    def tick(time_us, shard_count=1, token=""):
         given = {"stream": "s", "time_us": time_us, "kind": "tick", "body": "b", "shard_count": shard_count}
+        given["token"] = token
         return run("log/tick", times="times", layout="layout", shards=["log:0"], **given)
 
     assert [tick(5), tick(5), tick(4), tick(6)] == [1, 0, 0, 1]
@@ -176,6 +201,8 @@ def test_log_tick(run, client):
     assert [fields for _, fields in client.xrange("log:0")] == [{b"kind": b"tick", b"stream": b"s", b"body": b"b"}] * 2
     client.hset("layout", "shards", 1)
     assert tick(7, shard_count=2) == b"moved"
+    client.hset("layout", "resharding", "mine")
+    assert [tick(7), tick(7, token="another"), tick(7, token="mine")] == [b"resharding", b"resharding", 1]
 
 
 def test_log_read_times(run, client):
@@ -249,11 +276,14 @@ def test_log_release_layout(run, client):
 def test_log_switch_layout(run, client):
     client.hset("layout", mapping={"resharding": "mine", "shards": 1, "former": "9"})
     given = {"format": 2, "shards_before": 1, "shards": 2, "starts": ["1-0", "r0", "2-0", "r1"]}
-    keys = {"layout": "layout", "reports": "reports"}
+    keys = {"layout": "layout", "reports": "reports", "derived_marks": "marks", "derived_promises": "promises"}
+    client.hset("marks", "0:s", "1-0 5")
+    client.hset("promises", "0:s", "{}")
     assert [run("log/switch_layout", **keys, **given, token=token) for token in ("other", "mine", "mine")] == [0, 1, 0]
     layout = {b"format": b"2", b"shards": b"2", b"generation": b"2", b"former": b"9 1"}
     assert client.hgetall("layout") == {**layout, b"start:0": b"1-0", b"start:1": b"2-0"}
     assert client.hgetall("reports") == {b"0": b"r0", b"1": b"r1"}
+    assert client.exists("marks", "promises") == 0
 
 
 # The registry.

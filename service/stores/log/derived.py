@@ -1,0 +1,201 @@
+"""The way of derived events into the log: marks by which none is appended twice, and promises by which their time passes.
+
+A *mark* says of one derived stream and one source shard how much of which micro-batch is in the log: the position behind
+which the shard's range begins, and the number of its events that were appended. The script that appends moves it. A
+*promise* is the time before which a shard adds no more to a derived stream from one of its source streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import orjson
+
+from service.stores.connection import Client, register
+from service.stores.log.backlog import APPENDED_KEY
+from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
+from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
+from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
+
+CHUNK_EVENTS = 5_000
+
+Promises: TypeAlias = Mapping[str, int | None]
+"""What a shard promises to a derived stream, by the source stream; microseconds, None where it has seen no time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DerivedPart:
+    """The events of one derived stream that one shard found in a micro-batch.
+
+    Attributes:
+        shard: Where they were found.
+        after: Position behind which the shard's range in the micro-batch begins.
+        events: In the order of time and id.
+    """
+
+    shard: int
+    after: str
+    events: EventBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """The shard and the source stream that a derived stream waits for.
+
+    Attributes:
+        source: The source stream.
+        shard: The shard that has come least far in it.
+        time_us: How far that is; None where it has seen no time.
+    """
+
+    source: str
+    shard: int
+    time_us: int | None
+
+
+class DerivedEventStore:
+    """Appends derived events once, and ticks that say how far their streams are.
+
+    Args:
+        client: Where the log is.
+        layout: How it is divided.
+        times: How far the streams are.
+    """
+
+    def __init__(self, client: Client, layout: LayoutStore, times: StreamTimesStore) -> None:
+        self._client = client
+        self._layout = layout
+        self._times = times
+        self._append = register(client, "log/append_derived")
+
+    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
+        """Append what is not in the log yet; what an earlier try has appended is passed over.
+
+        Args:
+            stream: The derived stream.
+            parts: Of some shards, each with all that it found in the micro-batch.
+
+        Returns:
+            The number of events that were appended now.
+
+        Raises:
+            LogResharding: The log is being divided anew, or was since this process read its layout.
+        """
+        appended = 0
+        while chunk := self._next_chunk(stream, parts):
+            if self._append_chunk(stream, chunk):
+                appended += sum(len(part.events) for part, _ in chunk)
+        return appended
+
+    def promise(self, stream: str, by_shard: Mapping[int, Promises]) -> bool:
+        """Keep what shards promise to a derived stream, and tick it in every shard if its time has come further.
+
+        Returns:
+            Whether it has.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+        """
+        told = {_field(stream, shard): orjson.dumps(promises) for shard, promises in by_shard.items()}
+        if told:
+            self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[str | bytes, Any]", told))
+        held = held_back(self._promises(stream))
+        if held is None or held.time_us is None:
+            return False
+        tick = Tick(time_us=held.time_us, cause="events")
+        return self._times.tick(stream, tick, self._layout, token=self._layout.token)
+
+    def held_back(self, stream: str) -> HeldBack | None:
+        """What a derived stream waits for; None where nothing feeds it through the log, or nothing has come yet."""
+        return held_back(self._promises(stream))
+
+    def forget(self, stream: str) -> None:
+        """Forget the promises to a stream that is deleted; its marks stay, as places of the log never come again."""
+        fields = [_field(stream, shard) for shard in range(self._layout.known().shards)]
+        self._client.hdel(DERIVED_PROMISES_KEY, *fields)
+
+    def _promises(self, stream: str) -> list[Promises | None]:
+        fields = [_field(stream, shard) for shard in range(self._layout.known().shards)]
+        found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, fields))
+        return [None if body is None else orjson.loads(body) for body in found]
+
+    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Mark]]:
+        """The next events to be appended, by shard, with the mark as it must be; some at a time."""
+        if not parts:
+            return []
+        fields = [_field(stream, part.shard) for part in parts]
+        found = cast("list[bytes | None]", self._client.hmget(DERIVED_MARKS_KEY, fields))
+        chunk, room = [], CHUNK_EVENTS
+        for part, body in zip(parts, found, strict=True):
+            mark = _Mark(b"" if body is None else body)
+            done = mark.done(part)
+            events = part.events.slice(done, min(room, len(part.events) - done))
+            if len(events):
+                chunk.append((DerivedPart(shard=part.shard, after=part.after, events=events), mark))
+                room -= len(events)
+        return chunk
+
+    def _append_chunk(self, stream: str, chunk: Sequence[tuple[DerivedPart, _Mark]]) -> bool:
+        """Append one chunk, unless its marks have moved since they were read."""
+        shards = self._layout.known().shards
+        batch = EventBatch.joined([part.events for part, _ in chunk])
+        by_shard = batch.split_by_shard(shards)
+        moves = [(_field(stream, part.shard), mark.body.decode(), mark.moved(part)) for part, mark in chunk]
+        reply = self._append(
+            marks=DERIVED_MARKS_KEY,
+            appended=APPENDED_KEY,
+            times=STREAM_TIMES_KEY,
+            layout=LAYOUT_KEY,
+            shards=[log_key(shard) for shard in by_shard],
+            moves=orjson.dumps(moves),
+            stream=stream,
+            newest_us=int(batch.time_us.max()),
+            shard_count=shards,
+            token=self._layout.token,
+            parts=[value for events in by_shard.values() for value in (events.to_bytes(), len(events))],
+        )
+        self._layout.require(reply)
+        return bool(reply)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A mark as it is stored: position and number; empty where there is none."""
+
+    body: bytes
+
+    def done(self, part: DerivedPart) -> int:
+        """How many events of a part are in the log: all, where the mark is of a later micro-batch."""
+        if not self.body:
+            return 0
+        position, number = self.body.decode().split()
+        if position == part.after:
+            return int(number)
+        return len(part.events) if position_order(position) > position_order(part.after) else 0
+
+    def moved(self, part: DerivedPart) -> str:
+        """The mark behind the events of a part that comes next."""
+        return f"{part.after} {self.done(part) + len(part.events)}"
+
+
+def held_back(by_shard: Sequence[Promises | None]) -> HeldBack | None:
+    """Where the least of the promises of all shards is; None where no shard has seen any time.
+
+    A source stream counts once any shard has seen time in it; a shard that has not holds it back then.
+
+    Args:
+        by_shard: What each shard promised last; None: nothing so far.
+    """
+    counting = sorted({name for told in by_shard if told for name, time_us in told.items() if time_us is not None})
+    found = [
+        HeldBack(source=name, shard=shard, time_us=None if told is None else told.get(name))
+        for shard, told in enumerate(by_shard)
+        for name in counting
+    ]
+    return min(found, key=lambda one: (one.time_us is not None, one.time_us or 0), default=None)
+
+
+def _field(stream: str, shard: int) -> str:
+    return f"{shard}:{stream}"
