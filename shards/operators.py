@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.entries import Entry
+from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
 from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
@@ -154,6 +155,14 @@ class Kind(Protocol):
     @property
     def is_resident(self) -> bool:
         """Whether every stream has a host from its declaration on, as it has to know traces that are open already."""
+        ...
+
+    def feed(self, definition: Definition) -> Feed | None:
+        """The derived stream that an operator makes events of; None: it makes none.
+
+        Raises:
+            ForestallError: The definition is refused.
+        """
         ...
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:

@@ -125,7 +125,7 @@ class Place:
             ControlRecordError: This release does not know the kind.
         """
         if kind not in self._hosts:
-            self._hosts[kind] = _known(kind, self._kinds).host(self._declaration, self._route)
+            self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
         return self._hosts[kind]
 
     @property
@@ -160,6 +160,7 @@ class Place:
             "keys": declaration.keys != known.keys,
             "end_events": set(declaration.end_events) != set(known.end_events),
             "ties": declaration.ties != known.ties,
+            "derived": declaration.derived != known.derived,
             **{name: getattr(declaration, name) != getattr(known, name) for name in _EVENT_TIME},
         }
         for name, has_changed in changed.items():
@@ -267,7 +268,7 @@ class Place:
         hosts: dict[str, Host] = {}
         for kind, host_head in head["hosts"].items():
             own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
-            hosts[kind] = _known(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
+            hosts[kind] = known_kind(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
         place = cls(declaration, route, kinds, hosts)
         place._counts.update(head["late"])
         if place._buffer is not None:
@@ -309,7 +310,12 @@ class Place:
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 
 
-def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+    """The kind of that name.
+
+    Raises:
+        ControlRecordError: This release does not know it.
+    """
     if kind not in kinds:
         raise ControlRecordError(
             f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind

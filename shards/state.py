@@ -18,10 +18,11 @@ from shards.blob import pack, unpack
 from shards.decoding import decode_batches
 from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
+from shards.feeds import Feeds, HostKey
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind, Origin, Result, in_columns
-from shards.place import Place, Step
+from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
     BatchFormatError,
@@ -50,6 +51,7 @@ from streams import (
 _BEGINNING = "0-0"
 _GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
 _MAIN = ""
+NO_FEEDS = Feeds({})
 _PlaceKey: TypeAlias = tuple[str, str]
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
@@ -94,6 +96,7 @@ class ShardState:
         position: The last entry that was applied.
         places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
         kinds: The kinds of operators, by name.
+        feeds: The derived streams that operators feed.
     """
 
     def __init__(
@@ -103,8 +106,10 @@ class ShardState:
         position: str = _BEGINNING,
         places: Mapping[_PlaceKey, Place] | None = None,
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
+        feeds: Feeds = NO_FEEDS,
     ) -> None:
         self._kinds = kinds
+        self._feeds = feeds
         self._shard = shard
         self._position = position
         self._places = dict(places or {})
@@ -134,6 +139,13 @@ class ShardState:
     def measures(self) -> dict[str, dict[str, int | None]]:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
+
+    def promises(self) -> dict[str, int | None]:
+        """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
+
+        In microseconds; None where a place that feeds it has seen no time.
+        """
+        return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self._feeds.logged.items()}
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """What the entries cause, in order; entries at or before ``position`` are passed over.
@@ -212,12 +224,14 @@ class ShardState:
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
             position = self._position if is_first else _BEGINNING
-            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds)
+            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds, feeds=part._feeds)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
+        if self._feeds.of:
+            head["feeds"] = self._feeds.to_json()
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
@@ -236,7 +250,8 @@ class ShardState:
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
-        return cls(head["shard"], position=head["position"], places=named, kinds=kinds)
+        feeds = Feeds.from_json(head.get("feeds", []))
+        return cls(head["shard"], position=head["position"], places=named, kinds=kinds, feeds=feeds)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
@@ -343,12 +358,37 @@ class ShardState:
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
         place = self._places.get(key) or Place.declared(declaration, source.key, self._kinds)
+        feeds = self._fed_by(definition, start)
         place.host(definition.kind).start(definition, start)
         self._places[key] = place
         for other in self._places_of(source.stream):
             if other is not place and other.runs(definition.kind, definition.name):
                 other.host(definition.kind).stop(definition.name)
+        self._feeds = feeds
         self._forget_unused(source.stream)
+
+    def _fed_by(self, definition: Definition, start: Start) -> Feeds:
+        """All feeds, when an operator has started.
+
+        Raises:
+            ControlRecordError: What it feeds is no derived stream here, or derived from its own.
+        """
+        (source,) = definition.inputs
+        operator = source.stream, source.key, definition.kind, definition.name
+        before = self._feeds.of.get(operator, ()) if start == "migrate" else ()
+        others = self._feeds.without_operator(source.stream, definition.kind, definition.name)
+        feeds = others.with_operator(operator, before)
+        feed = known_kind(definition.kind, self._kinds).feed(definition)
+        if feed is None:
+            return feeds
+        target = self._places.get((feed.stream, _MAIN))
+        if target is None or not target.declaration.derived:
+            raise ControlRecordError(
+                f"the {definition.kind} {definition.name!r} of stream {source.stream!r} feeds {feed.stream!r}, which is "
+                f"{'not declared' if target is None else 'no derived stream'} at this place of the log"
+            )
+        feeds.check(source.stream, feed)
+        return feeds.with_operator(operator, (*before, feed))
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
         """Stop an operator on whatever key it runs.
@@ -359,6 +399,7 @@ class ShardState:
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
+        self._feeds = self._feeds.without_operator(entry.stream, kind, name)
         self._forget_unused(entry.stream)
 
     def _forget_unused(self, stream: str) -> None:
@@ -366,6 +407,11 @@ class ShardState:
         for key, place in list(self._places.items()):
             if key[0] == stream and key[1] and not place.is_used:
                 del self._places[key]
+
+    def _promise_of(self, host: HostKey) -> int | None:
+        """The time before which a host makes no event any more; None where it has seen no time."""
+        stream, route, kind = host
+        return self._places[stream, route].host(kind).newest_us
 
     def _places_of(self, stream: str) -> list[Place]:
         return [place for (name, _), place in self._places.items() if name == stream]
@@ -388,6 +434,13 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
+
+
+def _least(times_us: Iterable[int | None]) -> int | None:
+    """The least of some times; None where one of them is not known."""
+    found = list(times_us)
+    known = [one for one in found if one is not None]
+    return min(known) if len(known) == len(found) else None
 
 
 def _label(key: _PlaceKey) -> str:

@@ -149,6 +149,9 @@ class TallyKind:
             kind=self.name, name=document["name"], version=0, inputs=(Input(stream),), body={"every": every}
         )
 
+    def feed(self, definition: Definition) -> None:
+        return None
+
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> TallyHost:
         if saved is None:
             return TallyHost()
