@@ -32,6 +32,7 @@ TAGS: list[dict[str, Any]] = [
         ("events", "Sending events."),
         ("traces", "Single transactions: their events, the state of each pattern, and which types may come next."),
         ("alerts", "Matches of patterns."),
+        ("derived-events", "Matches that became events of derived streams."),
         ("corrections", "Retractions of alerts that were sent early."),
         ("suspensions", "Patterns that are no longer matched, as they cost too much work."),
         ("timeouts", "Partial matches whose WITHIN has passed."),

@@ -65,6 +65,7 @@ from .observing.logs import configure_logs
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .observing.readiness import missing_parts
+from .observing.stream_usage import StreamUsage, derived_page, stream_usage
 from .observing.tracing import open_spans
 from .process import run_process
 from .projects.documents import document_schema
@@ -234,6 +235,7 @@ __all__ = [
     "StreamExists",
     "StreamMissing",
     "StreamOverview",
+    "StreamUsage",
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",
@@ -268,6 +270,7 @@ __all__ = [
     "build_stores",
     "check_idempotency_key",
     "configure_logs",
+    "derived_page",
     "document_schema",
     "find_server",
     "is_loopback",
@@ -281,5 +284,6 @@ __all__ = [
     "render_metrics",
     "run_process",
     "set_document",
+    "stream_usage",
     "tag_of",
 ]

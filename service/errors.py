@@ -35,6 +35,8 @@ ServiceError                     service.errors
 │   └── UnknownKey               no API key with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
+│   ├── StreamDerived            only patterns make the events of that stream
+│   ├── StreamNotDerived         INTO names a stream that takes posted events
 │   ├── PatternOnOtherStream     the name is taken on another stream
 │   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── OperatorOnOtherStream    the same of other kinds of operators
@@ -60,6 +62,7 @@ ServiceError                     service.errors
 │   └── ModelTooLarge            the workflow model has too many bytes, event types or elements
 ├── RequestRefused
 │   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
+│   ├── DerivationRefused        streams would be derived from themselves, or over too many others
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
 │   ├── InvalidWorkflowName      not a name that a workflow can have
@@ -321,6 +324,18 @@ class StreamExists(Conflict):
     code: ClassVar[str] = "stream-exists"
 
 
+class StreamDerived(Conflict):
+    """Patterns make the events of the stream; it takes none, and no statements about its time."""
+
+    code: ClassVar[str] = "stream-derived"
+
+
+class StreamNotDerived(Conflict):
+    """INTO names a stream that takes posted events."""
+
+    code: ClassVar[str] = "stream-not-derived"
+
+
 class PatternOnOtherStream(Conflict):
     """The name belongs to a pattern on another stream."""
 
@@ -460,6 +475,12 @@ class RequestRefused(ServiceError):
 
     code: ClassVar[str] = "request-refused"
     fault: ClassVar[Fault] = "caller"
+
+
+class DerivationRefused(RequestRefused):
+    """A stream would be derived from itself, or over more others than may be."""
+
+    code: ClassVar[str] = "derivation-refused"
 
 
 class StreamMissing(RequestRefused):

@@ -8,8 +8,9 @@ from api.access.callers import Calling
 from api.locations import LOCATION, give_location
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import StreamList, StreamModel
+from api.schemas.streams import StreamDetail, StreamList, StreamModel
 from api.services import Served
+from service import stream_usage
 
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
@@ -44,8 +45,12 @@ def list_streams(services: Served, caller: Calling) -> StreamList:
 
 
 @router.get("/{name}", summary="Look up a stream")
-def get_stream(name: str, services: Served, response: Response) -> StreamModel:
-    """The declaration of a stream."""
+def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
+    """The declaration of a stream, who makes its events if it is derived, and who listens to them.
+
+    Events of a derived stream that come from several places wait until no older ones can come; ``waits_for`` says what
+    they wait for.
+    """
     declaration = services.stores.registry.stream(name)
     give_tag(response, declaration)
-    return StreamModel.from_domain(declaration)
+    return StreamDetail.of(declaration, stream_usage(services.stores, declaration))

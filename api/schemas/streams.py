@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
+from service import StreamUsage
 from streams import Duplicates, FieldMapping, Late, StreamDeclaration, Ties
 
 
@@ -66,6 +67,11 @@ class StreamModel(WireModel):
         description="What to do with an event whose id (of CloudEvents: source and id) the stream has accepted before: "
         "it is dropped and counted, or accepted again ('keep').",
     )
+    derived: bool = Field(
+        False,
+        description="Whether patterns with INTO make its events; nobody posts events to it then. The first such "
+        "pattern declares its stream; declare it before to give it event types, end events or an idle timeout.",
+    )
 
     def to_domain(self) -> StreamDeclaration:
         """The declaration that is meant."""
@@ -82,6 +88,7 @@ class StreamModel(WireModel):
             quiet_after=self.quiet_after,
             mapping=FieldMapping(**self.mapping.model_dump()),
             duplicates=self.duplicates,
+            derived=self.derived,
         )
 
     @classmethod
@@ -101,7 +108,27 @@ class StreamModel(WireModel):
             quiet_after=declaration.quiet_after,
             mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
             duplicates=declaration.duplicates,
+            derived=declaration.derived,
         )
+
+
+class StreamDetail(StreamModel):
+    """A stream, who makes its events, and who listens to them."""
+
+    producers: list[str] = Field([], description="Of a derived stream, the patterns that make its events.")
+    consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")
+    waits_for: str | None = Field(
+        None,
+        description="Of a derived stream whose events wait until no older ones can come: what holds them back.",
+    )
+
+    @classmethod
+    def of(cls, declaration: StreamDeclaration, usage: StreamUsage) -> Self:
+        """The wire form of a declaration and of what is known besides."""
+        plain = StreamModel.from_domain(declaration)
+        consumers = sorted({use.name for use in usage.uses if not use.feeds})
+        producers = sorted({use.name for use in usage.uses if use.feeds})
+        return cls(**plain.model_dump(), producers=producers, consumers=consumers, waits_for=usage.waits_for)
 
 
 class StreamList(WireModel):

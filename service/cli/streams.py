@@ -71,6 +71,9 @@ def add_stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
+    derived: Annotated[
+        bool | None, typer.Option("--derived", help="Patterns with INTO make its events, and nobody posts any.")
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -87,6 +90,7 @@ def add_stream(
         late=late,
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
+        derived=derived,
     )
     with calling(url, api_key) as client:
         show(client.post("/streams", body), is_json=is_json)

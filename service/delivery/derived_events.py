@@ -15,7 +15,7 @@ from streams import EventBatch, parse_time
 
 
 class DerivedEvents:
-    """Appends the events of a micro-batch that have keys of their own, then the time up to which their streams are full.
+    """Appends the events of a micro-batch that have keys of their own, then how far their streams have come.
 
     It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
 
@@ -68,10 +68,10 @@ def _part(shard: int, after: str, events: Sequence[Mapping[str, Any]]) -> Derive
     return DerivedPart(shard=shard, after=after, events=batch)
 
 
-def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, dict[str, int | None]]]:
+def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
     """By derived stream and shard."""
-    found: defaultdict[str, dict[int, dict[str, int | None]]] = defaultdict(dict)
+    found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, told in shards.items():
-        for stream, promises in told.get("promises", {}).items():
-            found[stream][shard] = promises
+        for stream, time_us in told.get("promises", {}).items():
+            found[stream][shard] = time_us
     return {stream: found[stream] for stream in sorted(found)}

@@ -1,7 +1,7 @@
-"""Where the pipeline's rows go: each kind into its store, what webhooks want into the queue, derived events into the log.
+"""Where the pipeline's rows go: each kind into its store, deliveries into their queue, derived events into the log.
 
-A micro-batch that was written in part is written again. So its results come first, then its derived events, then the time
-that follows from them, and last what its shards say of themselves: with that its entries count as matched.
+A micro-batch that was written in part is written again. So its results come first, then its derived events, then the
+time that follows from them, and last what its shards say of themselves: with that its entries count as matched.
 """
 
 from __future__ import annotations

@@ -11,13 +11,14 @@ The time of a derived stream follows from that of the streams that feed it, so i
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import structlog
 
 from service.errors import LogResharding, RecordFormatError, StoreUnavailable
 from service.stores import EventLog, Registry, StreamTimes, StreamTimesStore
+from shards import Feed, Feeds
 from streams import LATEST_US, StreamDeclaration, Tick
 
 PERIOD_S = 1.0
@@ -47,7 +48,7 @@ class TimedStores(Protocol):
 
 
 class Timekeeper:
-    """Appends ticks for streams that feed derived ones, or declare ``lateness``, ``idle_timeout`` or ``quiet_after``."""
+    """Appends ticks for streams that feed derived ones or declare ``lateness``, ``idle_timeout`` or ``quiet_after``."""
 
     def __init__(self, stores: TimedStores) -> None:
         self._stores = stores
@@ -63,16 +64,49 @@ class Timekeeper:
 
     def look(self) -> Mapping[str, Tick]:
         """Append the ticks that are due now; returns them by stream."""
-        feeding = {name for record in self._stores.registry.producers() for name in record.sources}
-        declared = [one for one in self._stores.registry.streams() if needs_ticks(one, is_feeding=one.name in feeding)]
+        streams = self._stores.registry.streams()
+        roots = self._roots(streams)
+        feeding = frozenset().union(*roots.values())
+        declared = [one for one in streams if needs_ticks(one, is_feeding=one.name in feeding)]
         if not declared:
             return {}
         now_us, times = self._stores.stream_times.read()
         known = [(stream, times[stream.name]) for stream in declared if stream.name in times]
         found = ((one.name, due_tick(one, seen, now_us, is_feeding=one.name in feeding)) for one, seen in known)
         due = {name: tick for name, tick in found if tick is not None}
+        ticked = {name: seen.ticked_us for name, seen in times.items()} | {
+            name: one.time_us for name, one in due.items()
+        }
+        due |= silent_ticks(roots.values(), {name: us for name, us in ticked.items() if us is not None})
         layout = self._stores.log.layout
         return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, layout)}
+
+    def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
+        """Of each derived stream that is fed the posted streams that its events are made from in the end."""
+        if not any(stream.derived for stream in streams):
+            return {}
+        producers = self._stores.registry.producers()
+        feeds = Feeds({(one.stream, one.route, "pattern", one.name): (Feed(stream=one.into),) for one in producers})
+        roots: dict[str, frozenset[str]] = {}
+        for target in feeds.order:
+            roots[target] = frozenset().union(*(roots.get(one, {one}) for one in feeds.sources[target]))
+        return roots
+
+
+def silent_ticks(roots: Iterable[Collection[str]], ticked_us: Mapping[str, int]) -> dict[str, Tick]:
+    """Ticks for streams without any event, so that derived streams do not wait for them.
+
+    Args:
+        roots: Of each derived stream the posted streams that its events are made from.
+        ticked_us: The latest tick of those that have had events.
+    """
+    found: dict[str, int] = {}
+    for names in roots:
+        newest = max((ticked_us[name] for name in names if name in ticked_us), default=None)
+        for name in names:
+            if newest is not None and name not in ticked_us:
+                found[name] = max(newest, found.get(name, newest))
+    return {name: Tick(time_us=time_us, cause="events") for name, time_us in found.items()}
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_feeding: bool = False) -> bool:
@@ -87,9 +121,7 @@ def needs_ticks(stream: StreamDeclaration, *, is_feeding: bool = False) -> bool:
     return is_feeding or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
 
 
-def due_tick(
-    stream: StreamDeclaration, times: StreamTimes, now_us: int, *, is_feeding: bool = False
-) -> Tick | None:
+def due_tick(stream: StreamDeclaration, times: StreamTimes, now_us: int, *, is_feeding: bool = False) -> Tick | None:
     """What every shard should be told now, if anything.
 
     Args:

@@ -19,7 +19,7 @@ from .keyspace import KeyPart, Keyspace
 from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
-from .log.derived import DerivedEventStore, DerivedPart, HeldBack
+from .log.derived import DerivedEventStore, DerivedPart
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.feeds import FeedMark, FeedStep, FeedStore
@@ -101,7 +101,6 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
-    "HeldBack",
     "IdLimits",
     "KeyPart",
     "KeyStore",

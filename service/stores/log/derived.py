@@ -1,15 +1,15 @@
-"""The way of derived events into the log: marks by which none is appended twice, and promises by which their time passes.
+"""The way of derived events into the log: marks by which none comes twice, and promises by which their time passes.
 
-A *mark* says of one derived stream and one source shard how much of which micro-batch is in the log: the position behind
-which the shard's range begins, and the number of its events that were appended. The script that appends moves it. A
-*promise* is the time before which a shard adds no more to a derived stream from one of its source streams.
+A *mark* says of one derived stream and one source shard how much of which micro-batch is in the log: the position
+behind which the shard's range begins, and the number of its events that were appended. The script that appends moves
+it. A *promise* is the time before which a shard adds no more to a derived stream; null where it cannot say so yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import orjson
 
@@ -20,9 +20,6 @@ from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
 from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
 
 CHUNK_EVENTS = 5_000
-
-Promises: TypeAlias = Mapping[str, int | None]
-"""What a shard promises to a derived stream, by the source stream; microseconds, None where it has seen no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,21 +35,6 @@ class DerivedPart:
     shard: int
     after: str
     events: EventBatch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
-    """The shard and the source stream that a derived stream waits for.
-
-    Attributes:
-        source: The source stream.
-        shard: The shard that has come least far in it.
-        time_us: How far that is; None where it has seen no time.
-    """
-
-    source: str
-    shard: int
-    time_us: int | None
 
 
 class DerivedEventStore:
@@ -89,8 +71,12 @@ class DerivedEventStore:
                 appended += sum(len(part.events) for part, _ in chunk)
         return appended
 
-    def promise(self, stream: str, by_shard: Mapping[int, Promises]) -> bool:
+    def promise(self, stream: str, by_shard: Mapping[int, int | None]) -> bool:
         """Keep what shards promise to a derived stream, and tick it in every shard if its time has come further.
+
+        Args:
+            stream: The derived stream.
+            by_shard: Microseconds; None where the shard promises nothing yet.
 
         Returns:
             Whether it has.
@@ -98,28 +84,26 @@ class DerivedEventStore:
         Raises:
             LogResharding: The log is being divided anew.
         """
-        told = {_field(stream, shard): orjson.dumps(promises) for shard, promises in by_shard.items()}
-        if told:
-            self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[str | bytes, Any]", told))
-        held = held_back(self._promises(stream))
-        if held is None or held.time_us is None:
+        told = {_field(stream, shard): "" if time_us is None else time_us for shard, time_us in by_shard.items()}
+        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[str | bytes, Any]", told))
+        promised = self.promises(stream)
+        known = [time_us for time_us in promised if time_us is not None]
+        if len(known) < len(promised):
             return False
-        tick = Tick(time_us=held.time_us, cause="events")
+        tick = Tick(time_us=min(known), cause="events")
         return self._times.tick(stream, tick, self._layout, token=self._layout.token)
 
-    def held_back(self, stream: str) -> HeldBack | None:
-        """What a derived stream waits for; None where nothing feeds it through the log, or nothing has come yet."""
-        return held_back(self._promises(stream))
+    def promises(self, stream: str) -> list[int | None]:
+        """What each shard promised to a derived stream last; None where it promises nothing yet."""
+        found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
+        return [int(time_us) if time_us else None for time_us in found]
 
     def forget(self, stream: str) -> None:
         """Forget the promises to a stream that is deleted; its marks stay, as places of the log never come again."""
-        fields = [_field(stream, shard) for shard in range(self._layout.known().shards)]
-        self._client.hdel(DERIVED_PROMISES_KEY, *fields)
+        self._client.hdel(DERIVED_PROMISES_KEY, *self._fields(stream))
 
-    def _promises(self, stream: str) -> list[Promises | None]:
-        fields = [_field(stream, shard) for shard in range(self._layout.known().shards)]
-        found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, fields))
-        return [None if body is None else orjson.loads(body) for body in found]
+    def _fields(self, stream: str) -> list[str]:
+        return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Mark]]:
         """The next events to be appended, by shard, with the mark as it must be; some at a time."""
@@ -172,29 +156,12 @@ class _Mark:
             return 0
         position, number = self.body.decode().split()
         if position == part.after:
-            return int(number)
+            return min(int(number), len(part.events))
         return len(part.events) if position_order(position) > position_order(part.after) else 0
 
     def moved(self, part: DerivedPart) -> str:
         """The mark behind the events of a part that comes next."""
         return f"{part.after} {self.done(part) + len(part.events)}"
-
-
-def held_back(by_shard: Sequence[Promises | None]) -> HeldBack | None:
-    """Where the least of the promises of all shards is; None where no shard has seen any time.
-
-    A source stream counts once any shard has seen time in it; a shard that has not holds it back then.
-
-    Args:
-        by_shard: What each shard promised last; None: nothing so far.
-    """
-    counting = sorted({name for told in by_shard if told for name, time_us in told.items() if time_us is not None})
-    found = [
-        HeldBack(source=name, shard=shard, time_us=None if told is None else told.get(name))
-        for shard, told in enumerate(by_shard)
-        for name in counting
-    ]
-    return min(found, key=lambda one: (one.time_us is not None, one.time_us or 0), default=None)
 
 
 def _field(stream: str, shard: int) -> str:

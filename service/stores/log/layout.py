@@ -62,7 +62,7 @@ class LayoutStore:
         shards: Their number when the log is new.
 
     Attributes:
-        token: While this store holds the log, what lets its process append what the last micro-batches derive; else empty.
+        token: While this store holds the log, what lets its process append derived events; else empty.
     """
 
     def __init__(self, client: Client, shards: int) -> None:

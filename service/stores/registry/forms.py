@@ -42,6 +42,7 @@ class PatternDraft:
         severity: Of its alerts; None: as before, and ``medium`` at first.
         is_draft: Whether it is only written down, to be matched later.
         condition: On what is there.
+        into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
     name: str
@@ -52,6 +53,7 @@ class PatternDraft:
     severity: Severity | None = None
     is_draft: bool = False
     condition: Condition = ANY
+    into: str = ""
 
     def is_said_by(self, record: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -68,6 +70,7 @@ class PatternDraft:
             registered_us=now_us,
             is_guarded=self.is_guarded,
             route=self.route,
+            into=self.into,
         )
 
 

@@ -137,6 +137,14 @@ class Registry:
         """All patterns that are not deleted, by name, in whatever state they are."""
         return self.pattern_operators.all(stream)
 
+    def producers(self, into: str | None = None) -> list[RegisteredPattern]:
+        """The patterns that feed derived streams, by name; those that are paused or suspended too.
+
+        Args:
+            into: Only those that feed this stream.
+        """
+        return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
+
     def severities(self) -> dict[str, Severity]:
         """The severity of each operator's alerts, by name; of deleted ones too, as some of theirs may still come."""
         others = {operator.name: operator.severity for operator in self.operators("").ever()}

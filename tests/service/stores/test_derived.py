@@ -5,7 +5,6 @@ import pytest
 from service import LogResharding, build_stores
 from service.stores import DerivedPart
 from service.stores.log import derived
-from service.stores.log.derived import HeldBack, held_back
 from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture(autouse=True)
 def declared(stores, client):
-    stores.registry.declare_stream(StreamDeclaration(name="late"))
+    stores.registry.declare_stream(StreamDeclaration(name="late", derived=True))
     yield
     client.flushall()
 
@@ -83,39 +82,21 @@ def test_a_full_log_takes_them(client, server_url, settings):
     assert stores.derived.append("late", [part(0, "5-0", 1, 2, 3)]) == 3
 
 
-def test_time_follows_the_slowest_shard_once_all_have_told(stores):
+def test_time_follows_the_slowest_shard_once_all_have_promised(stores):
     store = stores.derived
-    assert store.held_back("late") is None
-    assert not store.promise("late", {0: {"s": 50}, 1: {"s": 40}})
-    assert store.held_back("late") == HeldBack(source="s", shard=2, time_us=None)
-    assert store.promise("late", {2: {"s": 60}})
-    assert not store.promise("late", {2: {"s": 90}})
-    assert store.held_back("late") == HeldBack(source="s", shard=1, time_us=40)
-    assert store.promise("late", {1: {"s": 70}})
-    assert not store.promise("late", {1: {"s": 70}})
+    assert store.promises("late") == [None] * 3
+    assert not store.promise("late", {0: 50, 1: 40})
+    assert not store.promise("late", {2: None})
+    assert store.promises("late") == [50, 40, None]
+    assert store.promise("late", {2: 60})
+    assert not store.promise("late", {2: 90})
+    assert store.promise("late", {1: 70})
+    assert not store.promise("late", {1: 70})
+    assert not store.promise("late", {1: None})
     for shard in range(3):
         assert ticks(stores, shard) == [("late", 40), ("late", 50)]
     store.forget("late")
-    assert store.held_back("late") is None
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ([None, None], None),
-        ([{"a": None}, {"a": None}], None),
-        ([{"a": 5}, None], ("a", 1, None)),
-        ([{"a": 5}, {"a": None}], ("a", 1, None)),
-        ([{"a": 5}, {"a": 7}], ("a", 0, 5)),
-        ([{"a": 5, "b": None}, {"a": 7, "b": None}], ("a", 0, 5)),
-        ([{"a": 5, "b": None}, {"a": 7, "b": 3}], ("b", 0, None)),
-        ([{"a": 5, "b": 9}, {"a": 7, "b": 3}], ("b", 1, 3)),
-        ([{"a": 5, "b": 9}, {"a": 7}], ("b", 1, None)),
-    ],
-)
-def test_a_source_counts_once_any_shard_has_seen_its_time(told, expected):
-    found = held_back(told)
-    assert (None if found is None else (found.source, found.shard, found.time_us)) == expected
+    assert store.promises("late") == [None] * 3
 
 
 def test_only_the_process_that_holds_the_log_appends_while_it_is_divided(stores, client, server_url, settings):

@@ -169,7 +169,11 @@ def test_log_append_control(run, client):
 def test_log_append_derived(run, client):
     def append(before, after, **given):
         keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout"}
-        usual = {"moves": orjson.dumps([["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]])}
+        usual = {
+            "moves": orjson.dumps(
+                [["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]]
+            )
+        }
         usual |= {"stream": "s", "newest_us": 5, "shard_count": 2, "token": "", "parts": [b"\x00one", 2, b"two", 3]}
         return run("log/append_derived", **keys, shards=["log:0", "log:1"], **{**usual, **given})
 
