@@ -20,6 +20,7 @@ from streams.columns.texts import (
     json_contents,
     json_text,
     lines_of,
+    pieces_of,
     run_texts,
     texts_of,
     time_texts,
@@ -45,7 +46,7 @@ from streams.forms.column_parsing import parse_columns
 from streams.forms.extent import check_extent
 from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
-from streams.hashing import MAX_SHARDS, key_hash, shard_of
+from streams.hashing import MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
 from streams.log.control import (
@@ -153,6 +154,7 @@ __all__ = [
     "kept_top",
     "kernel_digest",
     "key_hash",
+    "key_of",
     "lines_of",
     "listed",
     "log_key",
@@ -166,6 +168,7 @@ __all__ = [
     "parse_each",
     "parse_plain",
     "parse_time",
+    "pieces_of",
     "position_order",
     "ragged_order",
     "ragged_places",
