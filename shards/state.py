@@ -64,8 +64,9 @@ _KINDS = frozenset(kind.value for kind in RecordKind)
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
 
 
-def _decoded(entries: Sequence[Entry]) -> list[EventBatch | BatchFormatError]:
-    return decode_batches([entry.body for entry in entries])
+def _decoded(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
+    batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
+    return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])
 
 
 class _Group:
@@ -85,7 +86,7 @@ class _Group:
     def add(self, entry: Entry) -> None:
         """One more entry."""
         self._entries.append(entry)
-        self._size_bytes += len(entry.body)
+        self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 
     def taken(self) -> list[Entry]:
         """All entries; the group is empty then."""
@@ -141,6 +142,11 @@ class ShardState:
         """The last entry that was applied."""
         return self._position
 
+    @property
+    def feeds(self) -> Feeds:
+        """Which operators feed which derived streams."""
+        return self._derivation.feeds
+
     def measures(self) -> dict[str, dict[str, int | None]]:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
@@ -156,7 +162,7 @@ class ShardState:
     def streams(self) -> tuple[str, ...]:
         """The streams that are declared, each derived one behind those that feed it."""
         names = dict.fromkeys(stream for stream, _ in self._places)
-        fed = self._feeds.order
+        fed = self.feeds.order
         return (*(name for name in names if name not in fed), *fed)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
@@ -245,14 +251,14 @@ class ShardState:
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
             position = self._position if is_first else _BEGINNING
-            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds, feeds=part._feeds)
+            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds, feeds=part.feeds)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
-        if self._feeds.of:
-            head["feeds"] = self._feeds.to_json()
+        if self.feeds.of:
+            head["feeds"] = self.feeds.to_json()
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
@@ -401,8 +407,8 @@ class ShardState:
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
-        before = self._feeds.of.get(operator, ()) if start == "migrate" else ()
-        others = self._feeds.without_operator(source.stream, definition.kind, definition.name)
+        before = self.feeds.of.get(operator, ()) if start == "migrate" else ()
+        others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
         feeds = others.with_operator(operator, before)
         feed = known_kind(definition.kind, self._kinds).feed(definition)
         if feed is None:
@@ -426,7 +432,7 @@ class ShardState:
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
-        self._derivation = Derivation(self._places, self._feeds.without_operator(entry.stream, kind, name))
+        self._derivation = Derivation(self._places, self.feeds.without_operator(entry.stream, kind, name))
         self._forget_unused(entry.stream)
 
     def _forget_unused(self, stream: str) -> None:
@@ -434,10 +440,6 @@ class ShardState:
         for key, place in list(self._places.items()):
             if key[0] == stream and key[1] and not place.is_used:
                 del self._places[key]
-
-    @property
-    def _feeds(self) -> Feeds:
-        return self._derivation.feeds
 
     def _places_of(self, stream: str) -> list[Place]:
         return [place for (name, _), place in self._places.items() if name == stream]

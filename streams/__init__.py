@@ -72,7 +72,7 @@ from streams.log.operators import Definition, Input
 from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
-from streams.reordering import ReorderBuffer
+from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
@@ -86,6 +86,7 @@ __all__ = [
     "MOST_EVENTS",
     "MOST_TRACES",
     "MOST_WORK",
+    "NEVER_US",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
     "BatchFormatError",
