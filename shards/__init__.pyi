@@ -13,7 +13,7 @@ from .errors import (
 )
 from .exercises import trial_exercises
 from .feeds import Feed, Feeds
-from .inline import run_inline
+from .inline import InlineShards, run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import (
@@ -52,6 +52,7 @@ __all__ = [
     "Feed",
     "Feeds",
     "FoundRows",
+    "InlineShards",
     "Kind",
     "Likeness",
     "MatchLimitReached",

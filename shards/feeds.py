@@ -1,4 +1,4 @@
-"""Who feeds which derived stream in a shard, and what follows from it: the order of the streams, and how each is read."""
+"""Who feeds which derived stream in a shard, and what follows: the order of the streams, and how each is read."""
 
 from __future__ import annotations
 
@@ -107,8 +107,9 @@ class Feeds:
             ControlRecordError: Names the streams.
         """
         if path := self._path(feed.stream, stream):
+            circle = " → ".join([*path, path[0]])
             raise ControlRecordError(
-                f"stream {stream!r} cannot feed {feed.stream!r}, which it is derived from: {' → '.join([*path, path[0]])}"
+                f"stream {stream!r} cannot feed {feed.stream!r}, which it is derived from: {circle}"
             )
         hops = self._before.get(stream, 0) + 1 + self._behind.get(feed.stream, 0)
         if hops > MOST_HOPS:

@@ -51,6 +51,14 @@ class Output(Protocol):
         """Results with ids that depend on what they say only, in a fixed order."""
         ...
 
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Events of derived streams that have the keys of what they are made of, in the order of their making.
+
+        At most one batch per stream. How the events that they are made of are cut changes neither them nor their order.
+        Those with other keys are results of the kind ``derived``; these are, too.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedHost:

@@ -149,8 +149,8 @@ class StreamDeclaration:
         for name in _NOT_DERIVED:
             if getattr(self, name) != getattr(usual, name):
                 raise DeclarationError(
-                    f"stream {self.name!r}: {name} says how posted events are read, and no one posts events to a derived "
-                    f"stream; leave it out. A pattern with INTO … KEY gives events another key",
+                    f"stream {self.name!r}: {name} says how posted events are read, and no one posts events to a "
+                    "derived stream; leave it out. A pattern with INTO … KEY gives events another key",
                     field=name,
                 )
 

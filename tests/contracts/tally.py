@@ -58,6 +58,9 @@ class TallyOutput:
             }
             yield TALLY, identity, told
 
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        return iter(())
+
 
 @dataclass(slots=True)
 class TallyHost:

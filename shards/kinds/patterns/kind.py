@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.feeds import Feed
+from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
 from streams import Definition, StreamDeclaration
