@@ -18,7 +18,6 @@ from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.kernels.runs.upkeep import finish_pair
 from nfa.runs import accounts
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -28,7 +27,7 @@ from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
-from nfa.runs.upkeep import close_pair, unpark_all
+from nfa.runs.upkeep import close_pair, finish, unpark_all
 from nfa.traces.table import Visits, Want
 from streams import WorkBudget
 
@@ -168,7 +167,7 @@ class RunEngine:
         self._id_of = id_of
         self._note_times(visits, given.batch.time_us)
         places = given.concerns(self._compiled)
-        columns = run_batch(given, places, self._compiled, self._texts, is_simultaneous=self._is_simultaneous)
+        columns = run_batch(given, places, self._compiled, self._texts)
         rows = visits.rows[places].astype(np.int64)
         self._run(columns, collected, rows, given.batch.time_us)
         if len(self._texts) >= self._sweep_at:
@@ -197,7 +196,7 @@ class RunEngine:
             if status == tables.NO_ROOM:
                 self._make_room()
             elif status == tables.FLUSH:
-                self._ranked_pairs().flush(int(due[first]), watermark_us, collected, NIL)
+                self._rank(int(due[first]), watermark_us, collected, None)
                 first += 1
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:
@@ -243,25 +242,44 @@ class RunEngine:
 
     def _end_pair(self, pair: np.int32, collected: Collected) -> None:
         state = self._state
-        if state.pair_count[pair] > len(self._found.node):
-            self._found = _new_found(2 * int(state.pair_count[pair]))
+        self._make_room_for(int(state.pair_count[pair]))
         state.now[tables.ROW] = NIL
         last_us = int(self._last_times[state.pair_trace[pair]])
-        finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
+        finish(self._compiled.program, state, self._found, int(pair), last_us)
         self._drain(collected, None)
         if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
-            self._ranked_pairs(is_input_over=True).flush(int(pair), LATEST, collected, NIL)
+            self._rank(int(pair), LATEST, collected, None, is_input_over=True)
         close_pair(state, int(pair))
 
-    def _ranked_pairs(self, *, is_input_over: bool = False) -> RankedPairs:
-        return RankedPairs(
+    def _make_room_for(self, runs: int) -> None:
+        """Let all of a number of runs be found at once; what was found before has been taken."""
+        if runs > len(self._found.node):
+            self._found = _new_found(2 * runs)
+
+    def _rank(
+        self,
+        pair: int,
+        time_us: tables.Int,
+        collected: Collected,
+        rows: NDArray[np.int64] | None,
+        *,
+        is_last: bool = False,
+        is_input_over: bool = False,
+    ) -> None:
+        """Rank and emit what a pair has decided before a time, at the current visit of a batch or as time passes."""
+        self._make_room_for(int(self._state.pair_count[pair]))
+        ranked = RankedPairs(
             state=self._state,
             compiled=self._compiled,
+            found=self._found,
             id_of=self._id_of,
             is_simultaneous=self._is_simultaneous,
             match_limit=self._match_limit,
             is_input_over=is_input_over,
         )
+        row = NIL if rows is None else rows[self._state.now[tables.ROW]]
+        ranked.flush(pair, time_us, collected, int(row), is_last=is_last)
+        self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
         """Keep the texts of conditions and of bound events only; amortised over the texts that came since."""
@@ -329,8 +347,7 @@ class RunEngine:
                 continue
             pair = int(self._state.counters[tables.STOP_PAIR])
             time_us = LATEST if status == tables.CLOSE else int(columns.times[visit])
-            ranked = self._ranked_pairs()
-            ranked.flush(pair, time_us, collected, int(rows[visit]), is_last=status == tables.FAIL)
+            self._rank(pair, time_us, collected, rows, is_last=status == tables.FAIL)
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, pair)
 
@@ -388,10 +405,15 @@ class RunEngine:
                 how=self._found.how[:filled].copy(),
                 traces=self._found.trace[:filled].copy(),
             )
-            is_correction = self._found.is_correction[:filled]
-            collected.parts.append(unrolled(self._state, found.chosen(~is_correction), releases=True))
-            if is_correction.any():
-                collected.corrections.append(unrolled(self._state, found.chosen(is_correction), releases=True))
+            what = self._found.what[:filled]
+            for wanted, parts in (
+                (tables.MATCH, collected.parts),
+                (tables.CORRECTION, collected.corrections),
+                (tables.TIMEOUT, collected.timeouts),
+            ):
+                chosen = what == wanted
+                if chosen.any():
+                    parts.append(unrolled(self._state, found.chosen(chosen), releases=True))
             self._state.counters[tables.FILLED] = 0
             if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
                 self._found = _new_found(2 * len(self._found.node))
@@ -415,7 +437,7 @@ def _new_found(size: int) -> Found:
         trace=np.zeros(size, np.int32),
         detected=np.zeros(size, np.int64),
         how=np.zeros(size, np.int8),
-        is_correction=np.zeros(size, np.bool_),
+        what=np.zeros(size, np.int8),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nfa.kernels.runs import upkeep as kernel
-from nfa.kernels.runs.tables import Int, RunProgram, RunState
+from nfa.kernels.runs.tables import LATEST, Found, Int, RunProgram, RunState
 
 
 def rebuild_index(state: RunState) -> None:
@@ -28,19 +28,24 @@ def free_run(state: RunState, run: int) -> None:
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:
     """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
-    kernel.ask(program, state, kernel.FILL_BUCKETS, 0, 0, 0)
+    kernel.ask(program, state, kernel.FILL_BUCKETS, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
     """Forget what is over for a pair at a time; a pair of which nothing is left is closed."""
-    kernel.ask(program, state, kernel.FORGET, int(pair), int(time_us), 0)
+    kernel.ask(program, state, kernel.FORGET, int(pair), int(time_us))
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
     """When the last of a complete match's trailing NOTs is decided; ``LATEST`` where one has no deadline."""
-    return int(kernel.ask(program, state, kernel.DEADLINE, int(run), 0, 0))
+    return int(kernel.ask(program, state, kernel.DEADLINE, int(run), 0))
 
 
-def has_future(program: RunProgram, state: RunState, run: int, time_us: Int, order: Int) -> bool:
-    """Whether some step of a run could be taken by an event of a time and order."""
-    return bool(kernel.ask(program, state, kernel.HAS_FUTURE, int(run), int(time_us), int(order)))
+def finish(program: RunProgram, state: RunState, found: Found, pair: int, last_us: int) -> None:
+    """Complete what waits for the end of a pair's trace, whose last event was at a time: the input has ended."""
+    kernel.conclude(program, state, found, kernel.FINISH, int(pair), LATEST, last_us)
+
+
+def time_out(program: RunProgram, state: RunState, found: Found, pair: int, time_us: Int) -> None:
+    """Report the maximal partial matches of a pair that WITHIN ended by a time, and forget what is over."""
+    kernel.conclude(program, state, found, kernel.TIME_OUT, int(pair), int(time_us), 0)

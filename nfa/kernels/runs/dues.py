@@ -24,6 +24,7 @@ from nfa.kernels.runs.tables import (
     PENDING,
     ROW,
     SPENT,
+    TIMEOUTS,
     TOLD,
     TRACE,
     UNTOLD_YET,
@@ -33,19 +34,10 @@ from nfa.kernels.runs.tables import (
     RunProgram,
     RunState,
 )
+from nfa.kernels.runs.timeouts import end_of, time_out
 from nfa.kernels.runs.waits import decide, is_decided
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
-
-
-@routine
-def end_of(s: RunState, node: Int) -> Int:
-    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
-    newest = np.int64(EARLIEST)
-    while node != NIL:
-        newest = max(newest, s.event_time[s.node_event[node]])
-        node = s.node_parent[node]
-    return newest
 
 
 @routine
@@ -108,9 +100,12 @@ def note_told(s: RunState, pair: Int, filled: Int) -> None:
 
 @routine
 def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
-    pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
+    """Let a time come for a pair that has nothing to rank: every event before it was seen."""
+    pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
+    if (p.flags[pattern] & TIMEOUTS) != 0:
+        time_out(p, s, found, pair, time)
+    filled = s.counters[FILLED]
     if s.pair_parked_due[pair] <= time:
         sweep(p, s, pair, time)
     previous = NIL

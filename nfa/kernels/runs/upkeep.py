@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfa.kernels.runs import advancing as runs
 from nfa.kernels.runs import arena as run_arena
 from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import parking as run_parking
 from nfa.kernels.runs import rows as run_rows
+from nfa.kernels.runs import timeouts as run_timeouts
 from nfa.kernels.runs import waits as run_waits
-from nfa.kernels.runs.tables import LATEST, NIL, NOTHING, Found, Int, RunProgram, RunState
+from nfa.kernels.runs.tables import LATEST, NIL, NOTHING, PATTERN, TRACE, Found, Int, RunProgram, RunState
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
 
 REBUILD_INDEX, UNPARK_ALL, CLOSE_PAIR, FREE_RUN = range(4)
-FILL_BUCKETS, FORGET, DEADLINE, HAS_FUTURE = range(4)
+FILL_BUCKETS, FORGET, DEADLINE = range(3)
+FINISH, TIME_OUT = range(2)
 
 
 @kernel
@@ -38,21 +39,24 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 
 
 @kernel
-def ask(p: RunProgram, s: RunState, what: Int, number: Int, time: Int, order: Int) -> Int:
+def ask(p: RunProgram, s: RunState, what: Int, number: Int, time: Int) -> Int:
     """What a pattern says about a run or a pair, ``number``, or what it wants done with it."""
     p, s = borrowed(p), borrowed(s)
     if what == FILL_BUCKETS:
         run_parking.fill_buckets(p, s)
     elif what == FORGET:
         run_dues.forget(p, s, np.int32(number), time)
-    elif what == DEADLINE:
-        return np.int64(run_waits.deadline(p, s, np.int32(number), NOTHING, LATEST))
     else:
-        return np.int64(runs.has_future(p, s, np.int32(number), time, order))
+        return np.int64(run_waits.deadline(p, s, np.int32(number), NOTHING, LATEST))
     return np.int64(NIL)
 
 
 @kernel
-def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
-    """Complete what waits for the end of a trace."""
-    run_rows.finish_pair(borrowed(p), borrowed(s), borrowed(found), pair, ended, last)
+def conclude(p: RunProgram, s: RunState, found: Found, what: Int, pair: Int, time: Int, last: Int) -> None:
+    """Complete what waits for the end of a pair's trace, or report what timed out by a time."""
+    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+    if what == FINISH:
+        run_rows.finish_pair(p, s, found, np.int32(pair), time, last)
+    else:
+        s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
+        run_timeouts.time_out(p, s, found, np.int32(pair), time)
