@@ -19,7 +19,8 @@ from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
 from nfa.kernels.runs.upkeep import finish_pair
-from nfa.runs import accounts
+from nfa.results.open_cases import HeldPairs
+from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.accounts import Account
@@ -120,6 +121,14 @@ class RunEngine:
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
         return held
+
+    def held_pairs(self, now_us: int) -> HeldPairs:
+        """The entries with partial matches that have not expired."""
+        return viewing.held_pairs(self._state, self._compiled, now_us)
+
+    def chain(self, node: int) -> list[tuple[int, int]]:
+        """(atom number, sequence number) of the events up to a node of ``held_pairs``, oldest first."""
+        return viewing.chain(self._state, node)
 
     def configure(
         self,

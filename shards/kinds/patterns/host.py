@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nfa import Matcher, MatchOutput, parse_pattern
+from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -146,6 +147,19 @@ class PatternHost:
     def measures(self) -> Mapping[str, int]:
         """``nfa.MatcherStats``."""
         return asdict(self._matcher.stats)
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Which traces are open, and how far each pattern is in them.
+
+        Raises:
+            ControlRecordError: The question is not about that.
+        """
+        words = CaseAnswer(
+            declaration=self._declaration,
+            patterns=self._matcher.patterns,
+            rules={number: version.rules for number, version in self._versions.items()},
+        )
+        return words.of(self._matcher.open_cases(case_query(question)), self._matcher.newest_us)
 
     def dump(self) -> SavedHost:
         """The matcher, and the constraints that something follows."""

@@ -1,0 +1,35 @@
+"""What the shared-node engine holds, read without changing it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.shared import tables as kernel
+from nfa.kernels.shared import viewing
+from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
+from nfa.results.open_cases import HeldPairs
+
+
+def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> HeldPairs:
+    """The entries with partial matches that have not expired."""
+    found = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
+    room = len(state.nodes) if len(state.times) else 0
+    scratch = output._replace(memo=np.zeros((room, 3), np.int64), filled=np.zeros_like(output.filled))
+    count = int(viewing.held_pairs(program, state, scratch, now_us, found))
+    return HeldPairs(found[:count])
+
+
+def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
+    """(alias number, sequence number) of the events that end at the newest open entry of a stack, oldest first."""
+    found: list[tuple[int, int]] = []
+    while node != NIL:
+        below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()
+        if within_us:
+            is_over = int(state.times[node]) + within_us <= now_us
+            if below != NIL and (is_over or (before != NIL and state.nodes[before, kernel.MEASURE] <= now_us)):
+                node = below
+                continue
+        word = int(state.nodes[node, kernel.EVENT])
+        found.append(((word >> 1) & kernel.ALIAS_MASK, word >> kernel.EVENT_BITS))
+        node = before
+    return found[::-1]
