@@ -44,7 +44,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now: Int, f
                 if head == NIL or (within != 0 and nodes[head, MEASURE] <= now):
                     continue
                 own = nodes[head, MEASURE] if within == 0 else count_paths(state, lent, head, now, within)
-                ways = min(ways + own, MOST_COUNTED)
+                ways = min(ways + own, np.int64(MOST_COUNTED))
                 further = np.int64(program.depth[base + place]) - np.int64(program.depth[base + farthest])
                 if best == NIL or further > 0 or (further == 0 and nodes[head, EVENT] > nodes[best, EVENT]):
                     best, farthest = head, np.int64(place)
