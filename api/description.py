@@ -30,7 +30,10 @@ TAGS: list[dict[str, Any]] = [
         ("patterns", "What to look for, from draft to retirement."),
         ("schemas", "JSON Schemas of the documents that the API accepts."),
         ("events", "Sending events."),
-        ("traces", "Transactions: which are open; of single ones their events, the state of each pattern, and which types may come next."),
+        (
+            "traces",
+            "Transactions: which are open; of single ones their events, the state of each pattern, and which types may come next.",
+        ),
         ("alerts", "Matches of patterns."),
         ("corrections", "Retractions of alerts that were sent early."),
         ("suspensions", "Patterns that are no longer matched, as they cost too much work."),

@@ -17,12 +17,12 @@ from nfa.kernels.traces import RESERVED, UNGUARDED
 from nfa.lanes.shadow import ShadowLedger
 from nfa.results.batch import MatcherStats
 from nfa.results.event_store import EventStore
+from nfa.results.open_traces import OpenTraces
 from nfa.results.saved_events import read_events, saved_events
 from nfa.runs.engine import RunEngine, Ties
 from nfa.shared.engine import SharedEngine
 from nfa.traces.finer_keys import FinerTraces
 from nfa.traces.idle_traces import IdleTraces
-from nfa.traces.open_traces import OpenTraces
 from nfa.traces.table import TraceTable, checked
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]

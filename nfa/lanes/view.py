@@ -108,7 +108,7 @@ class LaneView:
     def held(self) -> HeldMatches:
         """All partial matches that have not expired."""
         now_us = self.state.table.newest_us
-        shared, runs = self.state.shared.held_pairs(now_us).rows, self.state.runs.held_pairs(now_us).rows
+        shared, runs = self.state.shared.held_pairs(now_us), self.state.runs.held_pairs(now_us)
         rows = np.concatenate([shared, runs])
         numbers = np.append(np.array(self.run_numbers, np.int64), 0)
         rows[len(shared) :, 1] = numbers[rows[len(shared) :, 1]]

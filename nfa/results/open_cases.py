@@ -6,26 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nfa.guards.protocol import MonitorState
 
 CaseState: TypeAlias = Literal["open", "matching", "deviating"]
 Keeping: TypeAlias = Literal["kept", "deviating", "none"]
 Holding: TypeAlias = Literal["alive", "waiting", "ended"]
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPairs:
-    """The (trace, pattern) entries of an engine with partial matches that have not expired.
-
-    Attributes:
-        rows: int64 (entries, 5): trace number, pattern number of the engine, the farthest state of the pattern's
-            automaton, the engine's node of the newest event there, number of partial matches.
-    """
-
-    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

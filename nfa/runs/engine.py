@@ -19,7 +19,6 @@ from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
 from nfa.kernels.runs.upkeep import finish_pair
-from nfa.results.open_cases import HeldPairs
 from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -122,8 +121,8 @@ class RunEngine:
         held[:size] = self._state.trace_pairs[:size] != NIL
         return held
 
-    def held_pairs(self, now_us: int) -> HeldPairs:
-        """The entries with partial matches that have not expired."""
+    def held_pairs(self, now_us: int) -> NDArray[np.int64]:
+        """See ``viewing.held_pairs``."""
         return viewing.held_pairs(self._state, self._compiled, now_us)
 
     def chain(self, node: int) -> list[tuple[int, int]]:

@@ -21,7 +21,6 @@ from nfa.kernels.shared import tables as kernel
 from nfa.kernels.shared import visits as matching
 from nfa.kernels.shared.tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
 from nfa.kernels.traces import Columns, Guards
-from nfa.results.open_cases import HeldPairs
 from nfa.shared import viewing
 from nfa.traces.table import Visits, checked
 
@@ -254,8 +253,8 @@ class SharedEngine:
         held[: len(known)] = known != NIL
         return held
 
-    def held_pairs(self, now_us: int) -> HeldPairs:
-        """The entries with partial matches that have not expired."""
+    def held_pairs(self, now_us: int) -> NDArray[np.int64]:
+        """See ``viewing.held_pairs``."""
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:

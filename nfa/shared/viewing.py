@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfa.kernels.shared import tables as kernel
 from nfa.kernels.shared import viewing
 from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
-from nfa.results.open_cases import HeldPairs
 
 
-def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> HeldPairs:
-    """The entries with partial matches that have not expired."""
+def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> NDArray[np.int64]:
+    """The (trace, pattern) entries with partial matches that have not expired.
+
+    Returns:
+        int64 (entries, 5): trace number, pattern number, the farthest state of the pattern's automaton, the engine's
+        node of the newest event there, number of partial matches.
+    """
     found = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
     scratch = output._replace(memo=np.zeros((room, 3), np.int64), filled=np.zeros_like(output.filled))
     count = int(viewing.held_pairs(program, state, scratch, now_us, found))
-    return HeldPairs(found[:count])
+    return found[:count]
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
