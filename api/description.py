@@ -32,7 +32,7 @@ TAGS: list[dict[str, Any]] = [
         ("events", "Sending events."),
         (
             "traces",
-            "Transactions: which are open; of single ones their events, the state of each pattern, and which types may come next.",
+            "Transactions: which are open; the events of one, the state of each pattern, which types may come next.",
         ),
         ("alerts", "Matches of patterns."),
         ("corrections", "Retractions of alerts that were sent early."),

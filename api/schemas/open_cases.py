@@ -29,7 +29,8 @@ class FurthestModel(WireModel):
     """The partial match of a pattern that has come furthest; of equally far ones the one with the newest events."""
 
     since: str = Field(description="Time of its earliest event.")
-    bound: list[BoundStepModel]
+    bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")
+    bound_events: int = Field(description="The number of its events.")
     waits_for: list[str] = Field(
         description="The steps that would take it on, at most 10. A `NOT` step: the match is complete and waits for "
         "that not to come."
@@ -41,8 +42,9 @@ class FurthestModel(WireModel):
         """The wire form of a partial match."""
         expires_us = found["expires_us"]
         return cls(
-            since=format_time(min(step["time_us"] for step in found["bound"])),
+            since=format_time(found["since_us"]),
             bound=[BoundStepModel.from_domain(step) for step in found["bound"]],
+            bound_events=found["bound_events"],
             waits_for=found["waits_for"],
             expires=None if expires_us is None else format_time(expires_us),
         )

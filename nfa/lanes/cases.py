@@ -15,8 +15,12 @@ from nfa.results.open_cases import CasePattern, CaseQuery, Furthest, OpenCase, O
 from streams import key_hash
 
 _MOST_PATTERNS = 20
+_MOST_FINER = 100  # finer traces of one trace that are compared
 
 _Name: TypeAlias = tuple[int, RunningPattern]
+_Entry: TypeAlias = tuple[int, int]
+"""Place of a lane, and place among what it holds."""
+
 _Found: TypeAlias = tuple[int, Furthest]
 """The number of partial matches of a pattern in a trace, and the furthest of them."""
 
@@ -81,9 +85,13 @@ class CaseReading:
     def _cases(self, traces: ListedTraces, places: NDArray[np.intp], first: str | None) -> Iterator[OpenCase]:
         opened, view = self._main.state.open, self._main
         assert opened is not None
-        held = self._found(traces.keys[places])
+        homes = traces.keys[places].tolist()
+        entries = self._entries(traces.keys[places])
+        shown = [self._shown(home, entries, first) for home in homes]
+        names = [(home, pattern) for home, chosen in zip(homes, shown, strict=True) for pattern in chosen]
+        furthest = self._furthest({name: entries[name] for name in names if name in entries})
         keys = opened.keys_of(traces.numbers[places])
-        for key, place in zip(keys, places.tolist(), strict=True):
+        for key, home, place, chosen in zip(keys, homes, places.tolist(), shown, strict=True):
             monitor, events = int(traces.monitors[place]), int(traces.events[place])
             keeping, guard = view.guard_of(int(traces.numbers[place]), monitor)
             yield OpenCase(
@@ -93,28 +101,46 @@ class CaseReading:
                 events=events if events > 0 else None,
                 keeping=keeping,
                 guard=guard,
-                patterns=tuple(self._shown(int(traces.keys[place]), monitor, held, first)),
-                more_patterns=max(0, len(self._patterns) - _MOST_PATTERNS),
+                patterns=tuple(self._pattern(pattern, monitor, furthest.get((home, pattern))) for pattern in chosen),
+                more_patterns=len(self._patterns) - len(chosen),
             )
 
-    def _found(self, homes: NDArray[np.uint64]) -> dict[_Name, _Found]:
-        """What the lanes hold of some traces; of finer traces of one trace the furthest of all."""
-        found: dict[_Name, _Found] = {}
-        for view, held in self._held:
-            places = np.flatnonzero(np.isin(held.homes, homes)).tolist()
-            for place, furthest in zip(places, view.furthest(held, places), strict=True):
+    def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
+        """Where the partial matches of patterns in some traces are: several where finer traces have some."""
+        found: dict[_Name, list[_Entry]] = {}
+        for number, (view, held) in enumerate(self._held):
+            for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
                 name = int(held.homes[place]), view.patterns[held.patterns[place]]
-                count, known = found.get(name, (0, furthest))
-                found[name] = count + int(held.counts[place]), max(known, furthest, key=_rank)
+                found.setdefault(name, []).append((number, place))
         return found
 
-    def _shown(self, home: int, monitor: int, held: Mapping[_Name, _Found], first: str | None) -> Iterator[CasePattern]:
-        """Patterns in a trace, those that hold something before others, and the one named ``first`` before all."""
-        alive = [pattern for pattern in self._patterns.values() if (home, pattern) in held]
-        others = (pattern for pattern in self._patterns.values() if (home, pattern) not in held)
+    def _shown(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
+        """Patterns that are shown of a trace: those that hold something before others, the one named ``first`` first."""
+        alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
+        others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
-        for pattern in islice(chain(alive, others), _MOST_PATTERNS):
-            yield self._pattern(pattern, monitor, held.get((home, pattern)))
+        return list(islice(chain(alive, others), _MOST_PATTERNS))
+
+    def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
+        """What is held at some entries; of very many finer traces of one trace only some are compared."""
+        wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
+        for name, places in entries.items():
+            for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:
+                wanted[number].append((name, place))
+        best: dict[_Name, Furthest] = {}
+        for (view, held), chosen in zip(self._held, wanted, strict=True):
+            found = view.furthest(held, [place for _, place in chosen])
+            for (name, _), one in zip(chosen, found, strict=True):
+                best[name] = max(best.get(name, one), one, key=_rank)
+        held_by = [held for _, held in self._held]
+        return {
+            name: (sum(int(held_by[number].counts[place]) for number, place in entries[name]), one)
+            for name, one in best.items()
+        }
+
+    def _depth(self, entry: _Entry) -> int:
+        view, held = self._held[entry[0]]
+        return view.patterns[held.patterns[entry[1]]].automaton.depths[held.states[entry[1]]]
 
     def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
         if held is not None:
@@ -132,5 +158,6 @@ def _of_patterns(view: LaneView, held: HeldMatches, patterns: Collection[Running
     return HeldMatches(*(getattr(held, name)[is_wanted] for name in HeldMatches.__slots__))
 
 
-def _rank(furthest: Furthest) -> tuple[int, int]:
-    return len(furthest.bound), max(step.time_us for step in furthest.bound)
+def _rank(furthest: Furthest) -> tuple[int, int, list[str]]:
+    bound = furthest.bound
+    return len(bound), max(step.time_us for step in bound), [step.event_id for step in bound]

@@ -13,6 +13,7 @@ from streams import ControlRecordError, StreamDeclaration
 MOST_CASES = 200
 """At most this many traces are in one answer."""
 
+_MOST_BOUND = 50  # events of a partial match
 _MOST_REASONED = 20  # monitor states of which is said what may follow, and endings that are explained
 
 Json: TypeAlias = dict[str, Any]
@@ -134,8 +135,11 @@ class CaseAnswer:
 
 
 def _furthest(found: Furthest) -> Json:
+    newest = found.bound[-_MOST_BOUND:]
     return {
-        "bound": [{"alias": one.alias, "event": one.event_id, "time_us": one.time_us} for one in found.bound],
+        "since_us": min(one.time_us for one in found.bound),
+        "bound": [{"alias": one.alias, "event": one.event_id, "time_us": one.time_us} for one in newest],
+        "bound_events": len(found.bound),
         "waits_for": list(found.waits_for),
         "expires_us": found.expires_us,
     }

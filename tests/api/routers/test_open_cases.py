@@ -90,6 +90,7 @@ def test_open_transactions_are_told(pipeline, orders, sent):
             {"alias": "a", "event": "e0", "time": "2026-01-01T00:00:00Z"},
             {"alias": "x", "event": "e1", "time": "2026-01-01T00:01:00Z"},
         ],
+        "bound_events": 2,
         "waits_for": ["D d"],
         "expires": None,
     }
