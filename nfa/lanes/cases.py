@@ -115,7 +115,7 @@ class CaseReading:
         return found
 
     def _shown(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """Patterns that are shown of a trace: those that hold something before others, the one named ``first`` first."""
+        """Patterns that are shown of a trace: those that hold something first, and ``first`` before all."""
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
