@@ -43,18 +43,21 @@ from constraints import ContradictoryConstraints, InvalidConstraints, Unsatisfia
 from nfa import KeyMismatch, PatternRefused
 from service import (
     ANYBODY,
+    AnswersLate,
     Conflict,
     LimitExceeded,
     LogFull,
     LogResharding,
     NotFound,
     PatternOnOtherStream,
+    PipelineAway,
     PreconditionFailed,
     RegistryContended,
     RequestRefused,
     StoreFull,
     StoreUnavailable,
     TooManyListeners,
+    TooManyQuestions,
 )
 from shards import OperatorRefused
 from streams import DeclarationError, EventRejected, Fault, ForestallError
@@ -226,6 +229,9 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
     TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
+    TooManyQuestions: HTTPStatus.SERVICE_UNAVAILABLE,
+    PipelineAway: HTTPStatus.SERVICE_UNAVAILABLE,
+    AnswersLate: HTTPStatus.GATEWAY_TIMEOUT,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core

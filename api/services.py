@@ -17,7 +17,9 @@ from service import (
     KeyLibrary,
     KeyRing,
     LiveAlerts,
+    OpenCaseLibrary,
     OperatorLibrary,
+    Questions,
     Registration,
     Settings,
     Stores,
@@ -46,6 +48,7 @@ class Services:
     dry_runs: DryRuns
     live: LiveAlerts
     traces: Traces
+    open_cases: OpenCaseLibrary
     ring: KeyRing
     keys: KeyLibrary
     clock: Clock
@@ -84,6 +87,7 @@ class Services:
             announcing=Announcing(stores),
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
+            open_cases=OpenCaseLibrary(stores, Questions(stores, settings, clock)),
             live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),

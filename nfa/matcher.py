@@ -13,12 +13,14 @@ from nfa.automata.query import Query
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
 from nfa.lanes import snapshot
+from nfa.lanes.cases import CaseReading
 from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
 from nfa.lanes.state import LaneOptions
 from nfa.language.keys import require_key
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
+from nfa.results.open_cases import CaseQuery, OpenCases
 from nfa.runs.engine import Ties
 from nfa.syntax import Path, Pattern
 from nfa.traces.finer_keys import rows_with_keys
@@ -172,6 +174,19 @@ class Matcher:
         for other in others:
             main = main.with_other_keys(other)
         return main
+
+    def open_cases(self, query: CaseQuery) -> OpenCases:
+        """The open traces of the correlation key, and how far the registered patterns are in them; changes nothing.
+
+        Costs a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
+
+        Raises:
+            RuntimeError: A batch was interrupted, so that the state is half advanced.
+        """
+        self._check_whole()
+        self._compile()
+        others = [lane.view() for keys, lane in self._lanes.items() if keys != _STREAM_KEY]
+        return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
 
     def restart_peak(self) -> None:
         """Count ``MatcherStats.peak_held`` from here on."""

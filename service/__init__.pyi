@@ -10,6 +10,7 @@ from .delivery.live import LiveAlerts
 from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
 from .errors import (
+    AnswersLate,
     BatchTooLarge,
     Conflict,
     EmbeddedServerFailed,
@@ -28,6 +29,7 @@ from .errors import (
     NotFound,
     PatternOnOtherStream,
     PatternTooLong,
+    PipelineAway,
     PreconditionFailed,
     RecordFormatError,
     RegistryContended,
@@ -40,6 +42,7 @@ from .errors import (
     StreamMissing,
     TooManyKeys,
     TooManyListeners,
+    TooManyQuestions,
     UnknownAlert,
     UnknownBacktest,
     UnknownConstraints,
@@ -69,6 +72,8 @@ from .observing.stream_usage import StreamUsage, derived_page, stream_usage
 from .observing.tracing import open_spans
 from .process import run_process
 from .projects.documents import document_schema
+from .questions.asking import Questions
+from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
 from .registering.operators import OperatorLibrary
@@ -143,6 +148,7 @@ __all__ = [
     "Allowance",
     "Announcing",
     "Answer",
+    "AnswersLate",
     "ApiKey",
     "Asked",
     "Attempt",
@@ -156,6 +162,7 @@ __all__ = [
     "BacktestStatus",
     "BatchTooLarge",
     "Caller",
+    "CaseFilter",
     "Condition",
     "Conflict",
     "ConstraintReport",
@@ -194,6 +201,8 @@ __all__ = [
     "NotFollowing",
     "NotFound",
     "Note",
+    "OpenCaseLibrary",
+    "OpenCaseReport",
     "OperatorLibrary",
     "PatternChoice",
     "PatternCounts",
@@ -203,9 +212,11 @@ __all__ = [
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
+    "PipelineAway",
     "PipelineOverview",
     "PreconditionFailed",
     "Pruning",
+    "Questions",
     "RateSettings",
     "RecentPage",
     "RecordFormatError",
@@ -239,6 +250,7 @@ __all__ = [
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",
+    "TooManyQuestions",
     "TraceReport",
     "Traces",
     "TracingSettings",

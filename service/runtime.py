@@ -34,6 +34,7 @@ from service.stores import (
     KeyStore,
     LogLimits,
     PipelineStatus,
+    QuestionStore,
     QueueRules,
     RecentStore,
     Registry,
@@ -63,6 +64,7 @@ class Stores:
     registry: Registry
     announcements: Announcements
     answers: AnswerStore
+    questions: QuestionStore
     alerts: AlertStore
     results: Mapping[str, RecentStore]
     dead_letters: DeadLetterStore
@@ -118,6 +120,7 @@ def build_stores(
         registry=Registry(client, log, settings.pattern_work.budget),
         announcements=Announcements(client, log),
         answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
+        questions=QuestionStore(client),
         alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         results={**listed, DEAD_LETTER.name: dead_letters},
         dead_letters=dead_letters,

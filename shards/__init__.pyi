@@ -26,15 +26,16 @@ from .kinds.patterns.bound_columns import (
 )
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import DocumentKind, Kind
+from .operators import AnsweringHost, DocumentKind, Kind
 from .place import Place
-from .results import DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
+from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
 from .state import ShardState
 from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
 
 __all__ = [
     "ALERT",
+    "ANSWER",
     "BOUND_FIRST",
     "BOUND_PLACES",
     "BOUND_SAME",
@@ -44,6 +45,7 @@ __all__ = [
     "KINDS",
     "RESULT_KINDS",
     "STATS",
+    "AnsweringHost",
     "ComparisonCounts",
     "DocumentKind",
     "Entry",

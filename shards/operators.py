@@ -147,6 +147,22 @@ class Host(Protocol):
         ...
 
 
+@runtime_checkable
+class AnsweringHost(Host, Protocol):
+    """A host that answers questions about its state."""
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What its operators hold now, as plain JSON; the state stays as it is.
+
+        The size of an answer and the work for it are bounded by the question and the state, and never by the events of
+        the past.
+
+        Raises:
+            ForestallError: The question is not of a form that the kind knows.
+        """
+        ...
+
+
 class Kind(Protocol):
     """A kind of operator."""
 

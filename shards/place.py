@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result
-from shards.results import DEAD_LETTER
+from shards.operators import AnsweringHost, Host, KeyChoice, Kind, Origin, Output, Result
+from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
+    Ask,
     ConstraintsOn,
     ControlRecordError,
     EventBatch,
+    ForestallError,
     ReorderBuffer,
     StreamDeclaration,
     format_time,
@@ -33,6 +35,26 @@ _WAITING = "waiting"
 
 Step: TypeAlias = tuple[Entry, Output]
 """An output, and the last entry that contributed to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a place answers to a question, or why it cannot.
+
+    Attributes:
+        asked: The question.
+        found: The members ``answer`` or ``error``.
+    """
+
+    asked: Ask
+    found: Mapping[str, Any]
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """One row for each shard."""
+        identity = row_id(ANSWER, self.asked.id, origin.shard)
+        entry = origin.entry
+        about = {"question": self.asked.id, "shard": origin.shard, "position": entry.position, "stream": entry.stream}
+        yield ANSWER, identity, {**about, **self.found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +245,16 @@ class Place:
         """
         for host in self._hosts.values():
             yield entry, host.end_trace(key, time_us)
+
+    def answer(self, asked: Ask) -> Answer:
+        """What a host says to a question; its state stays as it is."""
+        host = self._hosts.get(asked.operator)
+        try:
+            if not isinstance(host, AnsweringHost):
+                raise ControlRecordError(f"no operators of the kind {asked.operator!r} answer questions here")
+            return Answer(asked, {"answer": host.answer(asked.question)})
+        except ForestallError as error:
+            return Answer(asked, {"error": {"code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """The input is finite, and that was all of it."""

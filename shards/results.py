@@ -109,6 +109,9 @@ DERIVED = ResultKind(
 STATS = ResultKind(name="stats")
 """What a shard did in a micro-batch, for the driver only."""
 
+ANSWER = ResultKind(name="answer")
+"""What a shard answers to a question of the log; it is neither listed nor delivered."""
+
 
 def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):

@@ -32,6 +32,7 @@ from shards.operators import Kind, Origin, Result, in_columns
 from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
+    Ask,
     BatchFormatError,
     ConstraintsOn,
     ControlRecord,
@@ -355,6 +356,9 @@ class ShardState:
                         yield from place.advance_time(entry, before_us)
                 if key is not None:
                     yield from main.end_trace(entry, key, None)
+            case Ask() as asked:
+                place = self._places.get((entry.stream, asked.route), main)
+                yield entry, place.answer(asked)
 
     def _control(self, record: ControlRecord, entry: Entry) -> None:
         match record:

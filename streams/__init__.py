@@ -51,6 +51,7 @@ from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_us
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
 from streams.log.control import (
     CONTROL_RECORDS,
+    Ask,
     ConstraintsOn,
     ControlRecord,
     OperatorOff,
@@ -89,6 +90,7 @@ __all__ = [
     "NEVER_US",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
+    "Ask",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",

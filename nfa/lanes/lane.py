@@ -17,6 +17,7 @@ from nfa.lanes.event_classes import classes_of
 from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
+from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput, MatcherStats
 from nfa.results.event_store import events_of_batch
@@ -46,7 +47,7 @@ class Lane:
     def __init__(self, options: LaneOptions, *, is_finer: bool = False) -> None:
         self.options = options
         self._is_finer = is_finer
-        self._state = LaneState.empty(options)
+        self._state = LaneState.empty(options, is_finer=is_finer)
         self._patterns: tuple[RunningPattern, ...] = ()
         self._run_numbers: tuple[int, ...] = ()
         self._compiled: dict[RunningPattern, CompiledPattern] = {}
@@ -85,6 +86,16 @@ class Lane:
         """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` follows."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
+
+    def view(self) -> LaneView:
+        """The open traces and partial matches, to be read before the next batch."""
+        return LaneView(
+            state=self._state,
+            layout=self._layout,
+            patterns=self._patterns,
+            run_numbers=self._run_numbers,
+            is_finer=self._is_finer,
+        )
 
     def dump(self) -> SavedLane:
         """The state as plain values."""
@@ -264,6 +275,9 @@ class Lane:
             columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
             state.counts["ends"] += int(is_end.sum())
         visits = state.table.advance(columns, state.guards)
+        if state.open is not None:
+            mark, capacity = self._layout.codes[TRACE_END], state.table.capacity
+            state.open.note(visits, columns, batch.columns.column("key"), mark=mark, capacity=capacity)
         shared = state.shared.process(
             visits, columns, state.guards.tables, first_sequence=first, released=state.table.released
         )

@@ -18,7 +18,7 @@ from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.runs import accounts
+from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.accounts import Account
@@ -119,6 +119,14 @@ class RunEngine:
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
         return held
+
+    def held_pairs(self, now_us: int) -> NDArray[np.int64]:
+        """See ``viewing.held_pairs``."""
+        return viewing.held_pairs(self._state, self._compiled, now_us)
+
+    def chain(self, node: int) -> list[tuple[int, int]]:
+        """(atom number, sequence number) of the events up to a node of ``held_pairs``, oldest first."""
+        return viewing.chain(self._state, node)
 
     def configure(
         self,

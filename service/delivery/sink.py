@@ -18,7 +18,7 @@ from service.delivery.alert_spans import AlertSpans
 from service.delivery.derived_events import DerivedEvents
 from service.runtime import Stores
 from service.stores import USUAL_SEVERITY, RegisteredWebhook
-from shards import ALERT, DEAD_LETTER, DERIVED, STATS, OutputRow, ResultKind
+from shards import ALERT, ANSWER, DEAD_LETTER, DERIVED, STATS, OutputRow, ResultKind
 from streams import Clock
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class AlertSink:
             rows = self._graded(rows)
         if kind is DEAD_LETTER:
             _log_given_up(rows)
-        if kind is ALERT:
+        if kind is ANSWER:
+            self._stores.questions.keep(rows)
+        elif kind is ALERT:
             self._write_alerts(rows, webhooks, now_us, epoch_id)
         elif kind.counts_for:
             self._stores.results[kind.counts_for].count(rows, epoch_id)

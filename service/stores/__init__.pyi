@@ -27,6 +27,7 @@ from .log.layout import Layout, LayoutStore
 from .log.pipeline_status import PipelineStatus, ShardReport, StreamReport
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
+from .questions import QuestionStore
 from .registry.event_types import EventType, EventTypeStore, SchemaUse
 from .registry.forms import OperatorDraft, PatternDraft
 from .registry.keys import ApiKey, KeyStore, Scope
@@ -115,6 +116,7 @@ __all__ = [
     "Outcome",
     "PatternDraft",
     "PipelineStatus",
+    "QuestionStore",
     "QueueRules",
     "Receipt",
     "RecentPage",

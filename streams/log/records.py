@@ -24,6 +24,7 @@ class RecordKind(StrEnum):
     TICK = "tick"
     TRACE_END = "trace-end"
     PUNCTUATION = "punctuation"
+    ASK = "ask"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

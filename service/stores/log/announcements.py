@@ -24,16 +24,23 @@ class Announcements:
         self._log = log
         self._append = register(client, "log/append_control")
 
-    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> None:
+    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
         """Append a record, all or nothing: to every shard, or to that of a correlation key.
+
+        Returns:
+            The number of shards that have it.
 
         Raises:
             LogResharding: The log is being divided anew.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
 
+        reached = 0
+
         def append(shards: int) -> Any:
+            nonlocal reached
             chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
+            reached = len(chosen)
             return self._append(
                 call=token,
                 layout=LAYOUT_KEY,
@@ -46,3 +53,4 @@ class Announcements:
             )
 
         self._log.layout.fitted(append)
+        return reached

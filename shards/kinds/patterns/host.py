@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa import LaneOutput, Matcher, MatchOutput, parse_pattern
+from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
@@ -165,6 +166,19 @@ class PatternHost:
     def measures(self) -> Mapping[str, int]:
         """``nfa.MatcherStats``."""
         return asdict(self._matcher.stats)
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Which traces are open, and how far each pattern is in them.
+
+        Raises:
+            ControlRecordError: The question is not about that.
+        """
+        words = CaseAnswer(
+            declaration=self._declaration,
+            patterns=self._matcher.patterns,
+            rules={number: version.rules for number, version in self._versions.items()},
+        )
+        return words.of(self._matcher.open_cases(case_query(question)), self._matcher.newest_us)
 
     def dump(self) -> SavedHost:
         """The matcher, and the constraints that something follows."""
