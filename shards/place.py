@@ -56,6 +56,10 @@ class Answer:
         about = {"question": self.asked.id, "shard": origin.shard, "position": entry.position, "stream": entry.stream}
         yield ANSWER, identity, {**about, **self.found}
 
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Nothing."""
+        return iter(())
+
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
