@@ -48,6 +48,17 @@ from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import MAX_SHARDS, key_hash, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
+from streams.keys import (
+    AttributePath,
+    KeyForm,
+    key_json,
+    key_names,
+    key_of,
+    key_text,
+    members_of,
+    place_for,
+    places_of,
+)
 from streams.log.control import (
     CONTROL_RECORDS,
     ConstraintsOn,
@@ -87,6 +98,7 @@ __all__ = [
     "MOST_WORK",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
+    "AttributePath",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -106,6 +118,7 @@ __all__ = [
     "ForestallError",
     "Input",
     "KeptFolderRefused",
+    "KeyForm",
     "Late",
     "LogEntry",
     "OperatorOff",
@@ -153,10 +166,15 @@ __all__ = [
     "kept_top",
     "kernel_digest",
     "key_hash",
+    "key_json",
+    "key_names",
+    "key_of",
+    "key_text",
     "lines_of",
     "listed",
     "log_key",
     "make_kept_folder",
+    "members_of",
     "name_fault",
     "nearest",
     "note_use",
@@ -166,6 +184,8 @@ __all__ = [
     "parse_each",
     "parse_plain",
     "parse_time",
+    "place_for",
+    "places_of",
     "position_order",
     "ragged_order",
     "ragged_places",

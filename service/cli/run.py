@@ -15,9 +15,7 @@ from service.cli.waiting import waiting_on
 from service.projects import LISTS, LocalProject, LocalStream, line_of, read_project
 from service.projects.errors import ProjectRefused
 from streams.compiling import JSON_LINES, compile_kernels
-from streams.readers import ReaderOptions
-
-_USUAL_KEYS = ("subject", "key")
+from streams.readers import ReaderOptions, key_in_files
 
 
 class RunOutput(StrEnum):
@@ -82,7 +80,7 @@ def _reading(stream: LocalStream) -> ReaderOptions:
     """How its events are read: in the order of the file where some may be late."""
     declared = stream.declaration
     return ReaderOptions(
-        key=None if declared.key in _USUAL_KEYS else declared.key,
+        key=key_in_files(declared.key),
         keeps_order=declared.lateness is not None,
         duplicates=declared.duplicates,
     )
