@@ -58,7 +58,9 @@ def test_a_cloudevent_may_have_its_key_as_subject_for_some_types():
 def test_an_event_of_a_type_without_a_path_is_rejected_with_the_known_types(parse):
     stream = StreamDeclaration(name="shop", key={"Payment": "data.ref", "Shipment": "data.order"})
     envelope = {"specversion": "1.0", "source": "/s", **event("Refund", ref="r"), "time": "2026-01-01T00:00:00Z"}
-    with pytest.raises(EventRejected, match="type 'Refund' has no correlation key here; .* Payment, Shipment") as caught:
+    with pytest.raises(
+        EventRejected, match=r"type 'Refund' has no correlation key here; .* Payment, Shipment"
+    ) as caught:
         parse(envelope, stream)
     assert caught.value.details == {"field": "type"}
 
