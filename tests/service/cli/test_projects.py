@@ -330,5 +330,5 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
 
 def test_the_schema_names_every_kind():
     schema = document_schema()
-    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "lines"}
+    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "key", "lines"}
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
