@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
 from service import StreamUsage
-from streams import Duplicates, FieldMapping, Late, StreamDeclaration, Ties
+from streams import Duplicates, FieldMapping, Late, StreamDeclaration, Ties, key_json
 
 
 class MappingModel(WireModel):
@@ -18,6 +18,10 @@ class MappingModel(WireModel):
     type: str = Field("type", description="Path of the event type.")
     time: str = Field("time", description="Path of the occurrence time: RFC 3339, or whole microseconds since 1970.")
     data: str | None = Field("data", description="Path of the attributes; null takes the whole object.")
+
+
+KeyModel: TypeAlias = str | dict[str, str]
+"""Where a key is: one path, or one by event type."""
 
 
 class StreamModel(WireModel):
@@ -30,11 +34,15 @@ class StreamModel(WireModel):
     )
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
-    key: str = Field("subject", description="Path of the correlation key, which names the transaction of an event.")
-    keys: dict[str, str] = Field(
+    key: KeyModel = Field(
+        "subject",
+        description="Path of the correlation key, which names the transaction of an event. Or a path by event type, "
+        'such as `{"Payment": "data.ref", "*": "data.id"}`, `*` being every other type.',
+    )
+    keys: dict[str, KeyModel] = Field(
         {},
-        description="Further correlation keys by name: paths of attributes, such as `data.customer_id`. A pattern that "
-        "says `WHERE [customer_id]` is matched on the transactions of that key.",
+        description="Further correlation keys by name: paths of attributes, such as `data.customer_id`, each also by "
+        "event type. A pattern that says `WHERE [customer_id]` is matched on the transactions of that key.",
     )
     event_types: list[str] = Field([], description="Allowed event types; empty means any.")
     end_events: list[str] = Field([], description="Types that end a transaction.")
@@ -97,8 +105,8 @@ class StreamModel(WireModel):
         mapping = declaration.mapping
         return cls(
             name=declaration.name,
-            key=declaration.key,
-            keys=dict(declaration.keys),
+            key=key_json(declaration.key),
+            keys={name: key_json(key) for name, key in declaration.keys.items()},
             event_types=list(declaration.event_types),
             end_events=list(declaration.end_events),
             ties=declaration.ties,

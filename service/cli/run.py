@@ -25,9 +25,8 @@ from service.projects import (
 from service.projects.errors import ProjectRefused
 from streams import did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
-from streams.readers import ReaderOptions
+from streams.readers import ReaderOptions, key_in_files
 
-_USUAL_KEYS = ("subject", "key")
 _FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
 
 
@@ -129,7 +128,7 @@ def _reading(stream: LocalStream) -> ReaderOptions:
     """How its events are read: in the order of the file where some may be late."""
     declared = stream.declaration
     return ReaderOptions(
-        key=None if declared.key in _USUAL_KEYS else declared.key,
+        key=key_in_files(declared.key),
         keeps_order=declared.lateness is not None,
         duplicates=declared.duplicates,
     )

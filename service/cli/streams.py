@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.inputs import named_paths
+from service.cli.inputs import chosen_key, further_keys
 from service.cli.resources import Resource, Table, add_list, add_show
+from streams import key_text
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
@@ -31,11 +32,18 @@ class TieOrder(StrEnum):
     SIMULTANEOUS = "simultaneous"
 
 
+def _shaped(document: dict[str, Any]) -> dict[str, Any]:
+    """Keys in words."""
+    further = {name: key_text(key) for name, key in document["keys"].items()}
+    return {**document, "key": key_text(document["key"]), "keys": further}
+
+
 _STREAMS = Resource(
     path="/streams",
     one="stream",
     listed="the streams, by name",
-    table=Table(("name", "key", "end_events:ended by", "lateness")),
+    table=Table(("name", "key", "end_events:ended by", "lateness"), shaped=_shaped),
+    detailed=_shaped,
 )
 
 add_list(streams, _STREAMS)
@@ -46,10 +54,16 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 def add_stream(
     name: Name,
     key: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Path of the correlation key (default: subject).")
+        list[str] | None,
+        typer.Option(
+            metavar="[TYPE=]PATH",
+            help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
+            "'*=' is any other type.",
+        ),
     ] = None,
     further_key: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=PATH", help="A further correlation key. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
     ] = None,
     type_: Annotated[
         list[str] | None, typer.Option("--type", metavar="TYPE", help="Allowed event type (default: any). Repeatable.")
@@ -81,8 +95,8 @@ def add_stream(
     """Declare a stream; a declaration cannot be changed later."""
     body: dict[str, Any] = given(
         name=name,
-        key=key,
-        keys=named_paths(further_key or []),
+        key=chosen_key(key),
+        keys=further_keys(further_key),
         event_types=type_,
         end_events=end,
         ties=ties,

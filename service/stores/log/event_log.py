@@ -20,7 +20,7 @@ from service.stores.log.stream_times import STREAM_TIMES_KEY
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
 from service.stores.results.recent import COUNTS_SUFFIX
-from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
+from streams import LAYOUT_KEY, AttributePath, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
@@ -76,7 +76,7 @@ class Submission:
     token: str
     idempotency_key: str | None = None
     step: FeedStep | None = None
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, AttributePath] = field(default_factory=dict)
     context: str | None = None
     ids: Sequence[bytes | None] = ()
     dropped: int = 0

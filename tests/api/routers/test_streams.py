@@ -59,3 +59,34 @@ def test_a_further_key_that_means_two_things_is_refused(http, check_problem):
     body = {"name": "orders", "key": "data.id", "keys": {"id": "data.other"}}
     problem = check_problem(http.post("/v1/streams", json=body), 400, "stream-declaration")
     assert problem["field"] == "keys"
+
+
+def test_keys_by_type_are_declared_shown_and_read(http):
+    by_type = {
+        "key": {"Pay": "data.ref", "Order": "data.id"},
+        "keys": {"who": {"Order": "data.who.id", "*": "data.who"}},
+    }
+    answer = http.post("/v1/streams", json={"name": "shop", **by_type})
+    assert answer.status_code == 201
+    shown = http.get("/v1/streams/shop").json()
+    assert {name: shown[name] for name in by_type} == by_type
+    assert http.post("/v1/streams", json={"name": "shop", **by_type}).status_code == 200
+    event = {"id": "e1", "type": "Pay", "time": 1, "data": {"ref": "o1"}}
+    events = [event, {**event, "id": "e2", "type": "Refund"}, {**event, "id": "e3", "type": "Order"}]
+    report = http.post("/v1/events", params={"stream": "shop"}, json=events).json()
+    assert report["accepted"] == 1
+    assert [one["index"] for one in report["rejected"]] == [1, 2]
+    assert (
+        "type 'Refund' has no correlation key here; the key is declared for the types Pay, Order"
+        in (report["rejected"][0]["detail"])
+    )
+    assert "'data.id' is missing" in report["rejected"][1]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"key": {}}, 400), ({"key": {"A": 1}}, 422), ({"key": ["A"]}, 422), ({"keys": {"a": {}}}, 400)],
+)
+def test_keys_by_type_that_say_nothing_are_refused(http, check_problem, body, status):
+    code = "stream-declaration" if status == 400 else "wrong-shape"
+    check_problem(http.post("/v1/streams", json={"name": "shop", **body}), status, code)

@@ -31,6 +31,8 @@ workflow: {name: order, mode: tables}
 ---
 kind: stream
 name: clicks
+key: {Buy: data.ref, "*": data.id}
+keys: {visitor: {Buy: data.visitor.id, "*": data.visitor_id}}
 """,
     "types/price.yaml": "{kind: event-type, name: Price, stream: clicks, schema_file: price.json}",
     "types/price.json": '{"type": "object", "required": ["price"]}',
@@ -270,6 +272,8 @@ def test_two_webhooks_cannot_have_one_name(service):
         ("kind: strem\nname: a", "x.yaml:1: there is no kind 'strem' (did you mean stream?)"),
         ("kind: stream\nname: a\n\nlatenes: 3", "x.yaml:4: a stream has no member 'latenes' (did you mean lateness?)"),
         ("kind: stream\nname: a\nlateness: -1", "x.yaml:3: lateness: -1 is less than the minimum of 0"),
+        ("kind: stream\nname: a\nkey: {A: 1}", "x.yaml:3: key.A: 1 is not of type"),
+        ("kind: stream\nname: a\nkey: {A: data..x}", "the path 'data..x' of the correlation key has an empty part"),
         ("kind: stream\nname: a\nname: b", "x.yaml:3: 'name' is given twice"),
         ("kind: stream\nname: a\nkeys: &x {}\nmapping: *x", "anchors and aliases are not read"),
         ("kind: [", "x.yaml:2: this is neither YAML nor JSON"),
@@ -326,5 +330,5 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
 
 def test_the_schema_names_every_kind():
     schema = document_schema()
-    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "lines"}
+    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "key", "lines"}
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
