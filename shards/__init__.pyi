@@ -15,14 +15,7 @@ from .exercises import trial_exercises
 from .inline import run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
-from .kinds.patterns.bound_columns import (
-    BOUND_FIRST,
-    BOUND_PLACES,
-    BOUND_SAME,
-    bound_openings,
-    bound_places,
-    match_marks,
-)
+from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
 from .operators import DocumentKind, Kind
@@ -34,14 +27,13 @@ from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Vari
 
 __all__ = [
     "ALERT",
-    "BOUND_FIRST",
-    "BOUND_PLACES",
     "BOUND_SAME",
     "DEAD_LETTER",
     "DOCUMENT_KINDS",
     "KINDS",
     "RESULT_KINDS",
     "STATS",
+    "BoundTexts",
     "ComparisonCounts",
     "DocumentKind",
     "Entry",
@@ -72,9 +64,8 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
-    "bound_openings",
-    "bound_places",
     "match_marks",
+    "match_times",
     "quarantine_note",
     "result_table",
     "row_id",
