@@ -40,7 +40,7 @@ def conformance(
         str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
     ] = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = (Times.EVENT),
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
