@@ -61,9 +61,9 @@ class Matcher:
         idle_timeout_us: int | None = None,
     ) -> None:
         if match_limit < 1:
-            raise ValueError(f"match_limit is {match_limit}: at least 1")
+            raise ValueError(f"match_limit is {match_limit}; it must be at least 1")
         if idle_timeout_us is not None and idle_timeout_us < 1:
-            raise ValueError(f"idle_timeout_us is {idle_timeout_us}: at least 1")
+            raise ValueError(f"idle_timeout_us is {idle_timeout_us}; it must be at least 1")
         self._options = LaneOptions(
             end_events=frozenset(end_events),
             match_limit=match_limit,

@@ -16,14 +16,7 @@ from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
-from .kinds.patterns.bound_columns import (
-    BOUND_FIRST,
-    BOUND_PLACES,
-    BOUND_SAME,
-    bound_openings,
-    bound_places,
-    match_marks,
-)
+from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
 from .operators import AnsweringHost, DocumentKind, Kind
@@ -36,8 +29,6 @@ from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Vari
 __all__ = [
     "ALERT",
     "ANSWER",
-    "BOUND_FIRST",
-    "BOUND_PLACES",
     "BOUND_SAME",
     "DEAD_LETTER",
     "DERIVED",
@@ -46,6 +37,7 @@ __all__ = [
     "RESULT_KINDS",
     "STATS",
     "AnsweringHost",
+    "BoundTexts",
     "ComparisonCounts",
     "DocumentKind",
     "Entry",
@@ -79,9 +71,8 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
-    "bound_openings",
-    "bound_places",
     "match_marks",
+    "match_times",
     "quarantine_note",
     "result_table",
     "row_id",

@@ -287,7 +287,7 @@ class LaneState:
         counts = members.counts
         counts.setdefault("ends", 0)  # the third format has none
         if members.sequence < 0 or counts.keys() != self.counts.keys():
-            raise StateFormatError("saved state: a counter is not a count")
+            raise StateFormatError("saved state: a counter is negative")
         self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
         self.guard_version, self.sequence, self.counts = members.guard_version, members.sequence, counts
         for version, state in monitors:

@@ -543,7 +543,7 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
     """
     saved = checked(arrays, "shared_counters", np.int64, len(_SAVED))
     if np.any(saved < 0) or np.any(saved > _MOST):
-        raise StateFormatError("saved state: a counter of the shared engine is not a count")
+        raise StateFormatError("saved state: a counter of the shared engine is negative")
     traces = checked(arrays, "shared_pair_trace", np.int32)
     words = checked(arrays, "shared_words", np.int64)
     nodes = len(words) // 2

@@ -336,7 +336,7 @@ class TraceTable:
         if len(found) and (found.min() < 0 or found.max() >= monitors):
             raise StateFormatError(f"saved state: trace_monitor points outside 0 to {monitors - 1}")
         if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
-            raise StateFormatError("saved state: a counter of the traces is not a count")
+            raise StateFormatError("saved state: a counter of the traces is out of range")
         size = power_above(2 * len(keys), _LEAST_SLOTS)
         counters = np.zeros(kernel.N_COUNTERS, np.int64)
         counters[list(SAVED_COUNTERS)] = saved

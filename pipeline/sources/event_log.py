@@ -263,8 +263,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = cast("list[bytes]", found)
         if not positions:
             raise SourceOptionError(
-                f"this job was started for {self._options.shards} shards and the log was divided into others since; "
-                "start it again",
+                f"this job was started for {self._options.shards} shards, but their number has changed since; "
+                "restart it",
                 option="shards",
             )
         return {str(shard): position.decode() for shard, position in enumerate(positions)}

@@ -38,7 +38,7 @@ def conformance(
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = (Times.EVENT),
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""

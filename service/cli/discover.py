@@ -50,7 +50,7 @@ def discover(
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
     """Discover the constraints that past transactions keep."""

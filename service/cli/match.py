@@ -146,7 +146,7 @@ def match(
     outputs: Listed = USUALLY_LISTED,
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,

@@ -45,7 +45,7 @@ def replay(
     url: Url = None,
     key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,

@@ -49,7 +49,7 @@ def run(
     is_open: Annotated[
         bool, typer.Option("--open", help="Transactions continue after the last event (default: they end with it).")
     ] = False,
-    output: Annotated[RunOutput, typer.Option(help="Form of the result.")] = RunOutput.TEXT,
+    output: Annotated[RunOutput, typer.Option(help="Output format.")] = RunOutput.TEXT,
 ) -> None:
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)

@@ -31,10 +31,10 @@ from streams.compiling import compile_kernels
 def test(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write the results to, in the form of JUnit.")
+        Path | None, typer.Option(metavar="FILE", help="File to write the results to, as JUnit XML.")
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Write what was found into tests that fail, after asking.")
+        bool, typer.Option("--update", help="Update the expected results of failing tests, after asking.")
     ] = False,
 ) -> None:
     """Run the tests of a project: documents of the kind test. Exit status 1: one fails."""

@@ -16,7 +16,7 @@ from service.errors import TraceTooLong, UnknownConstraints, UnknownTrace
 from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Limits
-from service.stores import LogTail, RegisteredPattern
+from service.stores import LogTail, RegisteredConstraints, RegisteredPattern
 from service.trials.matching import SECTIONS, DeviatingTrace, EndedPair, MatchOptions, MatchReport, match_events
 from streams import (
     ConstraintsOn,
@@ -219,11 +219,7 @@ class Traces:
         """Types that ended a transaction before some entries: declared ones, and those of constraints then in force."""
         records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
-        try:
-            versions = self._stores.registry.constraint_versions(declaration.name)
-        except UnknownConstraints:
-            versions = []
-        known = [record for record in versions if first is None or record.version < first]
+        known = [record for record in self._versions(declaration) if first is None or record.version < first]
         return _ends(declaration, known[-1].document if known else None)
 
     def _constraints(self, declaration: StreamDeclaration, seen: _Seen) -> tuple[int | None, ConstraintSet | None]:
@@ -231,15 +227,17 @@ class Traces:
         before = [record for place, record in seen.rules if place == 0]
         if before:
             return before[-1].version, parse_constraints(before[-1].document).constraint_set
+        known = self._versions(declaration)
+        if seen.rules:
+            known = [record for record in known if record.version < seen.rules[0][1].version]
+        return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
+
+    def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
+        """The constraint sets of a stream, the oldest first; none where it has none."""
         try:
-            versions = self._stores.registry.constraint_versions(declaration.name)
+            return self._stores.registry.constraint_versions(declaration.name)
         except UnknownConstraints:
-            return None, None
-        later = seen.rules[0][1].version if seen.rules else versions[-1].version + 1
-        known = [record for record in versions if record.version < later]
-        if not known:
-            return None, None
-        return known[-1].version, parse_constraints(known[-1].document).constraint_set
+            return []
 
 
 def _take(seen: _Seen, entry: LogEntry, declaration: StreamDeclaration, key: str, hashed: int) -> None:

@@ -66,7 +66,7 @@ def _check_envelope(envelope: Mapping[str, Any]) -> None:
     version = envelope.get("specversion")
     if version != SPEC_VERSION:
         found = "is missing" if version is None else f"is {shown(version)}"
-        raise EventRejected(f"'specversion' {found}; a CloudEvent here says {SPEC_VERSION!r}", field="specversion")
+        raise EventRejected(f"'specversion' {found}; it must be {SPEC_VERSION!r}", field="specversion")
     require_text(envelope.get("source", MISSING), "source")
     if "data_base64" in envelope:
         raise EventRejected(
