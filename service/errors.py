@@ -15,9 +15,9 @@ ServiceError                     service.errors
 ├── BackupDamaged                a file is not a backup, or is damaged
 ├── StoreNewer                   what is stored was written by a newer release
 ├── TooManyListeners             as many follow the alerts as may; try again later
-├── TooManyQuestions             as many ask the shards as may; try again later
-├── PipelineAway                 the pipeline does not run, and only it can answer; try again later
-├── AnswersLate                  not all shards have answered in time; try again later
+├── TooManyQuestions             service.questions: as many ask the shards as may; try again later
+├── PipelineAway                 service.questions: the pipeline does not run, and only it can answer; try again later
+├── AnswersLate                  service.questions: not all shards have answered in time; try again later
 ├── LogFull                      too much waits to be matched; try again later
 ├── RecordFormatError            a stored record of an unknown version
 ├── PreconditionFailed           what is there is not what the caller has read
@@ -62,8 +62,8 @@ ServiceError                     service.errors
 │   ├── ConstraintsTooLarge      the constraint set of a stream names too many event types
 │   └── ModelTooLarge            the workflow model has too many bytes, event types or elements
 ├── RequestRefused
-│   ├── CaseFilterRefused        a filter of open transactions names what it cannot
-│   ├── QuestionRefused          a shard cannot answer a question
+│   ├── CaseFilterRefused        service.questions: a filter of open transactions names what it cannot
+│   ├── QuestionRefused          service.questions: a shard cannot answer a question
 │   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
 │   ├── StreamMissing            it is not said which stream a constraint document is for
 │   ├── WorkflowInDocument       a constraint document brings a workflow of its own
@@ -158,30 +158,6 @@ class TooManyListeners(ServiceError):
     """As many follow the alerts of this process as may."""
 
     code: ClassVar[str] = "too-many-listeners"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
-
-
-class TooManyQuestions(ServiceError):
-    """As many questions to the shards are being answered for this process as may be."""
-
-    code: ClassVar[str] = "too-many-questions"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
-
-
-class PipelineAway(ServiceError):
-    """Only the pipeline can answer, and it does not run."""
-
-    code: ClassVar[str] = "pipeline-not-running"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
-
-
-class AnswersLate(ServiceError):
-    """Not all shards have answered a question in time."""
-
-    code: ClassVar[str] = "answers-late"
     fault: ClassVar[Fault] = "external"
     is_retryable: ClassVar[bool] = True
 
@@ -525,18 +501,6 @@ class InvalidIdempotencyKey(RequestRefused):
     """An idempotency key is empty or too long."""
 
     code: ClassVar[str] = "idempotency-key"
-
-
-class CaseFilterRefused(RequestRefused):
-    """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
-
-    code: ClassVar[str] = "case-filter-refused"
-
-
-class QuestionRefused(RequestRefused):
-    """A shard cannot answer a question."""
-
-    code: ClassVar[str] = "question-refused"
 
 
 class BacktestRefused(RequestRefused):

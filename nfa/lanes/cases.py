@@ -139,7 +139,7 @@ class CaseReading:
 
     def _depth(self, entry: _Entry) -> int:
         view, held = self._held[entry[0]]
-        return view.patterns[held.patterns[entry[1]]].automaton.depths[held.states[entry[1]]]
+        return view.patterns[held.patterns[entry[1]]].automaton.depths[int(held.states[entry[1]])]
 
     def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
         if held is not None:
