@@ -10,7 +10,6 @@ from .delivery.live import LiveAlerts
 from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
 from .errors import (
-    AnswersLate,
     BatchTooLarge,
     Conflict,
     EmbeddedServerFailed,
@@ -29,7 +28,6 @@ from .errors import (
     NotFound,
     PatternOnOtherStream,
     PatternTooLong,
-    PipelineAway,
     PreconditionFailed,
     RecordFormatError,
     RegistryContended,
@@ -42,7 +40,6 @@ from .errors import (
     StreamMissing,
     TooManyKeys,
     TooManyListeners,
-    TooManyQuestions,
     UnknownAlert,
     UnknownBacktest,
     UnknownConstraints,
@@ -73,6 +70,7 @@ from .observing.tracing import open_spans
 from .process import run_process
 from .projects.documents import document_schema
 from .questions.asking import Questions
+from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
 from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived

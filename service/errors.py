@@ -47,18 +47,6 @@ class TooManyListeners(ServiceError, code="too-many-listeners", fault="external"
     """As many follow the alerts of this process as may."""
 
 
-class TooManyQuestions(ServiceError, code="too-many-questions", fault="external", is_retryable=True):
-    """As many questions to the shards are being answered for this process as may be."""
-
-
-class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):
-    """Only the pipeline can answer, and it does not run."""
-
-
-class AnswersLate(ServiceError, code="answers-late", fault="external", is_retryable=True):
-    """Not all shards have answered a question in time."""
-
-
 class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True):
     """So much of the log waits to be matched that it takes no more events for now.
 
@@ -289,14 +277,6 @@ class InvalidCursor(RequestRefused, code="invalid-cursor"):
 
 class InvalidIdempotencyKey(RequestRefused, code="idempotency-key"):
     """An idempotency key is empty or too long."""
-
-
-class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
-    """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
-
-
-class QuestionRefused(RequestRefused, code="question-refused"):
-    """A shard cannot answer a question."""
 
 
 class BacktestRefused(RequestRefused, code="backtest-refused"):

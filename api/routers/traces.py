@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from api.schemas.open_cases import OpenCaseList
-from api.schemas.traces import TraceModel
+from api.schemas.traces import OpenCaseList, TraceModel
 from api.services import Served
 from api.work import bounded
 from service import CaseFilter

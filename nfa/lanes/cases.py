@@ -54,9 +54,8 @@ class CaseReading:
         if traces is None:
             return OpenCases(cases=(), matching=0, total=0, unnamed=0)
         chosen = np.flatnonzero(self._is_wanted(traces, query, newest_us))
-        order = np.lexsort((traces.keys[chosen], traces.first_us[chosen]))
         return OpenCases(
-            cases=tuple(self._cases(traces, chosen[order[: query.limit]], query.pattern)),
+            cases=tuple(self._cases(traces, _oldest(traces, chosen, query.limit), query.pattern)),
             matching=len(chosen),
             total=len(traces.keys),
             unnamed=int(traces.is_unnamed.sum()),
@@ -140,7 +139,7 @@ class CaseReading:
 
     def _depth(self, entry: _Entry) -> int:
         view, held = self._held[entry[0]]
-        return view.patterns[held.patterns[entry[1]]].automaton.depths[held.states[entry[1]]]
+        return view.patterns[held.patterns[entry[1]]].automaton.depths[int(held.states[entry[1]])]
 
     def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
         if held is not None:
@@ -151,6 +150,15 @@ class CaseReading:
         number = self._numbers.get(pattern)  # finer traces follow no guard
         can_match = number is None or self._main.can_match(number, monitor)
         return CasePattern(name=pattern.name, version=pattern.version, state="waiting" if can_match else "ended")
+
+
+def _oldest(traces: ListedTraces, chosen: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    """Of some traces those with the earliest first events, the oldest first."""
+    first_us = traces.first_us[chosen]
+    if len(chosen) > limit:
+        is_old = first_us <= np.partition(first_us, limit)[limit]
+        chosen, first_us = chosen[is_old], first_us[is_old]
+    return chosen[np.lexsort((traces.keys[chosen], first_us))[:limit]]
 
 
 def _of_patterns(view: LaneView, held: HeldMatches, patterns: Collection[RunningPattern]) -> HeldMatches:

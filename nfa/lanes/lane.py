@@ -276,8 +276,8 @@ class Lane:
             state.counts["ends"] += int(is_end.sum())
         visits = state.table.advance(columns, state.guards)
         if state.open is not None:
-            mark, capacity = self._layout.codes[TRACE_END], state.table.capacity
-            state.open.note(visits, columns, batch.columns.column("key"), mark=mark, capacity=capacity)
+            mark, keys = self._layout.codes[TRACE_END], batch.columns.column("key")
+            state.open.note(visits, columns, keys, mark=mark, table=state.table)
         shared = state.shared.process(
             visits, columns, state.guards.tables, first_sequence=first, released=state.table.released
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class HeldMatches:
     nodes: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaneView:
     """A lane between two batches.
 
@@ -92,7 +93,7 @@ class LaneView:
         """The open traces; None where the lane does not see every event."""
         if self.state.open is None:
             return None
-        keys, numbers, monitors = self.state.table.open_traces()
+        keys, numbers, monitors = self._open
         times = self.state.open.times
         return ListedTraces(
             keys=keys,
@@ -153,8 +154,12 @@ class LaneView:
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 
+    @cached_property
+    def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+        return self.state.table.open_traces()
+
     def _homes(self, traces: NDArray[np.int64]) -> NDArray[np.uint64]:
-        keys, numbers, _ = self.state.table.open_traces()
+        keys, numbers, _ = self._open
         by_number = np.zeros(self.state.table.capacity, np.uint64)
         by_number[numbers] = keys
         found = by_number[traces]

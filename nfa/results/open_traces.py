@@ -15,11 +15,10 @@ from nfa.kernels import open_traces as kernel
 from nfa.kernels.open_traces import CLOSED, UNKNOWN, OpenTimes
 from nfa.kernels.traces import Columns
 from nfa.results.saved_events import read_texts, saved_texts
-from nfa.traces.table import Visits, checked
+from nfa.traces.table import TraceTable, Visits, checked
 from streams import column_of
 
-_MOST_PARTS = 16
-_LEAST_SWEEP = 1_024
+_SLACK = 1_024  # keys of ended traces that are not worth forgetting
 
 
 class OpenTraces:
@@ -30,14 +29,13 @@ class OpenTraces:
         self._place = np.zeros(0, np.int64)  # by trace number: where its key is among all parts
         self._parts: list[pa.Array] = []
         self._stored = 0
-        self._sweep_at = _LEAST_SWEEP
 
     @property
     def times(self) -> OpenTimes:
         """First and newest time and number of events by trace number; valid until the next ``note``."""
         return self._times
 
-    def note(self, visits: Visits, columns: Columns, keys: pa.Array, *, mark: int, capacity: int) -> None:
+    def note(self, visits: Visits, columns: Columns, keys: pa.Array, *, mark: int, table: TraceTable) -> None:
         """Take the events of a batch in.
 
         Args:
@@ -45,9 +43,9 @@ class OpenTraces:
             columns: The batch.
             keys: Correlation keys by row.
             mark: Type code of rows that are no events.
-            capacity: All trace numbers are below it.
+            table: Which traces are open.
         """
-        self._reach(capacity)
+        self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
         count = int(kernel.note(self._times, columns_of, columns.types, columns.times, mark, opened))
@@ -56,6 +54,8 @@ class OpenTraces:
         if is_open.any():
             rows = visits.rows[opened[:count][is_open]]
             self._enter(traces[is_open], keys.take(column_of(rows)))
+            if self._stored > 2 * table.counters["open"] + _SLACK:
+                self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
         """Correlation keys of some open traces; empty where the key is not known."""
@@ -103,19 +103,20 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Keep the keys of some traces; now and then forget those of traces that have ended."""
+        """Keep the keys of some traces. Parts grow as they are joined, so that few of them hold many."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
-        if self._stored >= self._sweep_at:
-            events = self._times.events
-            known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN)).astype(np.int32)
-            self._parts = [self._joined().take(column_of(self._place[known]))]
-            self._place[known] = np.arange(len(known))
-            self._stored = len(known)
-            self._sweep_at = max(_LEAST_SWEEP, 2 * self._stored)
-        elif len(self._parts) > _MOST_PARTS:
-            self._parts = [self._joined()]
+        while len(self._parts) > 1 and len(self._parts[-2]) < 2 * len(self._parts[-1]):
+            self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
+
+    def _forget_closed(self) -> None:
+        """Forget the keys of traces that have ended; amortised over those that came since."""
+        events = self._times.events
+        known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
+        self._parts = [self._joined().take(column_of(self._place[known]))]
+        self._place[known] = np.arange(len(known))
+        self._stored = len(known)
 
     def _joined(self) -> pa.Array:
         return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.large_string())

@@ -1,7 +1,7 @@
 """Asking: a question goes through the log of every shard, and each answers at that place from its state.
 
-So an answer is of one exact position of each shard, whatever process holds the state. Who asks waits on the event loop:
-the answers are looked for again and again, and no thread is held in between.
+So an answer is of one exact position of each shard, whatever process holds the state. The caller waits on the event
+loop: the answers are looked for again and again, and no thread is held in between.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from service.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
 from service.observing.readiness import missing_parts
+from service.questions.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
 from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nfa import parse_pattern
-from service.errors import CaseFilterRefused
 from service.questions.asking import Questions
+from service.questions.errors import CaseFilterRefused
 from service.registering.routing import route_of
 from service.runtime import Stores
 from workflows import InvalidWorkflow, parse_duration_us

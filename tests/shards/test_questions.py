@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from nfa import CaseQuery, CaseState
 from shards import OutputRow, ShardState
 from shards.kinds.patterns.cases import MOST_CASES, case_query
-from shards.testing import bodies, event, log_of, saved_measures
+from shards.testing import Step, bodies, event, log_of, saved_measures
 from streams import Ask, ConstraintsOn, ControlRecordError, PatternOn, StreamDeclaration, StreamOn, Tick, TraceEnd
 
 BOUNDED = settings(max_examples=40, deadline=None)
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",), lateness=2))
-HEAD = [
+HEAD: list[Step] = [
     STREAM,
     ConstraintsOn(name="orders", version=1, document={"exclusive": [["B", "Z"]], "end": ["End", "Stop"]}),
     PatternOn(name="ab", version=1, text="PATTERN ab EVENT SEQ(A a, B b)"),
