@@ -21,6 +21,7 @@ from service import (
     Registration,
     Settings,
     Stores,
+    StreamLibrary,
     Traces,
     WebhookLibrary,
     WorkflowLibrary,
@@ -37,6 +38,7 @@ class Services:
     stores: Stores
     registration: Registration
     operators: OperatorLibrary
+    streams: StreamLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     backtests: BacktestLibrary
@@ -76,6 +78,7 @@ class Services:
             stores=stores,
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds),
+            streams=StreamLibrary(stores, registration.constraint_sets, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
@@ -84,7 +87,7 @@ class Services:
             announcing=Announcing(stores),
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
-            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
+            live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,

@@ -37,6 +37,7 @@ from .errors import (
     StoreFull,
     StoreUnavailable,
     StreamExists,
+    StreamInUse,
     StreamMissing,
     TooManyKeys,
     TooManyListeners,
@@ -73,6 +74,7 @@ from .registering.joining import Derived
 from .registering.operators import OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
+from .registering.stream_library import StreamLibrary
 from .registering.workflow_library import (
     Follower,
     Marks,
@@ -109,6 +111,8 @@ from .stores import (
     BacktestAlerts,
     BacktestStatus,
     Condition,
+    EventFilter,
+    EventPage,
     EventType,
     Note,
     PatternDraft,
@@ -122,6 +126,7 @@ from .stores import (
     SchemaUse,
     Scope,
     Severity,
+    StreamUse,
     tag_of,
 )
 from .trials.dry_runs import DryRun, DryRuns
@@ -164,6 +169,8 @@ __all__ = [
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventFilter",
+    "EventPage",
     "EventSchema",
     "EventShape",
     "EventType",
@@ -232,8 +239,11 @@ __all__ = [
     "StoreUnavailable",
     "Stores",
     "StreamExists",
+    "StreamInUse",
+    "StreamLibrary",
     "StreamMissing",
     "StreamOverview",
+    "StreamUse",
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",

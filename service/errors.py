@@ -35,6 +35,7 @@ ServiceError                     service.errors
 │   └── UnknownKey               no API key with that id
 ├── Conflict
 │   ├── StreamExists             declared already, differently
+│   ├── StreamInUse              something is on the stream that is to be deleted
 │   ├── PatternOnOtherStream     the name is taken on another stream
 │   ├── WrongPatternState        a pattern is in no state from which that can be done
 │   ├── OperatorOnOtherStream    the same of other kinds of operators
@@ -229,6 +230,11 @@ class UnknownStream(NotFound):
 
     code: ClassVar[str] = "unknown-stream"
 
+    @classmethod
+    def named(cls, stream: str) -> Self:
+        """The error about a name."""
+        return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
+
 
 class UnknownPatternName(NotFound):
     """No pattern of that name is registered."""
@@ -319,6 +325,12 @@ class StreamExists(Conflict):
     """The stream is declared already, differently."""
 
     code: ClassVar[str] = "stream-exists"
+
+
+class StreamInUse(Conflict):
+    """Something is on the stream that is to be deleted; the details list it."""
+
+    code: ClassVar[str] = "stream-in-use"
 
 
 class PatternOnOtherStream(Conflict):

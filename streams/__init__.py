@@ -24,7 +24,7 @@ from streams.columns.texts import (
     texts_of,
     time_texts,
 )
-from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -60,6 +60,7 @@ from streams.log.control import (
     PatternPause,
     Punctuation,
     Start,
+    StreamOff,
     StreamOn,
     Tick,
     TickCause,
@@ -77,6 +78,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
     "LATEST_US",
@@ -125,6 +127,7 @@ __all__ = [
     "Start",
     "StreamDeclaration",
     "StreamError",
+    "StreamOff",
     "StreamOn",
     "SystemClock",
     "Texts",

@@ -18,6 +18,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _ATTRIBUTES = "data."
+_MOST_DESCRIBED = 4_000
+
+CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "end_events", "description")
+"""Members of a declaration that can be changed later; the others decide how events are read, which are in the log."""
 
 
 def name_fault(what: str, name: str) -> str | None:
@@ -45,7 +49,7 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration:
-    """A stream, declared once.
+    """A stream. How its events are read is declared once; ``CHANGEABLE`` members may change.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
@@ -64,6 +68,7 @@ class StreamDeclaration:
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
+        description: For people.
     """
 
     name: str
@@ -78,6 +83,7 @@ class StreamDeclaration:
     quiet_after: float | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
+    description: str = ""
 
     def __post_init__(self) -> None:
         if fault := name_fault("stream", self.name):
@@ -88,6 +94,12 @@ class StreamDeclaration:
         for part in fields(FieldMapping):
             if (path := getattr(self.mapping, part.name)) is not None:
                 _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
+        if len(self.description) > _MOST_DESCRIBED:
+            raise DeclarationError(
+                f"stream {self.name!r}: the description has {len(self.description):,} characters; at most "
+                f"{_MOST_DESCRIBED:,} are kept",
+                field="description",
+            )
         unknown = sorted(set(self.end_events) - set(self.event_types)) if self.event_types else []
         if unknown:
             raise DeclarationError(
@@ -169,7 +181,13 @@ class StreamDeclaration:
             **({} if self.ties == "log" else {"ties": self.ties}),
             **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
             **event_time_json(self),
+            **({"description": self.description} if self.description else {}),
         }
+
+    def fixed_members_unlike(self, other: StreamDeclaration) -> tuple[str, ...]:
+        """The members in which it differs from another declaration and that cannot be changed."""
+        fixed = (part.name for part in fields(self) if part.name not in CHANGEABLE)
+        return tuple(name for name in fixed if getattr(self, name) != getattr(other, name))
 
     @classmethod
     def from_json(cls, value: object) -> StreamDeclaration:
@@ -190,6 +208,7 @@ class StreamDeclaration:
             duplicates=cast("Duplicates", _choice(value, "duplicates", get_args(Duplicates))),
             **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
+            description=_text(value, "description", ""),
         )
 
 

@@ -1,9 +1,9 @@
---! uses: fitting
---! keys: times, layout, shards*
+--! uses: fitting, leaving
+--! keys: times, layout, routes, shards*
 --! args: stream, time_us, kind, body, shard_count
--- Appends a tick to every shard, unless the last one of the stream is as new (0). Or what ``misfit`` says.
+-- Appends a tick to every shard, unless the last one of the stream is as new, or the stream was removed (0). Or what ``misfit`` says.
 local known = redis.call('HGET', times, stream .. ':ticked')
-if known and tonumber(known) >= tonumber(time_us) then return 0 end
+if known and tonumber(known) >= tonumber(time_us) or is_gone(routes, stream) then return 0 end
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
 redis.call('HSET', times, stream .. ':ticked', time_us)
