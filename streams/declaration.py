@@ -184,11 +184,6 @@ class StreamDeclaration:
             **({"description": self.description} if self.description else {}),
         }
 
-    def fixed_members_unlike(self, other: StreamDeclaration) -> tuple[str, ...]:
-        """The members in which it differs from another declaration and that cannot be changed."""
-        fixed = (part.name for part in fields(self) if part.name not in CHANGEABLE)
-        return tuple(name for name in fixed if getattr(self, name) != getattr(other, name))
-
     @classmethod
     def from_json(cls, value: object) -> StreamDeclaration:
         """The declaration that a plain JSON object stands for; absent members take their defaults.
