@@ -23,6 +23,7 @@ from service import (
     Registration,
     Settings,
     Stores,
+    StreamLibrary,
     Traces,
     WebhookLibrary,
     WorkflowLibrary,
@@ -39,6 +40,7 @@ class Services:
     stores: Stores
     registration: Registration
     operators: OperatorLibrary
+    streams: StreamLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     backtests: BacktestLibrary
@@ -79,6 +81,7 @@ class Services:
             stores=stores,
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds),
+            streams=StreamLibrary(stores, registration.constraint_sets, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
@@ -88,7 +91,7 @@ class Services:
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
             open_cases=OpenCaseLibrary(stores, Questions(stores, settings, clock)),
-            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
+            live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,

@@ -80,13 +80,34 @@ class Matcher:
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
         """Let these types end a trace from here on, and no others; traces that are open stay so until then."""
-        options = replace(self._options, end_events=frozenset(end_events))
+        if self._set(replace(self._options, end_events=frozenset(end_events))):
+            self._is_stale = True
+
+    def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
+        """Let a trace end after that long without an event; None: it waits for ever.
+
+        That is true of open traces, too: those that have been without an event for longer end now. Where there was no
+        timeout before, that of an open trace begins now.
+
+        Raises:
+            RuntimeError: An earlier batch was interrupted.
+        """
+        self._check_whole()
+        newest_us = self.newest_us
+        if not self._set(replace(self._options, idle_timeout_us=timeout_us)):
+            return MatchOutput(())
+        for lane in self._lanes.values():
+            lane.set_idle_timeout(timeout_us)
+        return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
+
+    def _set(self, options: LaneOptions) -> bool:
+        """Options from here on; returns whether they are others."""
         if options == self._options:
-            return
+            return False
         self._options = options
         for lane in self._lanes.values():
             lane.options = options
-        self._is_stale = True
+        return True
 
     @property
     def patterns(self) -> Mapping[str, RunningPattern]:

@@ -37,6 +37,7 @@ from .errors import (
     StoreFull,
     StoreUnavailable,
     StreamExists,
+    StreamInUse,
     StreamMissing,
     TooManyKeys,
     TooManyListeners,
@@ -77,6 +78,7 @@ from .registering.joining import Derived
 from .registering.operators import OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
+from .registering.stream_library import StreamLibrary
 from .registering.workflow_library import (
     Follower,
     Marks,
@@ -113,6 +115,8 @@ from .stores import (
     BacktestAlerts,
     BacktestStatus,
     Condition,
+    EventFilter,
+    EventPage,
     EventType,
     Note,
     PatternDraft,
@@ -126,6 +130,7 @@ from .stores import (
     SchemaUse,
     Scope,
     Severity,
+    StreamUse,
     tag_of,
 )
 from .trials.dry_runs import DryRun, DryRuns
@@ -170,6 +175,8 @@ __all__ = [
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventFilter",
+    "EventPage",
     "EventSchema",
     "EventShape",
     "EventType",
@@ -242,9 +249,12 @@ __all__ = [
     "StoreUnavailable",
     "Stores",
     "StreamExists",
+    "StreamInUse",
+    "StreamLibrary",
     "StreamMissing",
     "StreamOverview",
     "StreamUsage",
+    "StreamUse",
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",

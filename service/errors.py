@@ -89,6 +89,11 @@ class NotFound(ServiceError, code="not-found", fault="caller"):
 class UnknownStream(NotFound, code="unknown-stream"):
     """No stream of that name is declared."""
 
+    @classmethod
+    def named(cls, stream: str) -> Self:
+        """The error about a name."""
+        return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
+
 
 class UnknownPatternName(NotFound, code="unknown-pattern"):
     """No pattern of that name is registered."""
@@ -156,6 +161,10 @@ class StreamDerived(Conflict, code="stream-derived"):
 
 class StreamNotDerived(Conflict, code="stream-not-derived"):
     """INTO names a stream that takes posted events."""
+
+
+class StreamInUse(Conflict, code="stream-in-use"):
+    """Something is on the stream that is to be deleted; the details list it."""
 
 
 class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):

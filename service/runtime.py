@@ -28,10 +28,12 @@ from service.stores import (
     DerivedEventStore,
     DuplicateStore,
     EventLog,
+    EventPages,
     FeedStore,
     Heartbeat,
     IdLimits,
     KeyStore,
+    LogEventPages,
     LogLimits,
     PipelineStatus,
     QuestionStore,
@@ -69,6 +71,7 @@ class Stores:
     results: Mapping[str, RecentStore]
     dead_letters: DeadLetterStore
     feeds: FeedStore
+    event_pages: EventPages
     deliveries: DeliveryStore
     delivery_log: DeliveryLog
     webhooks: WebhookStore
@@ -125,6 +128,7 @@ def build_stores(
         results={**listed, DEAD_LETTER.name: dead_letters},
         dead_letters=dead_letters,
         feeds=FeedStore(client),
+        event_pages=LogEventPages(client, log.layout),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),

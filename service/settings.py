@@ -118,7 +118,7 @@ class Limits(BaseModel):
         alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
             are kept.
         trace_entries: Number of a shard's newest log entries that are read to show a transaction.
-        live_listeners: Number of clients that may follow the alerts of one API process at the same time.
+        live_listeners: Number of clients that may follow alerts or events of one API process at the same time.
         questions_at_once: Number of questions to the shards that one API process asks at the same time.
         question_wait_s: How long a question waits for the answers of all shards.
         idempotency_life_s: How long an idempotency key is remembered.

@@ -110,6 +110,13 @@ class Host(Protocol):
         """
         ...
 
+    def declare(self, declaration: StreamDeclaration) -> Output:
+        """Take a changed declaration over from here on; open traces may end by it.
+
+        Only ``streams.CHANGEABLE`` members are others. The place sees to the order of events.
+        """
+        ...
+
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 

@@ -25,7 +25,7 @@ from streams.columns.texts import (
     texts_of,
     time_texts,
 )
-from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -73,6 +73,7 @@ from streams.log.control import (
     PatternPause,
     Punctuation,
     Start,
+    StreamOff,
     StreamOn,
     Tick,
     TickCause,
@@ -90,6 +91,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
     "LATEST_US",
@@ -142,6 +144,7 @@ __all__ = [
     "Start",
     "StreamDeclaration",
     "StreamError",
+    "StreamOff",
     "StreamOn",
     "SystemClock",
     "Texts",

@@ -30,7 +30,11 @@ Duplicates: TypeAlias = Literal["drop", "keep"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_MOST_DESCRIBED = 4_000
 _NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "mapping", "duplicates")
+
+CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "end_events", "description")
+"""Members of a declaration that can be changed later; the others decide how events are read, which are in the log."""
 
 
 def name_fault(what: str, name: str) -> str | None:
@@ -58,7 +62,7 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration:
-    """A stream, declared once.
+    """A stream. How its events are read is declared once; ``CHANGEABLE`` members may change.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
@@ -81,6 +85,7 @@ class StreamDeclaration:
             again.
         derived: Whether operators make its events, and no one else. Whoever makes them decides their keys and their
             order.
+        description: For people.
     """
 
     name: str
@@ -96,6 +101,7 @@ class StreamDeclaration:
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
     derived: bool = False
+    description: str = ""
 
     def __post_init__(self) -> None:
         if fault := name_fault("stream", self.name):
@@ -114,6 +120,12 @@ class StreamDeclaration:
                 f"stream {self.name!r}: the correlation key has no path for {', '.join(dict.fromkeys(keyless))}; "
                 "add one for each, or one for '*', every other type",
                 field="key",
+            )
+        if len(self.description) > _MOST_DESCRIBED:
+            raise DeclarationError(
+                f"stream {self.name!r}: the description has {len(self.description):,} characters; at most "
+                f"{_MOST_DESCRIBED:,} are kept",
+                field="description",
             )
         unknown = sorted(set(self.end_events) - set(self.event_types)) if self.event_types else []
         if unknown:
@@ -219,6 +231,7 @@ class StreamDeclaration:
             **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
             **({"derived": True} if self.derived else {}),
             **event_time_json(self),
+            **({"description": self.description} if self.description else {}),
         }
 
     @classmethod
@@ -241,6 +254,7 @@ class StreamDeclaration:
             derived=_flag(value, "derived"),
             **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
+            description=_text(value, "description", ""),
         )
 
 

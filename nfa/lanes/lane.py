@@ -24,7 +24,7 @@ from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RunOutput
 from nfa.runs.program import RunListening, RunPattern, needs_trace_end
-from nfa.traces.idle_traces import EndedTraces
+from nfa.traces.idle_traces import EndedTraces, IdleTraces
 from nfa.traces.table import Visits
 from nfa.traces.trace_ends import end_rows, with_ends
 from streams import EventBatch
@@ -81,6 +81,21 @@ class Lane:
     def restart_peak(self) -> None:
         """Count ``peak_held`` from here on."""
         self._state.restart_peak()
+
+    def set_idle_timeout(self, timeout_us: int | None) -> None:
+        """Let traces end after that long without an event, open ones too; None: they wait for ever.
+
+        Where there was no timeout, the newest event of an open trace counts as if it came at the present time.
+        """
+        before = self._state.idle
+        self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
+        if self._state.idle is None:
+            return
+        if before is not None:
+            self._state.idle.load_arrays(before.dump_arrays())
+            return
+        keys = np.unique(self._state.table.keys())
+        self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
         """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` follows."""

@@ -70,7 +70,8 @@ class BacktestRun:
 
     def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
         if backtest.path is None:
-            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us())
+            since_ms = self.stores.registry.since_ms(backtest.stream)
+            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us(), since_ms)
             return History(files=files, is_ordered=True)
         files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
         require_inside(self.settings.backtest_dir, files)

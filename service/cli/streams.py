@@ -7,14 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.inputs import chosen_key, further_keys
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
+from service.cli.inputs import chosen_key, further_keys, told
 from service.cli.resources import Resource, Table, add_list, add_show
+from service.client import part
 from streams import key_text
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
+Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the stream is, for people.")]
+
+_SECONDS = "SECONDS|none"
+_NONE = "none"
 
 
 class LatePolicy(StrEnum):
@@ -88,11 +93,12 @@ def add_stream(
     derived: Annotated[
         bool | None, typer.Option("--derived", help="Patterns with INTO make its events, and nobody posts any.")
     ] = None,
+    description: Description = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Declare a stream; a declaration cannot be changed later."""
+    """Declare a stream; how its events are read cannot be changed later."""
     body: dict[str, Any] = given(
         name=name,
         key=chosen_key(key),
@@ -105,6 +111,77 @@ def add_stream(
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
         derived=derived,
+        description=description,
     )
     with calling(url, api_key) as client:
         show(client.post("/streams", body), is_json=is_json)
+
+
+@streams.command("change")
+def change_stream(
+    name: Name,
+    lateness: Annotated[
+        str | None, typer.Option(metavar=_SECONDS, help="Out-of-orderness bound: seconds that an event may be late.")
+    ] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
+    idle_timeout: Annotated[
+        str | None,
+        typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),
+    ] = None,
+    quiet_after: Annotated[
+        str | None,
+        typer.Option(metavar=_SECONDS, help="Source idleness: seconds without events after which time passes anyway."),
+    ] = None,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE|none", help="Event type that ends a transaction, in place of all. Repeatable."),
+    ] = None,
+    description: Description = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Change event time and end events of a stream, from this position of the log on."""
+    durations = given(lateness=lateness, idle_timeout=idle_timeout, quiet_after=quiet_after)
+    body = {
+        **{member: _seconds(member, text) for member, text in durations.items()},
+        **given(late=late, end_events=[] if end == [_NONE] else end, description=description),
+    }
+    with calling(url, api_key) as client:
+        show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
+
+
+@streams.command("rm")
+def remove_stream(
+    name: Name,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also delete everything that is on it; needs a key with the scope admin.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
+    at = f"/streams/{part(name)}"
+    with calling(url, api_key) as client:
+        found = client.change("DELETE", at, "", params={"dry_run": "true"})
+        if not yes:
+            if found["items"]:
+                show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=is_json)
+            what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
+            typer.confirm(f"Delete {what}?", abort=True, err=True)
+        gone = client.change("DELETE", at, "", params={"cascade": str(cascade).lower()})
+    if is_json:
+        show(gone, is_json=True)
+    told.print(printable(f"the stream {name} is deleted"), markup=False)
+
+
+def _seconds(member: str, text: str) -> float | None:
+    """A duration that is given, or None for none."""
+    if text == _NONE:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{member} is {text!r}; write a number of seconds, or none") from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from service.registering.derivations import StreamUse, uses_of
+from service.registering.derivations import uses_of
 from service.runtime import Stores
-from service.stores import RecentPage, RegisteredPattern, ShardReport
+from service.stores import RecentPage, RegisteredPattern, ShardReport, StreamUse
 from shards import DERIVED
 from streams import StreamDeclaration, format_time
 

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from nfa import Pattern, parse_pattern, unknown_types
 from service.errors import DerivationRefused, StreamNotDerived, UnknownStream
-from service.stores import RegisteredPattern, Registry
+from service.stores import RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds
 from streams import ControlRecordError, StreamDeclaration
 
 _RETRACTED = ".retracted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamUse:
-    """What is registered on a stream.
-
-    Attributes:
-        kind: Of the operator: ``pattern``, or the name of another kind.
-        name: Its name.
-        feeds: Whether it makes the events of the stream; else it listens to them.
-    """
-
-    kind: str
-    name: str
-    feeds: bool
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:

@@ -22,6 +22,7 @@ from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
 from .log.derived import DerivedEventStore, DerivedPart
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
+from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
 from .log.feeds import FeedMark, FeedStep, FeedStore
 from .log.layout import Layout, LayoutStore
 from .log.pipeline_status import PipelineStatus, ShardReport, StreamReport
@@ -43,6 +44,7 @@ from .registry.registered import (
     State,
 )
 from .registry.registry import Registry
+from .registry.removal import StreamUse
 from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
@@ -93,7 +95,10 @@ __all__ = [
     "DerivedEventStore",
     "DerivedPart",
     "DuplicateStore",
+    "EventFilter",
     "EventLog",
+    "EventPage",
+    "EventPages",
     "EventType",
     "EventTypeStore",
     "FeedMark",
@@ -108,6 +113,7 @@ __all__ = [
     "Keyspace",
     "Layout",
     "LayoutStore",
+    "LogEventPages",
     "LogLimits",
     "LogTail",
     "Note",
@@ -141,6 +147,7 @@ __all__ = [
     "StreamReport",
     "StreamTimes",
     "StreamTimesStore",
+    "StreamUse",
     "Submission",
     "WebhookStore",
     "WorkflowDraft",

@@ -109,7 +109,7 @@ class ControlRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamOn:
-    """A stream exists from here on."""
+    """A stream exists from here on, or has another declaration from here on."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
@@ -123,6 +123,24 @@ class StreamOn:
     def from_json(cls, members: Members) -> Self:
         """The record that ``to_json`` has written."""
         return cls(StreamDeclaration.from_json(members.get("declaration")))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOff:
+    """A stream ends here with all that is on it; a later ``StreamOn`` declares it anew, from nothing."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
+
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,6 +458,7 @@ def _budget(members: Members) -> WorkBudget:
 
 CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     StreamOn,
+    StreamOff,
     PatternOn,
     PatternOff,
     PatternPause,

@@ -6,8 +6,8 @@ from service import Registration
 from service.errors import DerivationRefused, StreamDerived, StreamNotDerived
 from service.intake.announcing import Announcing
 from service.intake.posting import Intake
-from service.registering.derivations import StreamUse, uses_of
-from service.stores import PatternDraft
+from service.registering.derivations import uses_of
+from service.stores import PatternDraft, StreamUse
 from streams import Punctuation, StreamDeclaration, TraceEnd
 
 pytestmark = pytest.mark.redis

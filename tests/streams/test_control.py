@@ -20,6 +20,7 @@ from streams.log.control import (
     PatternOn,
     PatternPause,
     Punctuation,
+    StreamOff,
     StreamOn,
     Tick,
     TraceEnd,
@@ -38,6 +39,8 @@ RECORDS = [
             mapping=FieldMapping(id="nr", type="what", time="at", data=None),
         )
     ),
+    StreamOn(StreamDeclaration(name="orders", lateness=5, description="Orders of the shop.")),
+    StreamOff("orders"),
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
     PatternPause("p"),

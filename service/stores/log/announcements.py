@@ -7,6 +7,7 @@ from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.routes import ROUTES_KEY, require_there
 from streams import LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
 
 _TOKEN_MS = 60_000
@@ -32,6 +33,7 @@ class Announcements:
 
         Raises:
             LogResharding: The log is being divided anew.
+            UnknownStream: The stream was removed.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
 
@@ -44,6 +46,7 @@ class Announcements:
             return self._append(
                 call=token,
                 layout=LAYOUT_KEY,
+                routes=ROUTES_KEY,
                 shards=[log_key(shard) for shard in chosen],
                 call_ms=_TOKEN_MS,
                 kind=record.KIND.value,
@@ -52,5 +55,5 @@ class Announcements:
                 shard_count=shards,
             )
 
-        self._log.layout.fitted(append)
+        require_there(stream, self._log.layout.fitted(append))
         return reached

@@ -27,6 +27,9 @@ from streams import (
     WorkBudget,
 )
 
+PATTERNS_KEY = PREFIX + "patterns"
+OPERATORS_KEY = PREFIX + "operators"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternDraft:
@@ -138,7 +141,7 @@ def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
 
     return Form(
         one="pattern",
-        key=PREFIX + "patterns",
+        key=PATTERNS_KEY,
         versions_key=PREFIX + "pattern-versions",
         prefix="",
         read=read_pattern,
@@ -154,7 +157,7 @@ def operator_form(kind: str) -> Form[RegisteredOperator]:
     """The operators of a kind without a record of its own; empty: of all such kinds, to be read only."""
     return Form(
         one=kind,
-        key=PREFIX + "operators",
+        key=OPERATORS_KEY,
         versions_key=PREFIX + "operator-versions",
         prefix=f"{kind}/" if kind else "",
         read=read_operator,

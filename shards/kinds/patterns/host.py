@@ -121,6 +121,22 @@ class PatternHost:
         """
         self._matcher.remove_pattern(name)
 
+    def declare(self, declaration: StreamDeclaration) -> PatternOutput:
+        """Let other types end traces, and traces end after another time without an event, open ones too.
+
+        Traces of a further key have neither.
+        """
+        self._declaration = declaration
+        if self._route:
+            return self._output(MatchOutput(()))
+        newest = self._versions.get(max(self._versions, default=0))
+        self._set_end_events(None if newest is None else newest.rules)
+        return self._output(self._matcher.set_idle_timeout(declaration.idle_timeout_us))
+
+    def _set_end_events(self, rules: Rules | None) -> None:
+        more = frozenset[str]() if rules is None else rules.trace_ends
+        self._matcher.set_end_events(more.union(self._declaration.end_events))
+
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
@@ -139,7 +155,7 @@ class PatternHost:
             )
         rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
-        self._matcher.set_end_events(rules.trace_ends.union(self._declaration.end_events))
+        self._set_end_events(rules)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def process(self, batch: EventBatch) -> PatternOutput:
