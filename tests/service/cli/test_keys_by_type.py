@@ -164,7 +164,7 @@ def test_a_project_runs_with_keys_by_type(tmp_path: Path) -> None:
             ]
         )
     ]
-    result = project.stream("shop").run(EventBatch.from_events(events))
+    result = project.run({"shop": EventBatch.from_events(events)})
     assert found(result["alerts"]) == [
         ("own", "o1", ("a", ["e0"]), ("b", ["e1"])),
         ("who", "ann", ("a", ["e0"]), ("c", ["e4"])),
