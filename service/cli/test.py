@@ -44,7 +44,7 @@ def test(
     if not cases:
         raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
     with waiting_on() as waiting:
-        needed = {one for case in cases for one in project.stream(case.stream).exercises()}
+        needed = {one for stream in project.streams.values() for one in stream.exercises()}
         compile_kernels(sorted(needed), waiting.compiling)
     outcomes: list[Outcome] = []
     for case in cases:
