@@ -48,7 +48,7 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
     router.add_api_route(
         f"/{plural}",
         list_results,
-        name=f"list_{plural}",
+        name=f"list_{RESULT_KINDS[kind].member}",
         response_model=model,
         tags=[plural],
         summary=f"List recent {called}",
