@@ -54,6 +54,15 @@ feed = typer.Typer(
     no_args_is_help=True,
 )
 
+KeyColumn = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[TYPE=]COLUMN", help="Column of the correlation key, perhaps by event type. Repeatable."),
+]
+KeyPath = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[TYPE=]PATH", help="Path of the correlation key, perhaps by event type. Repeatable."),
+]
+
 _TOLD_EVERY_S = 5.0
 
 
@@ -101,10 +110,7 @@ def folder(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-folder-DIR).")] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[TYPE=]COLUMN", help="Column of the correlation key, perhaps by event type. Repeatable."),
-    ] = None,
+    key: KeyColumn = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -169,10 +175,7 @@ def kafka(
     max_rows: Annotated[
         int, typer.Option(min=1, max=100_000, help="Maximum number of records per micro-batch.")
     ] = 10_000,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[TYPE=]PATH", help="Path of the correlation key, perhaps by event type. Repeatable."),
-    ] = None,
+    key: KeyPath = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,

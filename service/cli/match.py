@@ -162,9 +162,7 @@ def match(
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    grouped = chosen_key(key)
-    patterns, further = by_key(read_pattern_files(pattern), grouped, further_key or [])
-    is_json |= output is Output.JSON
+    patterns, further = by_key(read_pattern_files(pattern), chosen_key(key), further_key or [])
     own, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     prune = Prune.OFF if no_prune else prune
     declared = further.declaration
@@ -174,12 +172,12 @@ def match(
     check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
     options = _options(sections, timing, is_open=is_open, prune=prune)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), asked)
+    chosen = as_asked(reading_of(chosen_key(key), times, timing, lifecycle=lifecycle), asked)
     read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
     tell_strangers([*patterns, *further.patterns], read)
     report = _matched(patterns, read, constraint_set, options, use)
     report = replace(further.added_to(report, read, options), duplicates=dropped)
-    _print_json(report) if is_json else _print(report, sections)
+    _print_json(report) if is_json or output is Output.JSON else _print(report, sections)
 
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:

@@ -15,6 +15,18 @@ from streams import key_text
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
+OwnKey = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[TYPE=]PATH",
+        help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
+        "'*=' is any other type.",
+    ),
+]
+MoreKeys = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
+]
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the stream is, for people.")]
 
@@ -58,18 +70,8 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 @streams.command("add")
 def add_stream(
     name: Name,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[TYPE=]PATH",
-            help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
-            "'*=' is any other type.",
-        ),
-    ] = None,
-    further_key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
-    ] = None,
+    key: OwnKey = None,
+    further_key: MoreKeys = None,
     type_: Annotated[
         list[str] | None, typer.Option("--type", metavar="TYPE", help="Allowed event type (default: any). Repeatable.")
     ] = None,
