@@ -138,8 +138,10 @@ class CaseReading:
         }
 
     def _depth(self, entry: _Entry) -> int:
-        view, held = self._held[entry[0]]
-        return view.patterns[held.patterns[entry[1]]].automaton.depths[int(held.states[entry[1]])]
+        number, place = entry
+        view, held = self._held[number]
+        depths: Sequence[int] = view.patterns[int(held.patterns[place])].automaton.depths
+        return depths[int(held.states[place])]
 
     def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
         if held is not None:
