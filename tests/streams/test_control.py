@@ -40,7 +40,6 @@ RECORDS = [
             mapping=FieldMapping(id="nr", type="what", time="at", data=None),
         )
     ),
-    StreamOn(StreamDeclaration(name="orders", lateness=5, description="Orders of the shop.")),
     StreamOff("orders"),
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
