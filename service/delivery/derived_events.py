@@ -38,9 +38,13 @@ class DerivedEvents:
             StoreUnavailable: Redis does not answer.
         """
         shards = {row.shard: orjson.loads(row.body) for row in told}
+        ends = {row.shard: row.position for row in told}
         for stream, found in _by_stream(rows).items():
-            afters = {shard: shards[shard]["after"] for shard in found}
-            self._store.append(stream, [_part(shard, afters[shard], found[shard]) for shard in sorted(found)])
+            parts = [
+                DerivedPart(shard=shard, after=shards[shard]["after"], until=ends[shard], events=_ordered(found[shard]))
+                for shard in sorted(found)
+            ]
+            self._store.append(stream, parts)
         for stream, promises in _promises(shards).items():
             self._store.promise(stream, promises)
 
@@ -55,17 +59,16 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, 
     return {stream: dict(found[stream]) for stream in sorted(found)}
 
 
-def _part(shard: int, after: str, events: Sequence[Mapping[str, Any]]) -> DerivedPart:
+def _ordered(events: Sequence[Mapping[str, Any]]) -> EventBatch:
     """The events in the order of time and id, which does not depend on how the range was matched."""
     timed = sorted(((parse_time(event["time"]), event["id"], event) for event in events), key=lambda one: one[:2])
-    batch = EventBatch.from_columns(
+    return EventBatch.from_columns(
         [identity for _, identity, _ in timed],
         [event["type"] for *_, event in timed],
         np.array([time_us for time_us, *_ in timed], np.int64),
         [event["key"] for *_, event in timed],
         [orjson.dumps(event["data"]) for *_, event in timed],
     )
-    return DerivedPart(shard=shard, after=after, events=batch)
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pipeline import (
+    EventLogOptions,
     HeldOptions,
     JobOptions,
     await_machines,
@@ -76,21 +77,28 @@ def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, te
 
 
 def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
-    """Let the job of a layout match the log to its end, and write what it finds.
-
-    Derived events are appended on the way, so it goes on until nothing more is.
-    """
+    """Let the job of a layout match the log to its end, and write what it finds."""
     where = session_options(settings)
     session = build_session(where)
     try:
         tasks = await_machines(session, where.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
-        matched: Mapping[str, str] = {}
-        while (ends := log_ends(options.log)) != matched:
-            run_pipeline(session, options, AlertSink(stores, SystemClock()))
-            matched = ends
+        match_to_end(options.log, lambda: run_pipeline(session, options, AlertSink(stores, SystemClock())))
     finally:
         end_session(session)
+
+
+def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
+    """Match until the log does not grow any more: what is matched may derive events.
+
+    Args:
+        log: Its ends are compared.
+        match: Matches what the log holds.
+    """
+    matched: Mapping[str, str] = {}
+    while (ends := log_ends(log)) != matched:
+        match()
+        matched = ends
 
 
 def _check_shards(shards: int, wanted: int) -> None:

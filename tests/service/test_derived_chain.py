@@ -9,12 +9,15 @@ import pytest
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.event_log import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
+from pipeline.testing import match_log
 from service import AlertSink, Registration, build_stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
+from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
 from service.testing import HandClock, settings_for
+from service.upkeep.resharding import match_to_end, reshard
 from shards import InlineShards, rows_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, parse_each, parse_plain
 
@@ -177,6 +180,39 @@ def test_a_chain_over_two_keys_gives_what_one_process_gives_whatever_is_killed(
     assert stores.dead_letters.recent(9) == []
     backlog = stores.backlog.read()
     assert backlog.appended == backlog.matched
+
+
+def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, clock, monkeypatch):
+    monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
+    batches = [
+        part for batch in posted(1) for part in (batch[start : start + 10] for start in range(0, len(batch), 10))
+    ]
+    stores = build_stores(client, server_url, settings)
+    registration = Registration(stores, settings, clock)
+    registration.declare_stream(ORDERS)
+    for _, (stream, text) in REGISTERED:
+        registration.register_pattern(stream, text)
+    intake = Intake(stores.log, stores.registry, settings.limits, clock)
+
+    def matched(settings=settings, stores=stores, layout=None):
+        options = job_options(settings, layout or stores.log.layout.read(), stores.url, tasks=1)
+        match_to_end(options.log, lambda: match_log(options, AlertSink(stores, HandClock())))
+
+    monkeypatch.setattr("service.upkeep.resharding.match_all", matched)
+    half = len(batches) // 2
+    for batch in batches[:half]:
+        intake.ingest("orders", batch)
+    assert reshard(settings, stores, 6, str).shards == 6
+    assert stores.results["derived"].recent(1), "what the old shards derive is in the log before it is divided"
+    assert client.exists(DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY) == 0
+    for batch in batches[half:]:
+        intake.ingest("orders", batch)
+    for _ in range(8):
+        Timekeeper(stores).look()
+        matched()
+    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    assert sorted([*found, *(event["id"] for event in stores.results["derived"].recent(10_000))]) == expected(batches)
+    client.flushall()
 
 
 def logged(stores, shard):

@@ -8,13 +8,13 @@ it. A *promise* is the time before which a shard adds no more to a derived strea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import orjson
 
 from service.stores.connection import Client, register
-from service.stores.log.backlog import APPENDED_KEY
+from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
 from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
 from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
@@ -29,11 +29,13 @@ class DerivedPart:
     Attributes:
         shard: Where they were found.
         after: Position behind which the shard's range in the micro-batch begins.
+        until: Position with which it ends.
         events: In the order of time and id.
     """
 
     shard: int
     after: str
+    until: str
     events: EventBatch
 
 
@@ -55,6 +57,8 @@ class DerivedEventStore:
     def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
         """Append what is not in the log yet; what an earlier try has appended is passed over.
 
+        So is what is known to be matched: a new checkpoint reads the log again, in other ranges.
+
         Args:
             stream: The derived stream.
             parts: Of some shards, each with all that it found in the micro-batch.
@@ -66,6 +70,7 @@ class DerivedEventStore:
             LogResharding: The log is being divided anew, or was since this process read its layout.
         """
         appended = 0
+        parts = self._unwritten(parts)
         while chunk := self._next_chunk(stream, parts):
             if self._append_chunk(stream, chunk):
                 appended += sum(len(part.events) for part, _ in chunk)
@@ -105,6 +110,16 @@ class DerivedEventStore:
     def _fields(self, stream: str) -> list[str]:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
+    def _unwritten(self, parts: Sequence[DerivedPart]) -> list[DerivedPart]:
+        """Those whose ranges are not matched: only the next ones and those of a micro-batch that is written again."""
+        fields = [f"position:{part.shard}" for part in parts]
+        found = cast("list[bytes | None]", self._client.hmget(MATCHED_KEY, fields)) if fields else []
+        return [
+            part
+            for part, noted in zip(parts, found, strict=True)
+            if noted is None or position_order(noted.decode()) < position_order(part.until)
+        ]
+
     def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Mark]]:
         """The next events to be appended, by shard, with the mark as it must be; some at a time."""
         if not parts:
@@ -117,7 +132,7 @@ class DerivedEventStore:
             done = mark.done(part)
             events = part.events.slice(done, min(room, len(part.events) - done))
             if len(events):
-                chunk.append((DerivedPart(shard=part.shard, after=part.after, events=events), mark))
+                chunk.append((replace(part, events=events), mark))
                 room -= len(events)
         return chunk
 

@@ -1,10 +1,13 @@
 """Derived events reach the log once, whatever fails, and the time of their streams follows behind them."""
 
+from dataclasses import replace
+
 import pytest
 
 from service import LogResharding, build_stores
 from service.stores import DerivedPart
 from service.stores.log import derived
+from service.testing import stats_row
 from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -19,7 +22,7 @@ def declared(stores, client):
 
 def part(shard, after, *numbers):
     events = [Event(id=f"{shard}-{number}", type="T", time_us=number, key=f"k{number % 7}") for number in numbers]
-    return DerivedPart(shard=shard, after=after, events=EventBatch.from_events(events))
+    return DerivedPart(shard=shard, after=after, until="9-0", events=EventBatch.from_events(events))
 
 
 def found(stores):
@@ -43,6 +46,14 @@ def test_a_micro_batch_that_is_written_again_goes_on_behind_its_marks(stores, mo
     assert stores.derived.append("late", [part(0, "6-0", 9)]) == 1
     assert stores.derived.append("late", parts) == 0, "an older micro-batch is in the log already"
     assert stores.backlog.read().waiting.events == 6
+
+
+def test_ranges_that_are_matched_are_passed_over_also_where_a_new_checkpoint_cuts_them_anew(stores):
+    stores.derived.append("late", [part(0, "5-0", 1, 2)])
+    stores.pipeline_status.note([stats_row(0, "9-0")])
+    assert stores.derived.append("late", [part(0, "6-0", 1, 2)]) == 0
+    assert stores.derived.append("late", [replace(part(0, "9-0", 3), until="10-0"), part(1, "6-0", 4)]) == 2
+    assert found(stores) == ["0-1", "0-2", "0-3", "1-4"]
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
