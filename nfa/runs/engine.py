@@ -14,10 +14,9 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
 from nfa.kernels.conditions import Bindings
-from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
+from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Limits, RunBatch
 from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -27,7 +26,7 @@ from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
-from nfa.runs.upkeep import close_pair, finish, unpark_all
+from nfa.runs.upkeep import close_pair, finish, new_found, pass_time, unpark_all
 from nfa.traces.table import Visits, Want
 from streams import WorkBudget
 
@@ -65,7 +64,7 @@ class RunEngine:
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
-        self._found = _new_found(256)
+        self._found = new_found(256)
         self._ended = _new_ended(256)
         self._sweep_at = _LEAST_SWEEP
 
@@ -197,9 +196,7 @@ class RunEngine:
         due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
-            status, first = run_dues.pass_time(
-                self._compiled.program, self._state, self._found, due, first, watermark_us
-            )
+            status, first = pass_time(self._compiled.program, self._state, self._found, due, int(first), watermark_us)
             self._drain(collected, None)
             if status == tables.NO_ROOM:
                 self._make_room()
@@ -262,7 +259,7 @@ class RunEngine:
     def _make_room_for(self, runs: int) -> None:
         """Let all of a number of runs be found at once; what was found before has been taken."""
         if runs > len(self._found.node):
-            self._found = _new_found(2 * runs)
+            self._found = new_found(2 * runs)
 
     def _rank(
         self,
@@ -396,7 +393,7 @@ class RunEngine:
         if len(self._state.run_next) > len(self._state.buckets):
             self._state = run_state.with_buckets(self._state, self._compiled.program)
         if 2 * needed > len(self._found.node):
-            self._found = _new_found(4 * needed)
+            self._found = new_found(4 * needed)
         if len(self._compiled.automata) > len(self._ended.rows):
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
@@ -424,7 +421,7 @@ class RunEngine:
                     parts.append(unrolled(self._state, found.chosen(chosen), releases=True))
             self._state.counters[tables.FILLED] = 0
             if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
-                self._found = _new_found(2 * len(self._found.node))
+                self._found = new_found(2 * len(self._found.node))
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
             for target, part_rows, size in (
@@ -435,18 +432,6 @@ class RunEngine:
                 copied[:, 0] = copied[:, 0] if rows is None else rows[copied[:, 0]]
                 target.append(copied)
             self._ended.filled[:] = 0
-
-
-def _new_found(size: int) -> Found:
-    return Found(
-        node=np.zeros(size, np.int32),
-        pattern=np.zeros(size, np.int32),
-        row=np.zeros(size, np.int64),
-        trace=np.zeros(size, np.int32),
-        detected=np.zeros(size, np.int64),
-        how=np.zeros(size, np.int8),
-        what=np.zeros(size, np.int8),
-    )
 
 
 def _new_ended(size: int) -> Ended:

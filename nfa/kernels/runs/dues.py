@@ -36,8 +36,7 @@ from nfa.kernels.runs.tables import (
 )
 from nfa.kernels.runs.timeouts import end_of, time_out
 from nfa.kernels.runs.waits import decide, is_decided
-from streams.kernels.borrowing import borrowed
-from streams.kernels.compiling import kernel, routine
+from streams.kernels.compiling import routine
 
 
 @routine
@@ -131,7 +130,7 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
     forget(p, s, pair, time)
 
 
-@kernel
+@routine
 def pass_time(
     p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
@@ -140,7 +139,6 @@ def pass_time(
     Returns:
         (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` where matches have to be ranked.
     """
-    p, s, found = borrowed(p), borrowed(s), borrowed(found)
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]
         if has_to_rank(p, s, pair):

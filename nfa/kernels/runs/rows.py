@@ -335,18 +335,6 @@ def match_rows(
 
 
 @kernel
-def chain_lengths(s: RunState, nodes: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
-    """Number of bound events of each chain."""
-    s = borrowed(s)
-    for place in range(nodes.shape[0]):
-        node, size = nodes[place], 0
-        while node != NIL:
-            size += 1
-            node = s.node_parent[node]
-        lengths[place] = size
-
-
-@kernel
 def unroll(
     s: RunState,
     nodes: NDArray[np.int32],

@@ -6,6 +6,7 @@ There is one kernel for each set of tables, as unpacking them is most of what su
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfa.kernels.runs import arena as run_arena
 from nfa.kernels.runs import dues as run_dues
@@ -13,13 +14,12 @@ from nfa.kernels.runs import parking as run_parking
 from nfa.kernels.runs import rows as run_rows
 from nfa.kernels.runs import timeouts as run_timeouts
 from nfa.kernels.runs import waits as run_waits
-from nfa.kernels.runs.tables import LATEST, NIL, NOTHING, PATTERN, TRACE, Found, Int, RunProgram, RunState
+from nfa.kernels.runs.tables import DONE, LATEST, NIL, NOTHING, PATTERN, TRACE, Found, Int, RunProgram, RunState
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
 
 REBUILD_INDEX, UNPARK_ALL, CLOSE_PAIR, FREE_RUN = range(4)
-FILL_BUCKETS, FORGET, DEADLINE = range(3)
-FINISH, TIME_OUT = range(2)
+PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 
 @kernel
@@ -39,24 +39,28 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 
 
 @kernel
-def ask(p: RunProgram, s: RunState, what: Int, number: Int, time: Int) -> Int:
-    """What a pattern says about a run or a pair, ``number``, or what it wants done with it."""
-    p, s = borrowed(p), borrowed(s)
+def attend(
+    p: RunProgram, s: RunState, found: Found, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
+) -> tuple[Int, Int]:
+    """Do what depends on time or patterns, to the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
+
+    Returns:
+        (status, place): those of ``pass_time``; of anything else ``DONE`` and, for ``DEADLINE``, the time.
+    """
+    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+    if what == PASS_TIME:
+        return run_dues.pass_time(p, s, found, numbers, place, time)
     if what == FILL_BUCKETS:
         run_parking.fill_buckets(p, s)
-    elif what == FORGET:
-        run_dues.forget(p, s, np.int32(number), time)
-    else:
-        return np.int64(run_waits.deadline(p, s, np.int32(number), NOTHING, LATEST))
-    return np.int64(NIL)
-
-
-@kernel
-def conclude(p: RunProgram, s: RunState, found: Found, what: Int, pair: Int, time: Int, last: Int) -> None:
-    """Complete what waits for the end of a pair's trace, or report what timed out by a time."""
-    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+        return DONE, np.int64(NIL)
+    number = numbers[place]
+    if what == DEADLINE:
+        return DONE, np.int64(run_waits.deadline(p, s, number, NOTHING, LATEST))
     if what == FINISH:
-        run_rows.finish_pair(p, s, found, np.int32(pair), time, last)
+        run_rows.finish_pair(p, s, found, number, time, last)
+    elif what == TIME_OUT:
+        s.now[PATTERN], s.now[TRACE] = s.pair_pattern[number], s.pair_trace[number]
+        run_timeouts.time_out(p, s, found, number, time)
     else:
-        s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
-        run_timeouts.time_out(p, s, found, np.int32(pair), time)
+        run_dues.forget(p, s, number, time)
+    return DONE, np.int64(NIL)
