@@ -34,18 +34,20 @@ class PatternOutput:
     """What the matcher found, with what is needed to put it into words.
 
     Attributes:
-        found: But for the matches that become events.
+        found: All of it.
         results_of: Puts it into words.
-        events: What matches of patterns with INTO become; None: no pattern has it.
+        alerts: It without the matches that become events; None: no pattern has INTO.
+        events: What those become.
     """
 
     found: MatchOutput
     results_of: PatternResults
+    alerts: MatchOutput | None = None
     events: DerivedEvents | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Alerts, derived events, timeouts, early terminations and what else there is, in this order."""
-        return self.results_of.of(self.found, origin, self.events)
+        return self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
@@ -204,7 +206,8 @@ class PatternHost:
         if not self._derives:
             return PatternOutput(found, results_of)
         alerts, derived = _parted(found)
-        return PatternOutput(alerts, results_of, DerivedEvents(derived, times_us, self._declaration.name, newest_us))
+        events = DerivedEvents(derived, times_us, self._declaration.name, newest_us)
+        return PatternOutput(found, results_of, alerts, events)
 
 
 def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
