@@ -41,7 +41,9 @@ def test_what_cannot_be_derived_is_refused(http, orders, hints, check_problem):
     check_problem(http.post("/v1/patterns", json=into), 409, "stream-not-derived")
     into["text"] = "PATTERN r EVENT late a INTO hints"
     check_problem(http.post("/v1/patterns", json=into), 400, "derivation-refused")
-    check_problem(http.post("/v1/streams", json={"name": "s", "derived": True, "lateness": 5}), 400, "stream-declaration")
+    check_problem(
+        http.post("/v1/streams", json={"name": "s", "derived": True, "lateness": 5}), 400, "stream-declaration"
+    )
 
 
 def test_a_restricted_key_feeds_only_streams_that_it_may_touch(http, orders, holder, check_problem):
