@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from functools import partial
 from random import Random
 
 import orjson
@@ -40,18 +41,17 @@ _INTO = " INTO pairs TYPE Pair"
 
 def events_of(orders: int) -> list[Event]:
     """The events of some orders, twenty of them at a time."""
-    rng, found = Random(19), []
+    rng, found = Random(19), list[Event]()
     for first in range(0, orders, 20):
-        open_orders = [[f"o{number}", 0] for number in range(first, min(first + 20, orders))]
-        while open_orders:
-            order = rng.choice(open_orders)
-            key, step = str(order[0]), int(order[1])
-            number = len(found)
+        steps = {f"o{number}": 0 for number in range(first, min(first + 20, orders))}
+        while steps:
+            key = rng.choice(list(steps))
+            step, number = steps[key], len(found)
             data = {"n": number, "total": number % 97, "customer": f"c{number % 50}"}
             found.append(Event(id=f"e{number}", type=_TYPES[step], time_us=number * 10_000, key=key, data=data))
-            order[1] = step + 1
+            steps[key] += 1
             if step + 1 == len(_TYPES):
-                open_orders.remove(order)
+                del steps[key]
     return found
 
 
@@ -113,7 +113,7 @@ def main() -> None:
     events = events_of(1_000 if quick else 5_000)
     for size in (1_000, 20):
         logs = logs_of(events, size)
-        found = best_of({name: lambda log=log: rows_of(log) for name, log in logs.items()}, 1 if quick else 5)
+        found = best_of({name: partial(rows_of, log) for name, log in logs.items()}, 1 if quick else 5)
         for name, timed in found.items():
             print(f"{size:5} events per entry  {name:12}  {timed.seconds:7.3f} s  {timed.result:9,} rows")
         alone = found["first alone"].seconds + found["second alone"].seconds

@@ -65,8 +65,7 @@ class StreamDeclaration:
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
-        derived: Whether operators make its events, and no one else. Whoever makes them decides their keys and their
-            order.
+        derived: Whether operators make its events, and no one else; they decide the keys and the order.
     """
 
     name: str

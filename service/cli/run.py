@@ -103,7 +103,7 @@ def _shown(outputs: str | None, project: LocalProject) -> list[str]:
     names = [name.strip() for name in outputs.split(",")]
     for name in names:
         if name not in derived:
-            raise ProjectRefused.of([f"--outputs: {name!r} is no derived stream{did_you_mean(name, derived)}"])
+            raise ProjectRefused.of([f"--outputs: {name!r} is not a derived stream{did_you_mean(name, derived)}"])
     return names
 
 

@@ -90,6 +90,30 @@ def test_cuts_turns_reloads_and_shards_change_nothing(project: Project, number: 
 
 
 @st.composite
+def _messy_events(draw: st.DrawFn) -> list[tuple[str, ControlRecord | list[Event]]]:
+    """Batches of both sources, and records about time."""
+    said: list[tuple[str, ControlRecord | list[Event]]] = []
+    row = st.tuples(st.sampled_from(["A", "A", "B", "B", "C", "End"]), st.sampled_from("kl"), st.integers(-2, 2))
+    seconds, number = 5, 0
+    for _ in range(draw(st.integers(1, 8))):
+        stream = draw(st.sampled_from(SOURCES))
+        some: list[Event] = []
+        for event_type, key, pause in draw(st.lists(row, min_size=1, max_size=5)):
+            number, seconds = number + 1, seconds + pause
+            time_us, data = seconds * SECOND_US, {"v": number % 3, "w": number}
+            some.append(Event(id=f"e{number}", type=event_type, time_us=time_us, key=key, data=data))
+        said.append((stream, some))
+        match draw(st.integers(0, 5)):
+            case 0:
+                said.append((stream, TraceEnd(key="k")))
+            case 1:
+                said.append((draw(st.sampled_from(SOURCES)), Tick(time_us=(seconds + 3) * SECOND_US, cause="events")))
+            case 2:
+                said.append(("d0", Tick(time_us=seconds * SECOND_US, cause="events")))
+    return said
+
+
+@st.composite
 def messy_logs(draw: st.DrawFn) -> list[LogEntry]:
     """One shard: events out of order and at equal times, ticks, ends of traces, constraints that traces break."""
     texts = (
@@ -115,23 +139,7 @@ def messy_logs(draw: st.DrawFn) -> list[LogEntry]:
     said.append(
         ("d1", PatternOn(name="last", version=1, text=f"PATTERN last EVENT {draw(st.sampled_from(OF_DERIVED))}"))
     )
-    row = st.tuples(st.sampled_from(["A", "A", "B", "B", "C", "End"]), st.sampled_from("kl"), st.integers(-2, 2))
-    seconds, number = 5, 0
-    for _ in range(draw(st.integers(1, 8))):
-        stream = draw(st.sampled_from(SOURCES))
-        some: list[Event] = []
-        for event_type, key, pause in draw(st.lists(row, min_size=1, max_size=5)):
-            number, seconds = number + 1, seconds + pause
-            time_us, data = seconds * SECOND_US, {"v": number % 3, "w": number}
-            some.append(Event(id=f"e{number}", type=event_type, time_us=time_us, key=key, data=data))
-        said.append((stream, some))
-        match draw(st.integers(0, 5)):
-            case 0:
-                said.append((stream, TraceEnd(key="k")))
-            case 1:
-                said.append((draw(st.sampled_from(SOURCES)), Tick(time_us=(seconds + 3) * SECOND_US, cause="events")))
-            case 2:
-                said.append(("d0", Tick(time_us=seconds * SECOND_US, cause="events")))
+    said += draw(_messy_events())
     return [
         LogEntry(
             position=f"1-{place}",

@@ -46,15 +46,13 @@ def applied(state: ShardState, *said: Said) -> list[OutputRow]:
     """What a shard says to some entries; the positions follow those that it has."""
     log = []
     for number, (stream, step) in enumerate(said, start=1):
-        is_events = isinstance(step, Sequence)
-        log.append(
-            LogEntry(
-                position=f"{int(state.position.split('-')[0]) + 1}-{number}",
-                kind=RecordKind.EVENTS if is_events else step.KIND,
-                stream=stream,
-                body=EventBatch.from_events(step).to_bytes() if is_events else encode_control(step),
-            )
+        kind, body = (
+            (RecordKind.EVENTS, EventBatch.from_events(step).to_bytes())
+            if isinstance(step, Sequence)
+            else (step.KIND, encode_control(step))
         )
+        position = f"{int(state.position.split('-')[0]) + 1}-{number}"
+        log.append(LogEntry(position=position, kind=kind, stream=stream, body=body))
     return state.apply(log)
 
 

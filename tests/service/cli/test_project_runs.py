@@ -1,6 +1,7 @@
 """A project runs without a service: over files, and over the events of its tests."""
 
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
@@ -215,7 +216,7 @@ def test_derived_events_are_expected(chain, call):
 
 
 def test_a_chain_over_two_streams_is_run(chain, call):
-    files = {
+    files: dict[str, list[tuple[str, int, str, dict[str, Any]]]] = {
         "i": [("Invoice", 1, "i1", {"v": "ann"}), ("Invoice", 5, "i2", {"v": "ann"}), ("Invoice", 9, "i3", {})],
         "p": [("Payment", 2, "ann", {"v": 7})],
     }
@@ -249,7 +250,7 @@ def test_a_chain_over_two_streams_is_run(chain, call):
     ("options", "said"),
     [
         (("--events", "late=i.jsonl"), "the events of 'late' are derived"),
-        (("--events", "invoices=i.jsonl", "--outputs", "lat"), "'lat' is no derived stream"),
+        (("--events", "invoices=i.jsonl", "--outputs", "lat"), "'lat' is not a derived stream"),
     ],
 )
 def test_what_is_not_derived_or_only_derived_is_refused(chain, call, options, said):
