@@ -1,4 +1,4 @@
-"""``forestall derived-events``: what became of the matches of patterns with INTO."""
+"""``forestall derived-events``: the events that patterns with INTO made of their matches."""
 
 from __future__ import annotations
 

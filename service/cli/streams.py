@@ -92,9 +92,7 @@ def add_stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
-    derived: Annotated[
-        bool | None, typer.Option("--derived", help="Patterns with INTO make its events, and nobody posts any.")
-    ] = None,
+    derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
     description: Description = None,
     url: Url = None,
     api_key: ApiKeyOption = None,

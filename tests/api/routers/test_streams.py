@@ -15,14 +15,16 @@ ORDERS = {
     "quiet_after": None,
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
     "duplicates": "keep",
+    "derived": False,
     "description": "Orders of the shop.",
 }
+ALONE = {"producers": [], "consumers": [], "waits_for": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
     answer = http.post("/v1/streams", json=ORDERS)
     assert (answer.status_code, answer.json()) == (201, ORDERS)
-    assert http.get("/v1/streams/orders").json() == ORDERS
+    assert http.get("/v1/streams/orders").json() == {**ORDERS, **ALONE}
     assert http.get("/v1/streams").json() == {"items": [ORDERS]}
 
 
