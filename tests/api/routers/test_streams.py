@@ -18,7 +18,7 @@ ORDERS = {
     "derived": False,
     "description": "Orders of the shop.",
 }
-ALONE = {"producers": [], "consumers": [], "waits_for": None}
+ALONE: dict[str, object] = {"producers": [], "consumers": [], "waits_for": None}
 
 
 def test_a_stream_is_declared_and_shown(http):

@@ -16,7 +16,7 @@ def run(client):
 def test_log_append_derived(run, client):
     def append(before, after, **given):
         keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout"}
-        usual = {
+        usual: dict[str, object] = {
             "moves": orjson.dumps(
                 [["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]]
             )
