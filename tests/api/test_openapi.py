@@ -94,7 +94,8 @@ class Filled:
 @pytest.fixture
 def filled(fuzz_url, stores, clock):
     """A service in which there is one of everything."""
-    with httpx.Client(base_url=f"{fuzz_url}/v1", headers={"Authorization": f"Bearer {KEY}"}) as http:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=f"{fuzz_url}/v1", headers=headers, timeout=60) as http:
 
         def made(path, method="POST", **changes):
             answer = http.request(method, path, **changes)
