@@ -51,7 +51,7 @@ class Results:
 
     def run(self) -> None:
         """Note when each is there; until ``stop``."""
-        last: dict[str, Any] = {list_key(DERIVED): b"0", f"{INDEX_KEY}:stream:{HABITS}": b"0"}
+        last: dict[Any, Any] = {list_key(DERIVED): b"0", f"{INDEX_KEY}:stream:{HABITS}": b"0"}
         while not self.stop.is_set():
             found: Any = self._server.xread(last, block=200, count=10_000)
             now = time()

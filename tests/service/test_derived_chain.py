@@ -1,6 +1,7 @@
 """A chain of derived streams with two other keys, by the sink, the log and the shards, which fail at any command."""
 
 import random
+from typing import Any
 
 import numpy as np
 import orjson
@@ -46,7 +47,8 @@ REGISTERED = list(PATTERNS.items())
 
 def posted(seed, orders=50):
     """Plain events of some orders, by time, in batches."""
-    chance, events = random.Random(seed), []
+    chance = random.Random(seed)
+    events: list[dict[str, Any]] = []
     for number in range(orders):
         customer = chance.randrange(9)
         base = {"order": f"o{number}", "customer": f"c{customer}", "region": customer % 3, "sum": chance.randrange(99)}
@@ -61,8 +63,8 @@ def posted(seed, orders=50):
 def expected(batches):
     """Ids of all alerts and derived events, by shards in this process."""
     shards, rows = InlineShards(3), []
-    for stream in (ORDERS, *(StreamDeclaration(name=name, derived=True) for name in ("payments", "habits"))):
-        shards.say(stream.name, StreamOn(stream))
+    for declared in (ORDERS, *(StreamDeclaration(name=name, derived=True) for name in ("payments", "habits"))):
+        shards.say(declared.name, StreamOn(declared))
     for name, (stream, text) in REGISTERED:
         shards.say(stream, PatternOn(name=name, version=1, text=text))
     for batch in batches:
@@ -202,7 +204,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     half = len(batches) // 2
     for batch in batches[:half]:
         intake.ingest("orders", batch)
-    assert reshard(settings, stores, 6, str).shards == 6
+    assert reshard(settings, stores, 6, lambda _: None).shards == 6
     assert stores.results["derived"].recent(1), "what the old shards derive is in the log before it is divided"
     assert client.exists(DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY) == 0
     for batch in batches[half:]:

@@ -220,7 +220,7 @@ def derived_log(stores):
             if entry.stream == "hints" and entry.kind == "events":
                 own += sorted(event.id for event in EventBatch.from_bytes(entry.body).to_events())
             elif entry.stream == "hints" and entry.kind == "tick":
-                own.append(decode_control(entry.kind, entry.body).time_us)
+                own.append(orjson.loads(entry.body)["time"])
         found.append(own)
     return found
 

@@ -90,7 +90,7 @@ class DerivedEventStore:
             LogResharding: The log is being divided anew.
         """
         told = {_field(stream, shard): "" if time_us is None else time_us for shard, time_us in by_shard.items()}
-        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[str | bytes, Any]", told))
+        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, told))
         promised = self.promises(stream)
         known = [time_us for time_us in promised if time_us is not None]
         if len(known) < len(promised):

@@ -1,5 +1,7 @@
 """Derived streams over HTTP: who makes their events, who listens, and what nobody may do."""
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -56,7 +58,13 @@ def test_a_restricted_key_feeds_only_streams_that_it_may_touch(http, orders, hol
 
 
 def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock):
-    event = {"id": "d1", "stream": "orders", "into": "hints", "type": "late", "time": "2026-01-01T00:00:01Z"}
+    event: dict[str, Any] = {
+        "id": "d1",
+        "stream": "orders",
+        "into": "hints",
+        "type": "late",
+        "time": "2026-01-01T00:00:01Z",
+    }
     event |= {"key": "c1", "data": {"c": "c1"}, "pattern": "late", "version": 1, "source_key": "k", "rekeyed": True}
     row = sink_row(kind="derived", stream="orders", id="d1", body=orjson.dumps(event))
     streams = {"hints": {"watermark_us": 5, "waiting": 1}, "orders": {"watermark_us": 7}}

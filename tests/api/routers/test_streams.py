@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 pytestmark = pytest.mark.redis
@@ -17,7 +19,7 @@ ORDERS = {
     "duplicates": "keep",
     "derived": False,
 }
-ALONE = {"producers": [], "consumers": [], "waits_for": None}
+ALONE: dict[str, Any] = {"producers": [], "consumers": [], "waits_for": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
