@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 pytestmark = pytest.mark.redis
@@ -18,7 +20,7 @@ ORDERS = {
     "derived": False,
     "description": "Orders of the shop.",
 }
-ALONE: dict[str, object] = {"producers": [], "consumers": [], "waits_for": None}
+ALONE: dict[str, Any] = {"producers": [], "consumers": [], "waits_for": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
