@@ -49,6 +49,7 @@ from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
+from .results.derived_pages import DerivedEventPages, pages_of_any
 from .results.marks import Acknowledgement, AlertMarks, Note
 from .results.recent import RecentPage, RecentStore
 from .server_facts import ServerFacts, server_facts, server_time_us
@@ -92,6 +93,7 @@ __all__ = [
     "DeliveryLog",
     "DeliveryStats",
     "DeliveryStore",
+    "DerivedEventPages",
     "DerivedEventStore",
     "DerivedPart",
     "DuplicateStore",
@@ -156,6 +158,7 @@ __all__ = [
     "connect",
     "event_digest",
     "is_answering",
+    "pages_of_any",
     "server_facts",
     "server_folder",
     "server_time_us",
