@@ -25,7 +25,6 @@ from service.stores import (
     DeadLetterStore,
     DeliveryLog,
     DeliveryStore,
-    DerivedEventPages,
     DerivedEventStore,
     DuplicateStore,
     EventLog,
@@ -34,7 +33,6 @@ from service.stores import (
     Heartbeat,
     IdLimits,
     KeyStore,
-    LogEventPages,
     LogLimits,
     PipelineStatus,
     QuestionStore,
@@ -131,9 +129,7 @@ def build_stores(
         results={**listed, DEAD_LETTER.name: dead_letters},
         dead_letters=dead_letters,
         feeds=FeedStore(client),
-        event_pages=pages_of_any(
-            lambda name: registry.stream(name).derived, LogEventPages(client, log.layout), DerivedEventPages(client)
-        ),
+        event_pages=pages_of_any(client, log.layout, lambda name: registry.stream(name).derived),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),

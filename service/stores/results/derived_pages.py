@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from service.stores.connection import Client
 from service.stores.cursors import PLACE, require_cursor
-from service.stores.log.event_pages import EventFilter, EventPage, EventPages
+from service.stores.log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
+from service.stores.log.layout import LayoutStore
 from service.stores.records import decode
 from service.stores.results.recent import list_key
 from shards import DERIVED
@@ -96,8 +97,9 @@ class DerivedEventPages:
             until = f"({found[-1][0].decode()}"
 
 
-def pages_of_any(is_derived: Callable[[str], bool], posted: EventPages, derived: EventPages) -> EventPages:
+def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
     """The pages of any stream: of one whose events are posted, or of one that is derived."""
+    posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(wanted: EventFilter, after: str | None, limit: int) -> EventPage:
         return (derived if is_derived(wanted.stream) else posted)(wanted, after, limit)
