@@ -20,6 +20,7 @@ from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
 from .log.derived import DerivedEventStore, DerivedPart
+from .log.derived_pages import DerivedEventPages, pages_of_any
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
@@ -49,7 +50,6 @@ from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
-from .results.derived_pages import DerivedEventPages, pages_of_any
 from .results.marks import Acknowledgement, AlertMarks, Note
 from .results.recent import RecentPage, RecentStore
 from .server_facts import ServerFacts, server_facts, server_time_us
