@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from service.projects import (
     event_lines,
     line_of,
     read_project,
+    short_ids,
 )
 from service.projects.errors import ProjectRefused
 from streams import did_you_mean
@@ -59,6 +61,7 @@ def run(
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, _reading(project.stream(name))) for name, path in files.items()}
     found = project.run(batches, is_open=is_open)
+    short = short_ids(found[EVENTS])
     found[EVENTS] = [one for one in found[EVENTS] if one["stream"] in shown]
     counts = sum(map(len, batches.values()))
     if output is RunOutput.JSON:
@@ -77,14 +80,14 @@ def run(
             ).decode()
         )
         return
-    _tell(found, counts)
+    _tell(found, short, counts)
 
 
-def _tell(found: Results, counts: int) -> None:
+def _tell(found: Results, short: Mapping[str, str], counts: int) -> None:
     """A line per result, and how many there are."""
     for part in LISTS:
         for one in found[part]:
-            typer.echo(printable(f"{part}  {one['stream']}  {line_of(part, one, has_keys=True)}"))
+            typer.echo(printable(f"{part}  {one['stream']}  {line_of(part, one, short, has_keys=True)}"))
     for line in event_lines(found[EVENTS]):
         typer.echo(printable(f"{EVENTS}  {line}"))
     for one in found["dead_letters"]:

@@ -16,6 +16,7 @@ from service.projects.cases import (
     line_of,
     outcome_of,
     run_case,
+    short_ids,
     with_expectation,
 )
 from service.projects.documents import Document, document_schema, read_project
@@ -46,5 +47,6 @@ __all__ = [
     "plan_project",
     "read_project",
     "run_case",
+    "short_ids",
     "with_expectation",
 ]

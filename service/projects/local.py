@@ -125,11 +125,6 @@ class _Reading:
         self._declared = {
             one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
         }
-        for one in self._of(Patterns):
-            with _placed(one):
-                into = parse_pattern(one.form["text"]).into
-            if into is not None:
-                self._declared.setdefault(into.stream, StreamDeclaration(name=into.stream, derived=True))
 
     def project(self) -> LocalProject:
         """All of them."""

@@ -56,7 +56,8 @@ class Patterns(ResourceKind):
         said = {name: document.body.get(name, usual) for name, usual in _PATTERN.items()}
         form = {"stream": document.body["stream"], "text": text.strip(), **said}
         extra = {"start": document.body.get("start", "fresh")}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+        feeds = "" if parsed.into is None else parsed.into.stream
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=feeds)
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""
@@ -72,6 +73,10 @@ class Patterns(ResourceKind):
         form = {name: answer[name] for name in ("stream", "text", *_PATTERN)}
         state = "active" if answer["state"] == "suspended" else answer["state"]
         return Found(form={**form, "text": form["text"].strip(), "state": state}, tag=tag, at=at, answer=answer)
+
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """A pattern keeps its stream."""
+        return "" if found["stream"] == wanted["stream"] else "the stream of a pattern cannot be changed; rename it"
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
         """Register what is different, then bring it into its state."""

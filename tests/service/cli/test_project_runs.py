@@ -215,6 +215,48 @@ def test_derived_events_are_expected(chain, call):
     assert (status, "! late [ann] Late36 customer=ann" in out) == (1, True)
 
 
+SEVERAL = """
+kind: test
+name: a union of two streams
+streams:
+  invoices: {i1: "Invoice1:ann", i2: "Invoice5:ann"}
+  payments: [{id: p, type: Payment, time: "1970-01-01T00:00:02Z", key: ann, data: {v: 7}}]
+expect:
+  events: ["late [ann] Late31 customer=ann", "late [ann] Late35 customer=ann", "late [ann] Paid2 amount=7"]
+  alerts: ["twice [ann] a=Late31 b=Late35"]
+"""
+
+
+def test_a_test_has_events_of_several_streams(chain, call):
+    path = chain / "several.yaml"
+    path.write_text(SEVERAL)
+    status, out, _ = call("test", str(chain), "--junit", "out.xml")
+    assert (status, "passed  a union of two streams" in out) == (0, True)
+    names = {case.get("classname") for case in ElementTree.parse(chain / "out.xml").iter("testcase")}
+    assert names == {"invoices", "invoices,payments"}
+    path.write_text(path.read_text().replace("amount=7", "amount=8"))
+    assert call("test", str(chain))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ("events: A1\nstreams: {invoices: A1}", "a test has either events, of one stream, or streams"),
+        ("open: true", "a test has either events, of one stream, or streams"),
+        ("stream: invoices\nstreams: {invoices: A1}", "x.yaml:3: a test with streams names each in there"),
+        ("streams: {invoice: A1}", "x.yaml:3: no document declares the stream 'invoice' (did you mean invoices?)"),
+        ("streams: {late: A1}", "the events of 'late' are derived"),
+        ("streams: {invoices: A}", "x.yaml:3: 'A' is not an event"),
+        ("streams: {}", "x.yaml:3: streams"),
+    ],
+)
+def test_a_test_of_several_streams_that_cannot_be_meant_so_is_refused(chain, call, members, said):
+    (chain / "x.yaml").write_text(f"kind: test\nname: t\n{members}\nexpect: {{alerts: []}}")
+    status, out, err = call("test", str(chain))
+    assert (status, out) == (2, "")
+    assert said in err
+
+
 def test_a_chain_over_two_streams_is_run(chain, call):
     files: dict[str, list[tuple[str, int, str, dict[str, Any]]]] = {
         "i": [("Invoice", 1, "i1", {"v": "ann"}), ("Invoice", 5, "i2", {"v": "ann"}), ("Invoice", 9, "i3", {})],
