@@ -57,8 +57,7 @@ def run(
     project = LocalProject.of(read_project(folder), folder)
     files, shown = _files(events, project), _shown(outputs, project)
     with waiting_on() as waiting:
-        needed = {one for stream in project.streams.values() for one in stream.exercises()}
-        compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
+        compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, _reading(project.stream(name))) for name, path in files.items()}
     found = project.run(batches, is_open=is_open)
     short = short_ids(found[EVENTS])

@@ -44,8 +44,7 @@ def test(
     if not cases:
         raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
     with waiting_on() as waiting:
-        needed = {one for stream in project.streams.values() for one in stream.exercises()}
-        compile_kernels(sorted(needed), waiting.compiling)
+        compile_kernels(project.exercises(), waiting.compiling)
     outcomes: list[Outcome] = []
     for case in cases:
         begun = time.perf_counter()
