@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from pyspark import RDD, SparkContext, StorageLevel
@@ -74,7 +74,7 @@ class _Place(NamedTuple):
 
 
 _Dealt: TypeAlias = tuple[_Place, bytes]
-_Said: TypeAlias = tuple[str, tuple[_Dealt, ...] | tuple[bytes, ...]]
+_Said: TypeAlias = tuple[str, tuple[Any, ...]]
 """What a task says: a label, and either what it hands on or JSON objects."""
 
 
@@ -222,7 +222,6 @@ def _handed_to(plan: ChainPlan, number: int) -> Callable[[_Said], Iterator[_Deal
         label, things = said
         if label == _HANDED_ON:
             for thing in things:
-                assert isinstance(thing, tuple)
                 if thing[0].stream in streams:
                     yield thing
 

@@ -103,6 +103,10 @@ class LocalProject:
         """
         ProjectRun(self.plan())
 
+    def derived(self) -> list[str]:
+        """The names of the streams whose events patterns make."""
+        return [name for name, stream in self.streams.items() if stream.declaration.derived]
+
     def exercises(self) -> list[str]:
         """What stands for the kernels that a run needs (``streams.compiling``)."""
         return sorted({one for stream in self.streams.values() for one in stream.exercises()})

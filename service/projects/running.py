@@ -96,6 +96,11 @@ class ProjectPlan:
             some.sort(key=lambda one: places[one["stream"]])
         return found
 
+    @staticmethod
+    def numbers(counts: Mapping[str, int]) -> dict[str, int]:
+        """The number of results by list, from that of rows by kind."""
+        return {name: counts.get(kind, 0) for kind, name in _ROWS.items()}
+
     def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())
         if constraint_set.parts or constraint_set.trace_ends:
