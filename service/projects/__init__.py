@@ -19,6 +19,7 @@ from service.projects.cases import (
     short_ids,
     with_expectation,
 )
+from service.projects.comparing import Comparison, Difference
 from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
@@ -30,6 +31,8 @@ __all__ = [
     "LISTS",
     "Case",
     "Change",
+    "Comparison",
+    "Difference",
     "Document",
     "LocalProject",
     "LocalStream",

@@ -85,7 +85,12 @@ class LocalProject:
         Raises:
             ProjectRefused: A document cannot be meant so, or names a stream or workflow that no document declares.
         """
-        return _Reading(wanted_of(documents, folder)).project()
+        return cls.of_wanted(wanted_of(documents, folder))
+
+    @classmethod
+    def of_wanted(cls, wanted: Sequence[Wanted]) -> LocalProject:
+        """As ``of``, of what the documents ask for."""
+        return _Reading(wanted).project()
 
     def plan(self) -> ProjectPlan:
         """What is declared before the first event."""

@@ -136,8 +136,13 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
                 problems.append(f"{document.place()}: {error.message}")
     if problems:
         raise ProjectRefused.of(problems)
-    implied = [one for kind in KINDS for one in kind.implied(found)]
-    return sorted([*found, *implied], key=lambda one: KINDS.index(one.kind))
+    return with_implied(found)
+
+
+def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Some resources with those that they need and no document names, in the order in which they can be made."""
+    implied = [one for kind in KINDS for one in kind.implied(wanted)]
+    return sorted([*wanted, *implied], key=lambda one: KINDS.index(one.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:

@@ -56,8 +56,7 @@ class Patterns(ResourceKind):
         said = {name: document.body.get(name, usual) for name, usual in _PATTERN.items()}
         form = {"stream": document.body["stream"], "text": text.strip(), **said}
         extra = {"start": document.body.get("start", "fresh")}
-        feeds = "" if parsed.into is None else parsed.into.stream
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=feeds)
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=fed_by(text))
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""
@@ -98,6 +97,12 @@ class Patterns(ResourceKind):
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """What is not as usual."""
         return {name: value for name, value in found.form.items() if _PATTERN.get(name) != value}
+
+
+def fed_by(text: str) -> str:
+    """The derived stream that a pattern feeds; empty: none."""
+    into = parse_pattern(text).into
+    return "" if into is None else into.stream
 
 
 class Webhooks(ResourceKind):

@@ -456,3 +456,34 @@ def test_a_pattern_keeps_its_stream(service, chain):
     (chain / "chain.yaml").write_text(CHAIN.replace("stream: cases", "stream: invoices"))
     with pytest.raises(ProjectRefused, match="pattern opened: the stream of a pattern cannot be changed"):
         plan_of(service, chain)
+
+
+def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores, chain):
+    (chain / "more.yaml").write_text(
+        "{kind: pattern, name: free, stream: invoices, text: 'PATTERN free EVENT SEQ(Invoice i, Paid p)'}"
+    )
+    words = (("i1", "Invoice", 0), ("i2", "Invoice", 9), ("i2", "Paid", 49), ("i3", "Invoice", 70))
+    lines = [
+        {"id": f"e{n}", "type": t, "time": f"2026-01-01T00:{s // 60:02}:{s % 60:02}Z", "key": key, "data": {"v": "ann"}}
+        for n, (key, t, s) in enumerate(words)
+    ]
+    (chain / "events.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    plan = ("apply", str(chain), "--plan", "--against", str(chain / "events.jsonl"))
+    with serving(create_app(settings_for(server_url))) as url:
+        _, out, _ = call(*plan, "--url", url)
+        assert "pattern free: alerts: 1 added, 0 lost, 0 the same\n    + free [i2] i=e1 p=e2\n" in out
+        assert "stream late: events: 3 added, 0 lost, 0 the same\n" in out
+        assert "stream cases: events: " in out
+        assert call("apply", str(chain), "--url", url)[0] == 0
+        assert "added" not in call(*plan, "--url", url)[1]
+        more = chain / "more.yaml"
+        more.write_text(more.read_text().replace("Paid p)", "Paid q) WITHIN 60 s"))
+        (chain / "chain.yaml").write_text(CHAIN.replace("30 s", "60 s"))
+        status, out, _ = call(*plan, "--url", url)
+        assert (status, "pattern free: alerts: 0 added, 0 lost, 1 the same\n" in out) == (1, True)
+        assert "stream late: events: 2 added, 3 lost, 0 the same\n" in out
+        told = [orjson.loads(line) for line in call(*plan, "--url", url, "--json")[1].splitlines()]
+        assert [(one["added"], one["lost"], one["same"]) for one in told if one.get("against") == "pattern free"] == [
+            (0, 0, 1)
+        ]
+    assert call("apply", str(chain), "--against", "x")[0] == 2
