@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,6 +54,7 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
+from service.cli.project_backtest import ProjectBacktest
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.registering.reports import joined_with
@@ -63,10 +64,20 @@ from streams import KeyForm, StreamDeclaration
 _STREAM = "backtest"
 _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
+_OF_PROJECTS = ("project", "events", "limit", "output", "cores", "is_json")
 
 
 Past = Annotated[
-    Path, typer.Option(metavar="PATH", help="Past events: a file, or a folder of .jsonl, .csv, .xes and .parquet.")
+    list[str],
+    typer.Option(
+        metavar="[STREAM=]PATH",
+        help="Past events: a file, or a folder of .jsonl, .csv, .xes and .parquet. With --project: a file for each "
+        "stream. Repeatable.",
+    ),
+]
+Project = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of a project, all of whose patterns are run (in place of --pattern)."),
 ]
 Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with. Repeatable.")]
 ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Also run without pruning, and compare.")]
@@ -80,8 +91,10 @@ Folder = Annotated[
 
 
 def backtest(
-    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
+    context: typer.Context,
     events: Past,
+    pattern: Annotated[list[Path] | None, typer.Option(help="Pattern file, text or .json. Repeatable.")] = None,
+    project: Project = None,
     against: Against = None,
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     workflow: Model = None,
@@ -116,6 +129,15 @@ def backtest(
     """Run patterns over past events with Spark, and compare them with others."""
     check_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
+    if project is not None:
+        _require_only(context, _OF_PROJECTS)
+        _require_empty(output)
+        asked_for = ProjectBacktest(
+            folder=project, events=events, limit=limit, output=output, cores=cores, is_json=is_json
+        )
+        return asked_for.run()
+    if not pattern or len(events) != 1:
+        raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     constraint_set, use = followed(constraints, choice)
     grouped = chosen_key(key)
@@ -127,8 +149,16 @@ def backtest(
     _check(question)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
     chosen = as_asked(reading_of(grouped, times, said, lifecycle=lifecycle), asked)
-    history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
-    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+    history = History(files=history_files(Path(events[0])), options=chosen, is_ordered=lateness is not None)
+    return _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
+    """Refuse options that the documents of a project say."""
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
+            raise typer.BadParameter("with --project, its documents say this", param_hint=option.opts[0])
 
 
 def _question(
