@@ -127,30 +127,43 @@ def backtest(
     cores: Annotated[int | None, typer.Option(min=1, help="Number of cores to use (default: all).")] = None,
 ) -> None:
     """Run patterns over past events with Spark, and compare them with others."""
-    check_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
-    if project is not None:
-        _require_only(context, _OF_PROJECTS)
-        _require_empty(output)
-        asked_for = ProjectBacktest(
-            folder=project, events=events, limit=limit, output=output, cores=cores, is_json=is_json
-        )
-        return asked_for.run()
-    if not pattern or len(events) != 1:
-        raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
-    choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice)
+    _begin(context)
+    constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    tried, compared = (_tried(pattern, grouped), _tried(against or [], grouped)), (compare_pruning, compare_constraints)
+    tried, compared = (
+        (_tried(pattern or [], grouped), _tried(against or [], grouped)),
+        (compare_pruning, compare_constraints),
+    )
     pruned = Prune.OFF if no_prune else prune
-    question = _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open)
-    _check(question)
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
-    chosen = as_asked(reading_of(grouped, times, said, lifecycle=lifecycle), asked)
-    history = History(files=history_files(Path(events[0])), options=chosen, is_ordered=lateness is not None)
-    return _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+    _check(question := _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open))
+    history = _history(context.params, grouped, said)
+    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _begin(context: typer.Context) -> None:
+    """Prepare for Spark; a backtest of a project is run, any other one has to name its patterns and events."""
+    check_java()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
+    said = context.params
+    if said["project"] is None:
+        if not said["pattern"] or len(said["events"]) != 1:
+            raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
+        return
+    _require_only(context, _OF_PROJECTS)
+    _require_empty(said["output"])
+    asked = {name: said[name] for name in _OF_PROJECTS if name != "project"}
+    ProjectBacktest(folder=said["project"], **asked).run()
+    raise typer.Exit
+
+
+def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclaration) -> History:
+    """The events that the options name, and how they are read."""
+    columns = columns_of(of["id_column"], of["type_column"], of["time_column"], of["attributes"])
+    asked = reading(columns, of["assume_zone"], of["time_unit"], Repeated.KEEP)
+    chosen = as_asked(reading_of(grouped, of["times"], said, lifecycle=of["lifecycle"]), asked)
+    return History(files=history_files(Path(of["events"][0])), options=chosen, is_ordered=of["lateness"] is not None)
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
