@@ -1,0 +1,26 @@
+"""Joins of events of several streams on one key, which forget by themselves.
+
+Purpose: combine events of two or more inputs that have the same key, within windows, and drop what can no longer join:
+what left its window, and what a closed key has made useless. Promises: exact results, each once, at the event that
+completes it; any cut of the items into batches, and saving and loading in between, changes nothing; a key is reported
+as over at the first item at which that is known; one look-up for each event.
+"""
+
+from joins.errors import JoinError, JoinStateError
+from joins.items import Cause, Item, ItemColumns, JoinedColumns
+from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
+from joins.windows import Window, WindowKind
+
+__all__ = [
+    "MOST_INPUTS",
+    "Cause",
+    "Item",
+    "ItemColumns",
+    "JoinError",
+    "JoinStateError",
+    "JoinStats",
+    "JoinedColumns",
+    "Window",
+    "WindowJoin",
+    "WindowKind",
+]
