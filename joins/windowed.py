@@ -1,13 +1,14 @@
 """The join of any number of inputs on one key, bounded by windows and by keys that inputs close.
 
-Source: punctuation-aware window joins (PWJoin and MPWJoin). An input *closes* a key when it promises that no more events
-of it come. A key is over when no combination can contain it any more; what is held for it goes at once.
+Source: punctuation-aware window joins (PWJoin and MPWJoin). An input *closes* a key when it promises that no more
+events of it come. A key is over when no combination can contain it any more; what is held for it goes at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,6 @@ MOST_INPUTS = 16
 _FORMAT = 1
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
-_BY_CLUSTER = ("keys", "heads", "tails", "live", "filled", "closed", "ends", "causes", "before", "behind")
-_BY_NODE = ("times", "sequences", "clusters", "of_key", "of_input", "input_before", "flags")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ class WindowJoin:
     Args:
         windows: Of each input, 2 to ``MOST_INPUTS``.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
-        most_remembered: Keys that are over and remembered, so that late events of them are dropped without being stored.
+        most_remembered: Keys that are over and remembered, so that late events of them are dropped and not stored.
     """
 
     def __init__(
@@ -147,9 +146,8 @@ class WindowJoin:
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that may still join, ascending."""
-        fresh = int(self._state.counters[kernel.FRESH_NODES])
-        is_held = self._state.flags[:fresh] & kernel.ALIVE != 0
-        return np.sort(self._state.sequences[:fresh][is_held])
+        nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
+        return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known, in any order."""
@@ -164,13 +162,13 @@ class WindowJoin:
         """The state as a JSON object and arrays by name."""
         state, counters = self._state, self._state.counters
         clusters, nodes = int(counters[kernel.FRESH_CLUSTERS]), int(counters[kernel.FRESH_NODES])
-        arrays = {name: getattr(state, name)[:clusters] for name in _BY_CLUSTER}
-        arrays |= {name: getattr(state, name)[:nodes] for name in _BY_NODE}
-        arrays |= {
+        arrays: dict[str, NDArray[Any]] = {
+            "keyed": state.keyed[:clusters],
+            "lists": state.lists[:clusters],
+            "nodes": state.nodes[:nodes],
             "free_clusters": state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])],
             "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
-            "ends_of_inputs": np.stack([state.firsts, state.lasts]),
-            "sizes": state.sizes,
+            "sides": state.sides,
             "counters": counters,
         }
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
@@ -214,78 +212,49 @@ def _empty_state(inputs: int, clusters: int = _FIRST_ROOM, nodes: int = _FIRST_R
     counters = np.zeros(kernel.N_COUNTERS, np.int64)
     counters[kernel.OLDEST_DEAD] = counters[kernel.NEWEST_DEAD] = NIL
     counters[kernel.NOW] = kernel.NEVER
-
-    def by_input(size: int) -> NDArray[np.int32]:
-        return np.full((size, inputs), NIL, np.int32)
-
+    sides = np.zeros(inputs, kernel.SIDE)
+    sides["first"] = sides["last"] = NIL
     return JoinState(
         slots=np.zeros((_SLOTS_TO_CLUSTERS * clusters, 2), np.uint64),
-        keys=np.zeros(clusters, np.uint64),
-        heads=by_input(clusters),
-        tails=by_input(clusters),
-        live=by_input(clusters),
-        filled=np.zeros(clusters, np.int32),
-        closed=np.zeros(clusters, np.uint64),
-        ends=np.zeros(clusters, np.uint8),
-        causes=np.zeros(clusters, np.uint8),
-        before=np.zeros(clusters, np.int32),
-        behind=np.zeros(clusters, np.int32),
+        keyed=np.zeros(clusters, kernel.KEYED),
+        lists=np.zeros((clusters, inputs), kernel.LIST),
         free_clusters=np.zeros(clusters, np.int32),
-        times=np.zeros(nodes, np.int64),
-        sequences=np.zeros(nodes, np.int64),
-        clusters=np.zeros(nodes, np.int32),
-        of_key=np.zeros(nodes, np.int32),
-        of_input=np.zeros(nodes, np.int32),
-        input_before=np.zeros(nodes, np.int32),
-        flags=np.zeros(nodes, np.uint8),
+        nodes=np.zeros(nodes, kernel.NODE),
         free_nodes=np.zeros(nodes, np.int32),
-        firsts=np.full(inputs, NIL, np.int32),
-        lasts=np.full(inputs, NIL, np.int32),
-        sizes=np.zeros(inputs, np.int64),
+        sides=sides,
         counters=counters,
     )
 
 
 def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
     """The same with twice the room for keys, or for events."""
-    clusters, nodes = len(state.keys), len(state.times)
-    if is_of_clusters:
-        clusters *= 2
-    else:
-        nodes *= 2
-    grown = _empty_state(len(state.sizes), clusters, nodes)
-    for name in (*_BY_CLUSTER, *_BY_NODE, "free_clusters", "free_nodes", "firsts", "lasts", "sizes", "counters"):
-        old = getattr(state, name)
-        getattr(grown, name)[: len(old)] = old
-    if is_of_clusters:
-        is_used = state.slots[:, 1] != 0
-        fill_slots(grown.slots, state.slots[is_used, 0], state.slots[is_used, 1])
-    else:
-        grown.slots[:] = state.slots
+    clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
+    grown = _empty_state(len(state.sides), clusters, nodes)
+    for old, new in zip(state[1:], grown[1:], strict=True):
+        new[: len(old)] = old
+    is_used = state.slots[:, 1] != 0
+    fill_slots(grown.slots, state.slots[is_used, 0], state.slots[is_used, 1])
     return grown
 
 
 def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes]) -> JoinState:
     room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
     state = _empty_state(inputs, *room)
-    counters = np.frombuffer(arrays["counters"], np.int64)
-    state.counters[:] = counters
+    counters = state.counters
+    counters[:] = np.frombuffer(arrays["counters"], np.int64)
     if not clusters and not nodes:
-        fresh = (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES)
-        state.counters[list(fresh)] = 0
+        for place in (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES):
+            counters[place] = 0
         return state
-    for name, size in (*((name, clusters) for name in _BY_CLUSTER), *((name, nodes) for name in _BY_NODE)):
-        array = getattr(state, name)
-        array[:size] = np.frombuffer(arrays[name], array.dtype).reshape(size, *array.shape[1:])
-    for name in ("free_clusters", "free_nodes"):
-        found = np.frombuffer(arrays[name], np.int32)
-        getattr(state, name)[: len(found)] = found
-    state.firsts[:], state.lasts[:] = np.frombuffer(arrays["ends_of_inputs"], np.int32).reshape(2, inputs)
-    state.sizes[:] = np.frombuffer(arrays["sizes"], np.int64)
-    is_used = np.ones(clusters, np.bool_)
-    is_used[state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])]] = False
-    numbers = np.flatnonzero(is_used)
-    fill_slots(state.slots, state.keys[numbers], (numbers + 1).astype(np.uint64))
+    state.keyed[:clusters] = np.frombuffer(arrays["keyed"], kernel.KEYED)
+    state.lists[:clusters] = np.frombuffer(arrays["lists"], kernel.LIST).reshape(clusters, inputs)
+    state.nodes[:nodes] = np.frombuffer(arrays["nodes"], kernel.NODE)
+    state.sides[:] = np.frombuffer(arrays["sides"], kernel.SIDE)
+    free = {name: np.frombuffer(arrays[name], np.int32) for name in ("free_clusters", "free_nodes")}
+    state.free_clusters[: len(free["free_clusters"])] = free["free_clusters"]
+    state.free_nodes[: len(free["free_nodes"])] = free["free_nodes"]
+    numbers = np.setdiff1d(np.arange(clusters), free["free_clusters"])
+    fill_slots(state.slots, state.keyed["key"][numbers], (numbers + 1).astype(np.uint64))
     return state
 
 

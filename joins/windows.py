@@ -13,8 +13,8 @@ class Window:
     """Which events of an input an event of another input joins.
 
     Attributes:
-        kind: ``none``: all so far. ``time``: those less than ``size`` microseconds older. ``events``: the newest ``size``
-            of the input, those that join nothing included. ``events-of-key``: the newest ``size`` of the key that join.
+        kind: ``none``: all so far. ``time``: those less than ``size`` microseconds older. ``events``: the newest
+            ``size`` of the input, those that join nothing included. ``events-of-key``: the newest ``size`` of the key.
         size: At least 1; 0 is allowed for events: none is kept. Without meaning for ``none``.
     """
 

@@ -71,7 +71,7 @@ def bit_of(number: np.int64) -> np.uint64:
 @inlined
 def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
     """Whether an input has closed a key."""
-    return lent.closed[cluster] & bit_of(number) != np.uint64(0)
+    return lent.keyed[cluster]["closed"] & bit_of(number) != np.uint64(0)
 
 
 @routine
@@ -87,14 +87,14 @@ def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
     counters[CLUSTERS] += 1
     lent.slots[slot, 0] = key
     lent.slots[slot, 1] = np.uint64(cluster + 1)
-    lent.keys[cluster] = key
-    lent.closed[cluster] = np.uint64(0)
-    lent.ends[cluster] = np.uint8(0)
-    lent.filled[cluster] = 0
-    for number in range(lent.heads.shape[1]):
-        lent.heads[cluster, number] = NIL
-        lent.tails[cluster, number] = NIL
-        lent.live[cluster, number] = 0
+    lent.keyed[cluster]["key"] = key
+    lent.keyed[cluster]["closed"] = np.uint64(0)
+    lent.keyed[cluster]["ends"] = 0
+    lent.keyed[cluster]["filled"] = 0
+    for number in range(lent.lists.shape[1]):
+        lent.lists[cluster, number]["head"] = NIL
+        lent.lists[cluster, number]["tail"] = NIL
+        lent.lists[cluster, number]["live"] = 0
     return cluster
 
 
@@ -102,9 +102,9 @@ def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
 def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
     """Forget a key that has no events."""
     counters = lent.counters
-    if lent.ends[cluster] & CLOSED_FOR_GOOD != 0:
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
         leave_dead(borrowed(lent), cluster)
-    remove_slot(borrowed(lent.slots), find_slot(lent.slots, lent.keys[cluster]))
+    remove_slot(borrowed(lent.slots), find_slot(lent.slots, lent.keyed[cluster]["key"]))
     lent.free_clusters[counters[FREE_CLUSTERS]] = cluster
     counters[FREE_CLUSTERS] += 1
     counters[CLUSTERS] -= 1
@@ -115,13 +115,13 @@ def enter_dead(lent: JoinState, cluster: np.int64) -> None:
     """Put a key at the end of those that are closed and remembered."""
     counters = lent.counters
     newest = counters[NEWEST_DEAD]
-    lent.ends[cluster] |= np.uint8(CLOSED_FOR_GOOD)
-    lent.before[cluster] = newest
-    lent.behind[cluster] = NIL
+    lent.keyed[cluster]["ends"] |= CLOSED_FOR_GOOD
+    lent.keyed[cluster]["before"] = newest
+    lent.keyed[cluster]["behind"] = NIL
     if newest == NIL:
         counters[OLDEST_DEAD] = cluster
     else:
-        lent.behind[newest] = cluster
+        lent.keyed[newest]["behind"] = cluster
     counters[NEWEST_DEAD] = cluster
     counters[DEAD] += 1
 
@@ -130,16 +130,16 @@ def enter_dead(lent: JoinState, cluster: np.int64) -> None:
 def leave_dead(lent: JoinState, cluster: np.int64) -> None:
     """Take a key from those that are closed and remembered."""
     counters = lent.counters
-    before, behind = lent.before[cluster], lent.behind[cluster]
+    before, behind = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
     if before == NIL:
         counters[OLDEST_DEAD] = behind
     else:
-        lent.behind[before] = behind
+        lent.keyed[before]["behind"] = behind
     if behind == NIL:
         counters[NEWEST_DEAD] = before
     else:
-        lent.before[behind] = before
-    lent.ends[cluster] = np.uint8(0)
+        lent.keyed[behind]["before"] = before
+    lent.keyed[cluster]["ends"] = 0
     counters[DEAD] -= 1
 
 
@@ -154,20 +154,20 @@ def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.
         node = counters[FRESH_NODES]
         counters[FRESH_NODES] += 1
     counters[NODES] += 1
-    last = lent.lasts[number]
-    lent.times[node] = time_us
-    lent.sequences[node] = sequence
-    lent.flags[node] = np.uint8(0)
-    lent.clusters[node] = NIL
-    lent.of_key[node] = NIL
-    lent.of_input[node] = NIL
-    lent.input_before[node] = last
+    last = lent.sides[number]["last"]
+    lent.nodes[node]["time"] = time_us
+    lent.nodes[node]["sequence"] = sequence
+    lent.nodes[node]["flags"] = 0
+    lent.nodes[node]["cluster"] = NIL
+    lent.nodes[node]["of_key"] = NIL
+    lent.nodes[node]["of_input"] = NIL
+    lent.nodes[node]["input_before"] = last
     if last == NIL:
-        lent.firsts[number] = node
+        lent.sides[number]["first"] = node
     else:
-        lent.of_input[last] = node
-    lent.lasts[number] = node
-    lent.sizes[number] += 1
+        lent.nodes[last]["of_input"] = node
+    lent.sides[number]["last"] = node
+    lent.sides[number]["size"] += 1
     return node
 
 
@@ -175,35 +175,35 @@ def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.
 def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
     """Take a node out of its input's list and give it back."""
     counters = lent.counters
-    before, behind = lent.input_before[node], lent.of_input[node]
+    before, behind = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
     if before == NIL:
-        lent.firsts[number] = behind
+        lent.sides[number]["first"] = behind
     else:
-        lent.of_input[before] = behind
+        lent.nodes[before]["of_input"] = behind
     if behind == NIL:
-        lent.lasts[number] = before
+        lent.sides[number]["last"] = before
     else:
-        lent.input_before[behind] = before
-    lent.sizes[number] -= 1
-    lent.flags[node] = np.uint8(0)
+        lent.nodes[behind]["input_before"] = before
+    lent.sides[number]["size"] -= 1
+    lent.nodes[node]["flags"] = 0
     lent.free_nodes[counters[FREE_NODES]] = node
     counters[FREE_NODES] += 1
     counters[NODES] -= 1
 
 
 @routine
-def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int64, flags: np.uint8) -> None:
+def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int64, flags: np.int32) -> None:
     """Put a node at the end of the list of its key."""
-    lent.flags[node] = np.uint8(flags | ALIVE)
-    lent.clusters[node] = cluster
-    tail = lent.tails[cluster, number]
+    lent.nodes[node]["flags"] = flags | ALIVE
+    lent.nodes[node]["cluster"] = cluster
+    tail = lent.lists[cluster, number]["tail"]
     if tail == NIL:
-        lent.heads[cluster, number] = node
-        lent.filled[cluster] += 1
+        lent.lists[cluster, number]["head"] = node
+        lent.keyed[cluster]["filled"] += 1
     else:
-        lent.of_key[tail] = node
-    lent.tails[cluster, number] = node
-    lent.live[cluster, number] += 1
+        lent.nodes[tail]["of_key"] = node
+    lent.lists[cluster, number]["tail"] = node
+    lent.lists[cluster, number]["live"] += 1
     lent.counters[OPEN_NODES] += 1
 
 
@@ -232,23 +232,23 @@ def purge_list(
     Returns:
         How many they were.
     """
-    node = np.int64(lent.heads[cluster, number])
+    node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
         return np.int64(0)
-    purged = np.int64(lent.live[cluster, number])
+    purged = np.int64(lent.lists[cluster, number]["live"])
     while node != NIL:
-        behind = np.int64(lent.of_key[node])
-        if rules.reports_absent[number] and lent.flags[node] & JOINED == 0:
-            report_absent(borrowed(lent), borrowed(found), number, lent.sequences[node], time_us, item)
-        lent.flags[node] = np.uint8(0)
-        lent.clusters[node] = NIL
+        behind = np.int64(lent.nodes[node]["of_key"])
+        if rules.reports_absent[number] and lent.nodes[node]["flags"] & JOINED == 0:
+            report_absent(borrowed(lent), borrowed(found), number, lent.nodes[node]["sequence"], time_us, item)
+        lent.nodes[node]["flags"] = 0
+        lent.nodes[node]["cluster"] = NIL
         if rules.counts[number] < 0:
             remove_node(borrowed(lent), number, node)
         node = behind
-    lent.heads[cluster, number] = NIL
-    lent.tails[cluster, number] = NIL
-    lent.live[cluster, number] = 0
-    lent.filled[cluster] -= 1
+    lent.lists[cluster, number]["head"] = NIL
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.lists[cluster, number]["live"] = 0
+    lent.keyed[cluster]["filled"] -= 1
     lent.counters[OPEN_NODES] -= purged
     return purged
 
@@ -256,13 +256,15 @@ def purge_list(
 @routine
 def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
     """Report a key that is closed for good, once nothing more can be reported of it; there is room for it."""
-    if lent.ends[cluster] != np.uint8(CLOSED_FOR_GOOD) or rules.reporters[0] & ~lent.closed[cluster] != np.uint64(0):
+    if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
+        "closed"
+    ] != np.uint64(0):
         return
     place = found.filled[1]
-    found.closing_keys[place] = lent.keys[cluster]
-    found.closing_causes[place] = lent.causes[cluster]
+    found.closing_keys[place] = lent.keyed[cluster]["key"]
+    found.closing_causes[place] = lent.keyed[cluster]["cause"]
     found.closing_times[place] = time_us
     found.closing_items[place] = item
     found.filled[1] += 1
-    lent.ends[cluster] |= np.uint8(SAID)
+    lent.keyed[cluster]["ends"] |= SAID
     lent.counters[CLOSINGS] += 1

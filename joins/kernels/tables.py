@@ -32,11 +32,11 @@ REGULAR = 0  # every input closed it
 WINDOW_ASSISTED = 1  # an input closed it, and the last of its events of the key left the window
 IMMEDIATE = 2  # an input closed it, and held no event of it
 
-# Bits of JoinState.flags.
+# Bits of NODE.flags.
 ALIVE = 1  # in the list of its key
 JOINED = 2  # part of a combination
 
-# Bits of JoinState.ends.
+# Bits of KEYED.ends.
 CLOSED_FOR_GOOD = 1  # no combination can contain the key any more
 SAID = 2  # and that was reported
 
@@ -79,32 +79,45 @@ class Rules(NamedTuple):
     most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
 
 
+# Records: what is read together lies together.
+NODE = np.dtype(
+    [
+        ("time", np.int64),  # us
+        ("sequence", np.int64),  # NIL: a place
+        ("cluster", np.int32),
+        ("of_key", np.int32),  # next node of the key in its input
+        ("of_input", np.int32),  # next node of the input
+        ("input_before", np.int32),  # the node before it
+        ("flags", np.int32),
+        ("spare", np.int32),
+    ]
+)
+KEYED = np.dtype(
+    [
+        ("key", np.uint64),
+        ("closed", np.uint64),  # inputs that closed the key, as bits
+        ("filled", np.int32),  # inputs that have nodes
+        ("ends", np.int32),  # bits
+        ("before", np.int32),  # neighbours in the list of keys that are closed for good
+        ("behind", np.int32),
+        ("cause", np.int32),  # why it is closed for good
+        ("spare", np.int32),
+    ]
+)
+LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number
+SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  # the same of an input, places included
+
+
 class JoinState(NamedTuple):
     """Everything that lives from batch to batch."""
 
     slots: NDArray[np.uint64]  # (slots, 2): key, cluster + 1; a power of two, 0 in the second: empty
-    keys: NDArray[np.uint64]  # by cluster
-    heads: NDArray[np.int32]  # (clusters, inputs) oldest node
-    tails: NDArray[np.int32]
-    live: NDArray[np.int32]  # (clusters, inputs) number of nodes
-    filled: NDArray[np.int32]  # (clusters,) inputs that have nodes
-    closed: NDArray[np.uint64]  # (clusters,) inputs that closed the key, as bits
-    ends: NDArray[np.uint8]  # (clusters,) bits
-    causes: NDArray[np.uint8]  # (clusters,) why it is closed for good
-    before: NDArray[np.int32]  # (clusters,) neighbours in the list of closed keys
-    behind: NDArray[np.int32]
+    keyed: NDArray[np.void]  # (clusters,) KEYED
+    lists: NDArray[np.void]  # (clusters, inputs) LIST
     free_clusters: NDArray[np.int32]
-    times: NDArray[np.int64]  # by node
-    sequences: NDArray[np.int64]
-    clusters: NDArray[np.int32]
-    of_key: NDArray[np.int32]  # next node of the key
-    of_input: NDArray[np.int32]  # next node of the input
-    input_before: NDArray[np.int32]  # the node before it
-    flags: NDArray[np.uint8]
+    nodes: NDArray[np.void]  # NODE
     free_nodes: NDArray[np.int32]
-    firsts: NDArray[np.int32]  # by input: oldest node
-    lasts: NDArray[np.int32]
-    sizes: NDArray[np.int64]  # by input: nodes in its list
+    sides: NDArray[np.void]  # (inputs,) SIDE
     counters: NDArray[np.int64]
 
 

@@ -1,9 +1,9 @@
 """The windowed join of any number of inputs on one key, by windows and by keys that inputs close.
 
-Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), in their corrected
-form. Windows are half-open: an event of time t is out at t + span. A key is closed at the expiry by which the last event
-of an input that has closed it leaves; so no schedule is kept. Room for what an item can lead to is found before
-anything changes, so a call that stopped can be made again from the same item.
+Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
+Windows are half-open: an event of time t is out at t + span. A key is closed at the expiry by which the last event of
+an input that has closed it leaves; so no schedule is kept. Room for what an item can lead to is found before anything
+changes, so a call that stopped can be made again from the same item.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
 def stored(lent: JoinState, cluster: np.int64) -> np.int64:
     """The number of a key's events."""
     count = np.int64(0)
-    for number in range(lent.live.shape[1]):
-        count += lent.live[cluster, number]
+    for number in range(lent.lists.shape[1]):
+        count += lent.lists[cluster, number]["live"]
     return count
 
 
 @inlined
 def every_input(lent: JoinState) -> np.uint64:
     """All inputs as bits."""
-    return (np.uint64(1) << np.uint64(lent.live.shape[1])) - np.uint64(1)
+    return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
 
 
 @routine
@@ -102,15 +102,15 @@ def close_key(
 ) -> None:
     """No combination of the key comes any more: its events go; it is remembered as long as an input may bring some."""
     counters = lent.counters
-    for number in range(lent.live.shape[1]):
+    for number in range(lent.lists.shape[1]):
         counters[PURGED] += purge_list(
             borrowed(lent), borrowed(rules), borrowed(found), cluster, np.int64(number), time_us, item
         )
-    if lent.ends[cluster] & CLOSED_FOR_GOOD == 0:
-        lent.causes[cluster] = cause
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
+        lent.keyed[cluster]["cause"] = cause
         enter_dead(borrowed(lent), cluster)
     say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
-    if lent.closed[cluster] == every_input(lent):
+    if lent.keyed[cluster]["closed"] == every_input(lent):
         remove_cluster(borrowed(lent), cluster)
         return
     while counters[DEAD] > rules.most_dead[0]:
@@ -123,8 +123,12 @@ def expire(
     lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """An event leaves its window, the oldest of its key in its input; there is room for what that leads to."""
-    cluster, flags, sequence = np.int64(lent.clusters[node]), lent.flags[node], lent.sequences[node]
-    behind = lent.of_key[node]
+    cluster, flags, sequence = (
+        np.int64(lent.nodes[node]["cluster"]),
+        lent.nodes[node]["flags"],
+        lent.nodes[node]["sequence"],
+    )
+    behind = lent.nodes[node]["of_key"]
     remove_node(borrowed(lent), number, node)
     if flags & ALIVE == 0:
         return
@@ -132,25 +136,25 @@ def expire(
     lent.counters[OPEN_NODES] -= 1
     if rules.reports_absent[number] and flags & JOINED == 0:
         report_absent(borrowed(lent), borrowed(found), number, sequence, time_us, item)
-    lent.heads[cluster, number] = behind
-    lent.live[cluster, number] -= 1
+    lent.lists[cluster, number]["head"] = behind
+    lent.lists[cluster, number]["live"] -= 1
     if behind != NIL:
         return
-    lent.tails[cluster, number] = NIL
-    lent.filled[cluster] -= 1
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.keyed[cluster]["filled"] -= 1
     if has_closed(lent, cluster, number):
         close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
-    elif lent.closed[cluster] == np.uint64(0) and lent.filled[cluster] == 0:
+    elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
         remove_cluster(borrowed(lent), cluster)
 
 
 @inlined
 def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
     """The most results that the expiry of the oldest event of an input can lead to."""
-    node = lent.firsts[number]
-    if node == NIL or lent.flags[node] & ALIVE == 0:
+    node = lent.sides[number]["first"]
+    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
-    return stored(lent, np.int64(lent.clusters[node]))
+    return stored(lent, np.int64(lent.nodes[node]["cluster"]))
 
 
 @routine
@@ -159,15 +163,15 @@ def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, ite
     while True:
         due, who = _FOREVER, np.int64(NIL)
         for number in range(rules.spans_us.shape[0]):
-            first = lent.firsts[number]
-            if rules.spans_us[number] > 0 and first != NIL and lent.times[first] + rules.spans_us[number] < due:
-                due, who = lent.times[first] + rules.spans_us[number], np.int64(number)
+            first = lent.sides[number]["first"]
+            if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
+                due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
         if due > now:
             lent.counters[NOW] = now
             return True
         if not has_room(lent, found, owed_by_first(lent, who)):
             return False
-        expire(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.firsts[who]), due, item)
+        expire(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
 
 
 @routine
@@ -175,9 +179,9 @@ def emit_all(
     lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write each combination of the event that comes with one event of every other input; there is room."""
-    inputs, cursors = lent.live.shape[1], found.cursors
+    inputs, cursors = lent.lists.shape[1], found.cursors
     for other in range(inputs):
-        cursors[other] = lent.heads[cluster, other]
+        cursors[other] = lent.lists[cluster, other]["head"]
     last = 0
     while last >= 0:
         place = found.filled[0]
@@ -185,8 +189,8 @@ def emit_all(
             if other == number:
                 found.members[place, other] = lent.counters[SEQUENCE]
             else:
-                found.members[place, other] = lent.sequences[cursors[other]]
-                lent.flags[cursors[other]] |= np.uint8(JOINED)
+                found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
+                lent.nodes[cursors[other]]["flags"] |= JOINED
         found.result_times[place] = time_us
         found.result_items[place] = item
         found.filled[0] += 1
@@ -194,22 +198,22 @@ def emit_all(
         last = inputs - 1
         while last >= 0:
             if last != number:
-                cursors[last] = lent.of_key[cursors[last]]
+                cursors[last] = lent.nodes[cursors[last]]["of_key"]
                 if cursors[last] != NIL:
                     break
-                cursors[last] = lent.heads[cluster, last]
+                cursors[last] = lent.lists[cluster, last]["head"]
             last -= 1
 
 
 @routine
 def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
     """The number of combinations that an event of an input completes."""
-    if lent.filled[cluster] - (lent.live[cluster, number] > 0) != lent.live.shape[1] - 1:
+    if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:
         return np.int64(0)
     count = np.int64(1)
-    for other in range(lent.live.shape[1]):
+    for other in range(lent.lists.shape[1]):
         if other != number:
-            count *= lent.live[cluster, other]
+            count *= lent.lists[cluster, other]["live"]
     return count
 
 
@@ -217,7 +221,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 def refuse_event(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """An event of a key that its input has closed (it breaks the promise), or that is closed for good: it joins nothing."""
+    """An event of a key that its input has closed (a broken promise), or that is closed for good: it joins nothing."""
     if has_closed(lent, cluster, number):
         found.violations[found.filled[2]] = item
         found.filled[2] += 1
@@ -244,13 +248,13 @@ def take_event(
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     count = np.int64(0)
     if cluster != NIL:
-        if lent.ends[cluster] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
+        if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
             refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
             return
         count = combinations(borrowed(lent), cluster, number)
         if count > 0:
             emit_all(borrowed(lent), borrowed(found), cluster, number, time_us, item)
-    is_useless = cluster != NIL and lent.closed[cluster] | bit_of(number) == every_input(lent)
+    is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
         if count == 0 and rules.reports_absent[number]:
@@ -260,9 +264,9 @@ def take_event(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     node = add_node(borrowed(lent), number, time_us, counters[SEQUENCE])
-    link_node(borrowed(lent), node, number, cluster, np.uint8(JOINED if count > 0 else 0))
-    if 0 < rules.of_key[number] < lent.live[cluster, number]:
-        oldest = np.int64(lent.heads[cluster, number])
+    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 else 0))
+    if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
+        oldest = np.int64(lent.lists[cluster, number]["head"])
         expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)
 
 
@@ -277,17 +281,17 @@ def take_closing(
     elif has_closed(lent, cluster, number):
         counters[DUPLICATES] += 1
         return
-    lent.closed[cluster] |= bit_of(number)
-    is_dead = lent.ends[cluster] & CLOSED_FOR_GOOD != 0
-    if lent.closed[cluster] == every_input(lent):
+    lent.keyed[cluster]["closed"] |= bit_of(number)
+    is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
+    if lent.keyed[cluster]["closed"] == every_input(lent):
         close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(REGULAR), time_us, item)
     elif is_dead:
         say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
-    elif lent.live[cluster, number] == 0:
+    elif lent.lists[cluster, number]["live"] == 0:
         close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(IMMEDIATE), time_us, item)
     else:
-        for other in range(lent.live.shape[1]):
-            if lent.closed[cluster] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
+        for other in range(lent.lists.shape[1]):
+            if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
                 lent, cluster, np.int64(other)
             ):
                 counters[PURGED] += purge_list(
@@ -303,7 +307,7 @@ def most_results(lent: JoinState, rules: Rules, items: Items, cluster: np.int64,
         owed = stored(lent, cluster)
     elif items.kinds[item] == EVENT and cluster != NIL:
         owed = max(owed, combinations(borrowed(lent), cluster, number))
-    if rules.counts[number] > 0 and lent.sizes[number] >= rules.counts[number]:
+    if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
         owed += owed_by_first(lent, number)
     return owed + np.int64(1)
 
@@ -334,8 +338,8 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     else:
         hold_place(borrowed(lent), borrowed(rules), number, lent.counters[NOW])
     lent.counters[SEQUENCE] += 1
-    if rules.counts[number] > 0 and lent.sizes[number] > rules.counts[number]:
-        oldest = np.int64(lent.firsts[number])
+    if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
+        oldest = np.int64(lent.sides[number]["first"])
         expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, lent.counters[NOW], item)
     return True
 
@@ -345,9 +349,9 @@ def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first
     """Take items in from a place on; returns a status and the place before which it stopped."""
     lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
     for item in range(first, batch.times.shape[0]):
-        if lent.counters[CLUSTERS] >= lent.keys.shape[0]:
+        if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
-        if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.times.shape[0]:
+        if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
         if not take_item(lent, law, written, batch, np.int64(item)):
             return OUTPUT_FULL, item
@@ -369,12 +373,12 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
     lent = borrowed(state)
     for key in keys:
         cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
-        for number in range(lent.live.shape[1]):
-            node = np.int64(lent.heads[cluster, number])
-            lent.counters[OPEN_NODES] -= lent.live[cluster, number]
+        for number in range(lent.lists.shape[1]):
+            node = np.int64(lent.lists[cluster, number]["head"])
+            lent.counters[OPEN_NODES] -= lent.lists[cluster, number]["live"]
             while node != NIL:
-                behind = np.int64(lent.of_key[node])
-                lent.flags[node] = np.uint8(0)
+                behind = np.int64(lent.nodes[node]["of_key"])
+                lent.nodes[node]["flags"] = 0
                 remove_node(lent, np.int64(number), node)
                 node = behind
         remove_cluster(lent, cluster)
