@@ -6,21 +6,34 @@ completes it; any cut of the items into batches, and saving and loading in betwe
 as over at the first item at which that is known; one look-up for each event.
 """
 
-from joins.errors import JoinError, JoinStateError
+from joins.document import JoinBody, JoinInput, read_join
+from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.items import Cause, Item, ItemColumns, JoinedColumns
+from joins.running import CLOSED, LAST, Broken, JoinOutput, JoinRun, merged_data, merged_id
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
 __all__ = [
+    "CLOSED",
+    "LAST",
     "MOST_INPUTS",
+    "Broken",
     "Cause",
     "Item",
     "ItemColumns",
+    "JoinBody",
     "JoinError",
+    "JoinInput",
+    "JoinOutput",
+    "JoinRefused",
+    "JoinRun",
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
     "Window",
     "WindowJoin",
     "WindowKind",
+    "merged_data",
+    "merged_id",
+    "read_join",
 ]
