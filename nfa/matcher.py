@@ -187,20 +187,27 @@ class Matcher:
         """
         self._check_whole()
         found: list[LaneOutput] = []
+        done = 0
         while (row := first_row_past(self._draining.values(), batch)) is not None:
-            found += self._process(batch.slice(0, row + 1))
+            found += self._process(batch.slice(0, row + 1), done)
             self._forget_drained(int(batch.time_us[row]))
-            batch = batch.slice(row + 1)
+            batch, done = batch.slice(row + 1), done + row + 1
         if len(batch) or not found:
-            found += self._process(batch)
+            found += self._process(batch, done)
         return MatchOutput(tuple(found))
 
-    def _process(self, batch: EventBatch) -> list[LaneOutput]:
+    def _process(self, batch: EventBatch, done: int) -> list[LaneOutput]:
+        """Match what follows some rows of a batch."""
         self._compile()
         self._is_midway = True
         found: list[LaneOutput] = []
         for keys, lane in self._lanes.items():
-            found.append(lane.process(batch) if keys == _STREAM_KEY else lane.process(*rows_with_keys(batch, keys)))
+            if keys == _STREAM_KEY:
+                output = lane.process(batch)
+                found.append(replace(output, first_row=done) if done else output)
+            else:
+                finer, homes, rows = rows_with_keys(batch, keys)
+                found.append(replace(lane.process(finer, homes), first_row=done, rows=rows))
         self._is_midway = False
         return self._told(found)
 

@@ -293,6 +293,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Into:
+    """What becomes of a match in place of an alert: an event of a derived stream.
+
+    Attributes:
+        stream: Name of the derived stream.
+        key: The column of RETURN whose value is the event's correlation key; None: the key of the match.
+        event_type: Of the event; None: the pattern's name.
+    """
+
+    stream: str
+    key: str | None = None
+    event_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
     """A named pattern.
 
@@ -307,6 +322,7 @@ class Pattern:
         limit: Matches per trace, pattern and detection time; None is the setting's.
         timeouts: Whether partial matches that WITHIN ends are reported.
         returns: Projections.
+        into: The derived stream whose events its matches are; None: they are alerts.
         text: As it was written, where it was read from text; not part of equality.
     """
 
@@ -320,4 +336,5 @@ class Pattern:
     limit: int | None = None
     timeouts: bool = False
     returns: tuple[Column, ...] = ()
+    into: Into | None = None
     text: str = field(default="", compare=False, repr=False)

@@ -114,7 +114,7 @@ class HeldShards:
         self._quarantine.done(shard, after)
         self._begun.discard(shard)
         spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
-        return [*rows, stats_row(self._held[shard].state, entries, spent, size)]
+        return [*rows, stats_row(self._held[shard].state, after, entries, spent, size)]
 
     def state_at(self, shard: int, position: str) -> ShardState:
         """The state of a shard at a position; it is not kept.

@@ -36,22 +36,27 @@ class Spent:
     keep_s: float
 
 
-def stats_row(state: ShardState, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int) -> RowBlock:
+def stats_row(
+    state: ShardState, after: str, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int
+) -> RowBlock:
     """The row of the kind ``stats``; it is about one run of the micro-batch and never stored.
 
     Args:
         state: After the entries.
+        after: Position behind which the range began.
         entries: What was matched.
         spent: Where the time went.
         state_bytes: Size of the saved state.
     """
     body = {
         "shard": state.shard,
+        "after": after,
         "process": [socket.gethostname(), os.getpid()],
         "entries": len(entries),
         "bytes": sum(len(entry.body) for entry in entries),
         **asdict(spent),
         "state_bytes": state_bytes,
+        "promises": state.promises(),
         "streams": {label: {name: measured[name] for name in _SHOWN} for label, measured in state.measures().items()},
     }
     found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])

@@ -42,7 +42,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
                 body = part.dump()
                 store.write(part.shard, part.position, body)
                 index.enter(part.shard, part.position, len(body))
-                yield from stats_row(part, [], Spent(load_s=0.0, match_s=0.0, keep_s=0.0), len(body))
+                yield from stats_row(part, part.position, [], Spent(load_s=0.0, match_s=0.0, keep_s=0.0), len(body))
     finally:
         server.close()
 

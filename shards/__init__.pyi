@@ -12,7 +12,8 @@ from .errors import (
     WorkLimitReached,
 )
 from .exercises import trial_exercises
-from .inline import run_inline
+from .feeds import Feed, Feeds
+from .inline import InlineShards, run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import (
@@ -27,7 +28,7 @@ from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
 from .operators import DocumentKind, Kind
 from .place import Place
-from .results import DEAD_LETTER, STATS, ResultKind, ResultMetric
+from .results import DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
 from .state import ShardState
 from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
@@ -38,6 +39,7 @@ __all__ = [
     "BOUND_PLACES",
     "BOUND_SAME",
     "DEAD_LETTER",
+    "DERIVED",
     "DOCUMENT_KINDS",
     "KINDS",
     "RESULT_KINDS",
@@ -47,7 +49,10 @@ __all__ = [
     "Entry",
     "EntryQuarantined",
     "EventLate",
+    "Feed",
+    "Feeds",
     "FoundRows",
+    "InlineShards",
     "Kind",
     "Likeness",
     "MatchLimitReached",

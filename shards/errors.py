@@ -4,6 +4,7 @@ ShardError
 ├── EntryQuarantined       an entry broke the matcher and was set aside
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
+├── NotDerivable           a match cannot become an event of a derived stream
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
@@ -40,6 +41,13 @@ class EventLate(ShardError):
     """An event came later than its stream allows."""
 
     code: ClassVar[str] = "late-event"
+    fault: ClassVar[Fault] = "caller"
+
+
+class NotDerivable(ShardError):
+    """A match cannot become an event of a derived stream: it has no key there, or no time that can be written."""
+
+    code: ClassVar[str] = "not-derivable"
     fault: ClassVar[Fault] = "caller"
 
 

@@ -1,16 +1,26 @@
-"""The pipeline without Spark: shards over lists of entries, in this process. What the Spark job must equal."""
+"""The pipeline without Spark: shards in this process, with what the sink does for derived streams.
+
+What the Spark job and the sink together must equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 
-from shards.entries import Entry
-from shards.rows import OutputRow
+import orjson
+
+from shards.entries import Entry, EventsEntry, StoredEntry
+from shards.kinds import KINDS_BY_NAME
+from shards.operators import Kind
+from shards.results import DERIVED
+from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
+from streams import NEVER_US, ControlRecord, Event, EventBatch, Tick, encode_control, parse_time
 
 
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
-    """Rows of all shards, shard by shard, each in the order of its log.
+    """Rows of all shards, shard by shard, each in the order of its log; nothing is appended to the logs.
 
     Args:
         logs: Entries by shard, in log order.
@@ -22,3 +32,118 @@ def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardSt
         state = given.get(shard) or ShardState(shard)
         rows.extend(state.apply(entries))
     return rows
+
+
+class InlineShards:
+    """Some shards, each with its log, and what goes from one to another.
+
+    Args:
+        shards: How many there are.
+        kinds: The kinds of operators, by name.
+    """
+
+    def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
+        self.states = [ShardState(shard, kinds=kinds) for shard in range(shards)]
+        self._waiting: list[deque[StoredEntry | EventsEntry]] = [deque() for _ in range(shards)]
+        self._appended = [0] * shards
+        self._newest_us: dict[str, int] = {}
+        self._promised: dict[str, int] = {}
+
+    def say(self, stream: str, record: ControlRecord) -> None:
+        """Append a control record to the log of every shard."""
+        for shard in range(len(self.states)):
+            position = self._next(shard)
+            self._waiting[shard].append(
+                StoredEntry(position=position, kind=record.KIND.value, stream=stream, body=encode_control(record))
+            )
+
+    def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
+        """Append events to the logs of the shards of their keys.
+
+        Args:
+            stream: Its name.
+            batch: In the order in which they are to be seen.
+            route: Name of the further key that they are keyed by; empty for the correlation key.
+        """
+        if len(batch):
+            self._newest_us[stream] = max(int(batch.time_us.max()), self._newest_us.get(stream, NEVER_US))
+        parts = {0: batch} if len(self.states) == 1 else batch.split_by_shard(len(self.states))
+        for shard, part in parts.items():
+            entry = EventsEntry(position=self._next(shard), stream=stream, batch=part, route=route)
+            self._waiting[shard].append(entry)
+
+    @property
+    def waiting(self) -> list[int]:
+        """How many entries of each shard wait to be matched."""
+        return [len(entries) for entries in self._waiting]
+
+    def step(self, shard: int, entries: int) -> list[RowBlock]:
+        """Match the next entries of a shard, and append what they derive for other keys: one micro-batch."""
+        taken = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
+        rows = self.states[shard].advance(taken)
+        self._forward(rows)
+        return rows
+
+    def settle(self) -> list[RowBlock]:
+        """Match until nothing waits."""
+        rows: list[RowBlock] = []
+        while any(self._waiting):
+            for shard, entries in enumerate(self._waiting):
+                rows += self.step(shard, len(entries)) if entries else []
+        return rows
+
+    def pause(self) -> list[RowBlock]:
+        """What follows when no event has come for a while: time goes on a little in the streams that feed others.
+
+        Each is ticked just beyond its newest time, one that has had no event beyond that of the others.
+        """
+        rows = self.settle()
+        feeds = self.states[0].feeds
+        sources = {source for found in feeds.sources.values() for source in found} - feeds.sources.keys()
+        newest_us = max((self._newest_us.get(source, NEVER_US) for source in sources), default=NEVER_US)
+        for source in sorted(sources) if newest_us > NEVER_US else ():
+            self.say(source, _tick(self._newest_us.get(source, newest_us) + 1))
+        return rows + self.settle()
+
+    def finish(self) -> list[RowBlock]:
+        """What follows from the end of a finite input, stream by stream, each behind those that feed it."""
+        rows = self.settle()
+        for stream in self.states[0].streams:
+            for state in self.states:
+                found = state.finish([stream])
+                self._forward(found)
+                rows += found
+            rows += self.settle()
+        return rows
+
+    def _next(self, shard: int) -> str:
+        self._appended[shard] += 1
+        return f"1-{self._appended[shard]}"
+
+    def _forward(self, rows: Sequence[RowBlock]) -> None:
+        """Append the events with keys of their own to the logs, and behind them how far all shards have come."""
+        events: dict[str, list[Event]] = defaultdict(list)
+        for row in (row for block in rows if block.found.kind is DERIVED for row in block):
+            body = orjson.loads(row.body)
+            if body["rekeyed"]:
+                event = Event(
+                    id=row.id,
+                    type=body["type"],
+                    time_us=parse_time(body["time"]),
+                    key=body["key"],
+                    data=body["data"],
+                )
+                events[body["into"]].append(event)
+        for stream, some in events.items():
+            batch = EventBatch.from_events(sorted(some, key=lambda event: (event.time_us, event.id)))
+            self.feed(stream, batch)
+        for stream in {stream for state in self.states for stream in state.promises()}:
+            promises = [state.promises().get(stream) for state in self.states]
+            known = [one for one in promises if one is not None]
+            if len(known) == len(promises) and min(known) > self._promised.get(stream, NEVER_US):
+                self._promised[stream] = min(known)
+                self.say(stream, _tick(min(known)))
+
+
+def _tick(time_us: int) -> Tick:
+    return Tick(time_us=time_us, cause="events")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.entries import Entry
+from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
 from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
@@ -48,6 +49,14 @@ class Output(Protocol):
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Results with ids that depend on what they say only, in a fixed order."""
+        ...
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Events of derived streams that have the keys of what they are made of, in the order of their making.
+
+        At most one batch per stream. How the events that they are made of are cut changes neither them nor their order.
+        Those with other keys are results of the kind ``derived``; these are, too.
+        """
         ...
 
 
@@ -154,6 +163,14 @@ class Kind(Protocol):
     @property
     def is_resident(self) -> bool:
         """Whether every stream has a host from its declaration on, as it has to know traces that are open already."""
+        ...
+
+    def feed(self, definition: Definition) -> Feed | None:
+        """The derived stream that an operator makes events of; None: it makes none.
+
+        Raises:
+            ForestallError: The definition is refused.
+        """
         ...
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result, SavedHost
+from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result
 from shards.results import DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
@@ -67,6 +67,10 @@ class LateEvent:
         }
         yield DEAD_LETTER, identity, body
 
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Nothing."""
+        return iter(())
+
 
 class Place:
     """Puts the events of one key of a stream into order and hands them to the hosts.
@@ -88,16 +92,6 @@ class Place:
         lateness_us = declaration.lateness_us
         self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
         self._counts = dict.fromkeys(_LATE.values(), 0)
-
-    @classmethod
-    def declared(cls, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
-        """A new place, with the hosts that every stream has.
-
-        Raises:
-            DeclarationError: The stream does not declare that key.
-        """
-        resident = (kind for kind in kinds.values() if kind.is_resident)
-        return cls(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 
     @property
     def declaration(self) -> StreamDeclaration:
@@ -125,7 +119,7 @@ class Place:
             ControlRecordError: This release does not know the kind.
         """
         if kind not in self._hosts:
-            self._hosts[kind] = _known(kind, self._kinds).host(self._declaration, self._route)
+            self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
         return self._hosts[kind]
 
     @property
@@ -160,6 +154,7 @@ class Place:
             "keys": declaration.keys != known.keys,
             "end_events": set(declaration.end_events) != set(known.end_events),
             "ties": declaration.ties != known.ties,
+            "derived": declaration.derived != known.derived,
             **{name: getattr(declaration, name) != getattr(known, name) for name in _EVENT_TIME},
         }
         for name, has_changed in changed.items():
@@ -179,16 +174,24 @@ class Place:
         for host in self._hosts.values():
             host.follow(record)
 
-    def process(self, entries: Sequence[Entry], batches: Sequence[EventBatch]) -> Iterator[Step]:
+    @property
+    def is_timed(self) -> bool:
+        """Whether it matters when time passes."""
+        return self._declaration.idle_timeout is not None or any(host.waits_for_time for host in self._hosts.values())
+
+    def process(
+        self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
+    ) -> Iterator[Step]:
         """Take decoded batches in.
 
         Args:
             entries: In the order of the log.
             batches: What each of them holds.
+            is_timed: Whether it matters to what is derived from the events when time passes.
         """
         if self._buffer is None:
             for host in self._hosts.values():
-                for last, batch in _in_order(batches, host):
+                for last, batch in _in_order(batches, host.newest_us, is_timed=is_timed or host.waits_for_time):
                     yield entries[last], host.process(batch)
             return
         batch = EventBatch.joined(batches)
@@ -256,23 +259,15 @@ class Place:
             head["order"], sections[_WAITING] = self._buffer.dump()
         return head, sections
 
-    @classmethod
-    def load(cls, head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
-        """The place that ``dump`` saved.
+    def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
+        """Take what ``dump`` gave, but for the hosts.
 
         Raises:
-            ForestallError: A part cannot be read, or a host is of a kind that this release does not know.
+            ForestallError: A part cannot be read.
         """
-        declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
-        hosts: dict[str, Host] = {}
-        for kind, host_head in head["hosts"].items():
-            own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
-            hosts[kind] = _known(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
-        place = cls(declaration, route, kinds, hosts)
-        place._counts.update(head["late"])
-        if place._buffer is not None:
-            place._buffer.load(head["order"], sections[_WAITING])
-        return place
+        self._counts.update(head["late"])
+        if self._buffer is not None:
+            self._buffer.load(head["order"], sections[_WAITING])
 
     def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
         """Hand on events that need not wait any more, and let time come as far as the watermark."""
@@ -309,7 +304,12 @@ class Place:
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 
 
-def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
+    """The kind of that name.
+
+    Raises:
+        ControlRecordError: This release does not know it.
+    """
     if kind not in kinds:
         raise ControlRecordError(
             f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind
@@ -317,20 +317,20 @@ def _known(kind: str, kinds: Mapping[str, Kind]) -> Kind:
     return kinds[kind]
 
 
-def _in_order(batches: Sequence[EventBatch], host: Host) -> Iterator[tuple[int, EventBatch]]:
+def _in_order(
+    batches: Sequence[EventBatch], newest_us: int | None, *, is_timed: bool
+) -> Iterator[tuple[int, EventBatch]]:
     """Batches that a host takes one after the other, each with the number of the last one in it.
 
-    Time passes at the end of what is taken together. Where an operator waits for it, a batch with an event that is
-    older than one before the batch is not put together with what came before.
+    Time passes at the end of what is taken together. Where that matters, a batch with an event that is older than one
+    before the batch is not put together with what came before.
     """
-    newest_us = host.newest_us
-    is_open = not host.waits_for_time
     first = 0
     for number, batch in enumerate(batches):
         times_us = batch.time_us
         if not len(times_us):
             continue
-        if number > first and not (is_open or newest_us is None or times_us.min() >= newest_us):
+        if number > first and is_timed and newest_us is not None and times_us.min() < newest_us:
             yield number - 1, EventBatch.joined(batches[first:number])
             first = number
         newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))

@@ -89,6 +89,23 @@ DEAD_LETTER = ResultKind(
     in_backtests="listed",
     metric=ResultMetric(name="dead_letters", meaning="Events and entries not taken.", labels=("stream", "code")),
 )
+DERIVED = ResultKind(
+    name="derived",
+    plural="derived-events",
+    title="derived events",
+    counted_by=("stream", "pattern", "into"),
+    delivered_as="event.derived",
+    members=frozenset("id stream into type time key data pattern version source_key rekeyed".split()),
+    in_backtests="listed",
+    metric=ResultMetric(
+        name="derived_events", meaning="Events of derived streams.", labels=("stream", "pattern", "into")
+    ),
+)
+"""An event of a derived stream; ``stream`` is where it was found, ``into`` where it goes.
+
+``rekeyed``: its key is not that of what it was made from, so it reaches its stream through the log.
+"""
+
 STATS = ResultKind(name="stats")
 """What a shard did in a micro-batch, for the driver only."""
 

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.results import DEAD_LETTER, ResultKind
-from streams import ForestallError, borders_of, bytes_of, fixed_texts
+from streams import ForestallError, borders_of, bytes_of, column_of, fixed_texts
 
 ID_LENGTH = 32
 
@@ -81,6 +82,23 @@ class FoundRows:
             subjects=pa.array([kind.subject_of(body) for _, body in found], pa.string()),
             counters=pa.array([kind.counter_of(body) for _, body in found], pa.string()),
         )
+
+    @classmethod
+    def about(
+        cls,
+        kind: ResultKind,
+        ids: pa.Array,
+        bodies: pa.Array,
+        about: Sequence[Mapping[str, Any]],
+        which: NDArray[np.integer],
+    ) -> FoundRows:
+        """Columns; ``about`` has what subjects and counters are made of, ``which`` of each row the place in it."""
+        places = column_of(which.astype(np.int32))
+        subjects, counters = (
+            pa.DictionaryArray.from_arrays(places, pa.array([read(one) for one in about], pa.string()))
+            for read in (kind.subject_of, kind.counter_of)
+        )
+        return cls(kind=kind, ids=ids, bodies=bodies.cast(pa.binary()), subjects=subjects, counters=counters)
 
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results by one member of ``ResultKind.counted_by``."""

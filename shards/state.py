@@ -8,7 +8,10 @@ over, and one that cannot be applied becomes a dead letter and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -16,12 +19,17 @@ from numpy.typing import NDArray
 
 from shards.blob import pack, unpack
 from shards.decoding import decode_batches
+from shards.derivation import MAIN as _MAIN
+from shards.derivation import Derivation
+from shards.derivation import PlaceKey as _PlaceKey
+from shards.derived_place import declared_place, loaded_place
 from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
+from shards.feeds import Feeds
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind, Origin, Result, in_columns
-from shards.place import Place, Step
+from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
     BatchFormatError,
@@ -49,16 +57,16 @@ from streams import (
 
 _BEGINNING = "0-0"
 _GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
-_MAIN = ""
-_PlaceKey: TypeAlias = tuple[str, str]
+NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
 
 
-def _decoded(entries: Sequence[Entry]) -> list[EventBatch | BatchFormatError]:
-    return decode_batches([entry.body for entry in entries])
+def _decoded(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
+    batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
+    return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])
 
 
 class _Group:
@@ -78,7 +86,7 @@ class _Group:
     def add(self, entry: Entry) -> None:
         """One more entry."""
         self._entries.append(entry)
-        self._size_bytes += len(entry.body)
+        self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 
     def taken(self) -> list[Entry]:
         """All entries; the group is empty then."""
@@ -94,6 +102,7 @@ class ShardState:
         position: The last entry that was applied.
         places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
         kinds: The kinds of operators, by name.
+        feeds: The derived streams that operators feed.
     """
 
     def __init__(
@@ -103,11 +112,13 @@ class ShardState:
         position: str = _BEGINNING,
         places: Mapping[_PlaceKey, Place] | None = None,
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
+        feeds: Feeds = NO_FEEDS,
     ) -> None:
         self._kinds = kinds
         self._shard = shard
         self._position = position
         self._places = dict(places or {})
+        self._derivation = Derivation(self._places, feeds)
         self._newest: int | None = None
         self._is_replaying = False
 
@@ -131,9 +142,28 @@ class ShardState:
         """The last entry that was applied."""
         return self._position
 
+    @property
+    def feeds(self) -> Feeds:
+        """Which operators feed which derived streams."""
+        return self._derivation.feeds
+
     def measures(self) -> dict[str, dict[str, int | None]]:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
+
+    def promises(self) -> dict[str, int | None]:
+        """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
+
+        In microseconds; None where a place that feeds it has seen no time.
+        """
+        return self._derivation.promises()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that are declared, each derived one behind those that feed it."""
+        names = dict.fromkeys(stream for stream, _ in self._places)
+        fed = self.feeds.order
+        return (*(name for name in names if name not in fed), *fed)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """What the entries cause, in order; entries at or before ``position`` are passed over.
@@ -181,16 +211,25 @@ class ShardState:
         finally:
             self._is_replaying = False
 
-    def finish(self) -> list[RowBlock]:
+    def finish(self, streams: Collection[str] | None = None) -> list[RowBlock]:
         """What follows from the end of a finite input: every trace ends, and all time has passed.
 
-        No entries may come afterwards.
+        No entries of these streams may come afterwards.
+
+        Args:
+            streams: The streams that end, of those that feed each other the feeding ones first; None: all.
         """
         rows: list[RowBlock] = []
-        for name, route in self._places:
-            end = StoredEntry(position=self._position, kind="end-of-input", stream=name, body=b"", route=route)
-            rows.extend(self._rows(end, lambda entry: self._routed(entry).finish(entry)))
+        for name in self.streams if streams is None else streams:
+            for place in self._places_of(name):
+                end = StoredEntry(
+                    position=self._position, kind="end-of-input", stream=name, body=b"", route=place.route
+                )
+                rows.extend(self._rows(end, partial(self._finished, place)))
         return rows
+
+    def _finished(self, place: Place, end: Entry) -> Iterator[Step]:
+        return self._derivation.behind(end.stream, place.finish(end))
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
         """The states of the shards that take the place of this one: each has the traces of its keys, as they are.
@@ -212,12 +251,14 @@ class ShardState:
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
             position = self._position if is_first else _BEGINNING
-            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds)
+            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds, feeds=part.feeds)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
+        if self.feeds.of:
+            head["feeds"] = self.feeds.to_json()
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
@@ -232,11 +273,12 @@ class ShardState:
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
-            places = [Place.load(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+            places = [loaded_place(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
-        return cls(head["shard"], position=head["position"], places=named, kinds=kinds)
+        feeds = Feeds.from_json(head.get("feeds", []))
+        return cls(head["shard"], position=head["position"], places=named, kinds=kinds, feeds=feeds)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
@@ -254,22 +296,27 @@ class ShardState:
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
             told, batches = [entry for entry, _ in good], [batch for _, batch in good]
-            rows += self._rows(told[-1], lambda _: place.process(told, batches))
+            is_timed = self._derivation.is_timed(told[-1].stream)
+            steps = place.process(told, batches, is_timed=is_timed)
+            rows += self._rows(told[-1], lambda entry: self._derivation.follow(entry, steps))
         return rows
 
     def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:
         try:
             return [
-                RowBlock(found=found, stream=entry.stream, position=entry.position, shard=self._shard)
-                for found in in_columns(self._results(steps(entry)))
+                RowBlock(found=found, stream=stream, position=entry.position, shard=self._shard)
+                for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
+                for found in in_columns(result for _, result in results)
             ]
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
-    def _results(self, steps: Iterable[Step]) -> Iterator[Result]:
+    def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
+        """The results with the stream of each."""
         for entry, output in steps:
             if not self._is_replaying:
-                yield from output.results(Origin(shard=self._shard, entry=entry, newest=self._newest))
+                for result in output.results(Origin(shard=self._shard, entry=entry, newest=self._newest)):
+                    yield entry.stream, result
 
     def _controlled(self, entry: Entry) -> Iterable[Step]:
         if entry.kind == QUARANTINED:
@@ -291,7 +338,7 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
             ) from error
-        return self._of_time(record, entry)
+        return self._derivation.follow(entry, self._of_time(record, entry))
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """What follows from a record about time or the end of a trace. Time is that of all routes of a stream."""
@@ -317,7 +364,7 @@ class ShardState:
                         f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
                     )
                 if (entry.stream, _MAIN) not in self._places:
-                    self._places[entry.stream, _MAIN] = Place.declared(declaration, _MAIN, self._kinds)
+                    self._places[entry.stream, _MAIN] = declared_place(declaration, _MAIN, self._kinds)
                 for place in self._places_of(entry.stream):
                     place.declare(declaration)
             case PatternOn() as record:
@@ -342,13 +389,39 @@ class ShardState:
         (source,) = definition.inputs
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
-        place = self._places.get(key) or Place.declared(declaration, source.key, self._kinds)
+        place = self._places.get(key) or declared_place(declaration, source.key, self._kinds)
+        feeds = self._fed_by(definition, start)
         place.host(definition.kind).start(definition, start)
         self._places[key] = place
         for other in self._places_of(source.stream):
             if other is not place and other.runs(definition.kind, definition.name):
                 other.host(definition.kind).stop(definition.name)
+        self._derivation = Derivation(self._places, feeds)
         self._forget_unused(source.stream)
+
+    def _fed_by(self, definition: Definition, start: Start) -> Feeds:
+        """All feeds, when an operator has started.
+
+        Raises:
+            ControlRecordError: What it feeds is no derived stream here, or derived from its own.
+        """
+        (source,) = definition.inputs
+        operator = source.stream, source.key, definition.kind, definition.name
+        before = self.feeds.of.get(operator, ()) if start == "migrate" else ()
+        others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
+        feeds = others.with_operator(operator, before)
+        feed = known_kind(definition.kind, self._kinds).feed(definition)
+        if feed is None:
+            return feeds
+        target = self._places.get((feed.stream, _MAIN))
+        if target is None or not target.declaration.derived:
+            what = "not declared" if target is None else "no derived stream"
+            raise ControlRecordError(
+                f"the {definition.kind} {definition.name!r} of stream {source.stream!r} feeds {feed.stream!r}, "
+                f"which is {what} at this place of the log"
+            )
+        feeds.check(source.stream, feed)
+        return feeds.with_operator(operator, (*before, feed))
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
         """Stop an operator on whatever key it runs.
@@ -359,6 +432,7 @@ class ShardState:
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
+        self._derivation = Derivation(self._places, self.feeds.without_operator(entry.stream, kind, name))
         self._forget_unused(entry.stream)
 
     def _forget_unused(self, stream: str) -> None:

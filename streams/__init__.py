@@ -20,6 +20,7 @@ from streams.columns.texts import (
     json_contents,
     json_text,
     lines_of,
+    pieces_of,
     run_texts,
     texts_of,
     time_texts,
@@ -45,7 +46,7 @@ from streams.forms.column_parsing import parse_columns
 from streams.forms.extent import check_extent
 from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
-from streams.hashing import MAX_SHARDS, key_hash, shard_of
+from streams.hashing import MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
 from streams.log.control import (
@@ -71,7 +72,7 @@ from streams.log.operators import Definition, Input
 from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
-from streams.reordering import ReorderBuffer
+from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
@@ -85,6 +86,7 @@ __all__ = [
     "MOST_EVENTS",
     "MOST_TRACES",
     "MOST_WORK",
+    "NEVER_US",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
     "BatchFormatError",
@@ -153,6 +155,7 @@ __all__ = [
     "kept_top",
     "kernel_digest",
     "key_hash",
+    "key_of",
     "lines_of",
     "listed",
     "log_key",
@@ -166,6 +169,7 @@ __all__ = [
     "parse_each",
     "parse_plain",
     "parse_time",
+    "pieces_of",
     "position_order",
     "ragged_order",
     "ragged_places",

@@ -19,7 +19,7 @@ from streams.columns.arrow_columns import column_of, numbers_of, time_column
 from streams.columns.texts import pieces_of, texts_of
 from streams.errors import BatchFormatError
 from streams.event import Event
-from streams.hashing import key_hash, shard_of
+from streams.hashing import key_hash, key_of, shard_of
 
 FORMAT_VERSION = 1
 
@@ -85,6 +85,16 @@ class EventBatch:
         ]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
+    @classmethod
+    def of_columns(
+        cls, ids: pa.Array, types: pa.DictionaryArray, times_us: NDArray[np.int64], keys: pa.Array, data: pa.Array
+    ) -> EventBatch:
+        """A batch of checked columns as those of ``SCHEMA``."""
+        distinct = keys.dictionary_encode()
+        hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
+        arrays = [ids, types, time_column(times_us), keys, column_of(hashes[numbers_of(distinct.indices)]), data]
+        return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
     def to_events(self) -> list[Event]:
         """Row form, for edges and tests."""
         return [
@@ -130,6 +140,14 @@ class EventBatch:
         places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
         return EventBatch(self.columns.take(places), attributes)
+
+    def order_by_time(self) -> NDArray[np.intp]:
+        """The rows by time, those of one time by id."""
+        times_us = self.time_us
+        order = np.argsort(times_us, kind="stable")
+        if len(order) and np.all(np.diff(times_us[order])):
+            return order
+        return np.lexsort((np.array(self.columns.column("id").to_pylist(), np.str_), times_us))
 
     @classmethod
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
@@ -227,6 +245,4 @@ def _key_at(attributes: object, path: Sequence[str]) -> str | None:
         if not isinstance(found, Mapping) or name not in found:
             return None
         found = found[name]
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    return found if isinstance(found, str) and found else None
+    return key_of(found)

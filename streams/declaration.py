@@ -18,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _ATTRIBUTES = "data."
+_NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "mapping", "duplicates")
 
 
 def name_fault(what: str, name: str) -> str | None:
@@ -64,6 +65,8 @@ class StreamDeclaration:
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
+        derived: Whether operators make its events, and no one else. Whoever makes them decides their keys and their
+            order.
     """
 
     name: str
@@ -78,6 +81,7 @@ class StreamDeclaration:
     quiet_after: float | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
+    derived: bool = False
 
     def __post_init__(self) -> None:
         if fault := name_fault("stream", self.name):
@@ -85,6 +89,8 @@ class StreamDeclaration:
         _check_path(self.name, "the correlation key", self.key, "key")
         self._check_keys()
         check_event_time(self)
+        if self.derived:
+            self._check_derived()
         for part in fields(FieldMapping):
             if (path := getattr(self.mapping, part.name)) is not None:
                 _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
@@ -137,6 +143,17 @@ class StreamDeclaration:
         self.route_paths(route)
         return _paths_of(self.keys[route])[0]
 
+    def _check_derived(self) -> None:
+        """What says how events are read, routed and put into order means nothing where operators make them."""
+        usual = StreamDeclaration(name=self.name)
+        for name in _NOT_DERIVED:
+            if getattr(self, name) != getattr(usual, name):
+                raise DeclarationError(
+                    f"stream {self.name!r}: {name} says how posted events are read, and no one posts events to a "
+                    "derived stream; leave it out. A pattern with INTO … KEY gives events another key",
+                    field=name,
+                )
+
     def _check_keys(self) -> None:
         """Every name and path of a further key means one thing."""
         taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {self.key}")
@@ -168,6 +185,7 @@ class StreamDeclaration:
             "mapping": asdict(self.mapping),
             **({} if self.ties == "log" else {"ties": self.ties}),
             **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
+            **({"derived": True} if self.derived else {}),
             **event_time_json(self),
         }
 
@@ -188,6 +206,7 @@ class StreamDeclaration:
             end_events=_texts(value, "end_events"),
             ties=cast("Ties", _choice(value, "ties", get_args(Ties))),
             duplicates=cast("Duplicates", _choice(value, "duplicates", get_args(Duplicates))),
+            derived=_flag(value, "derived"),
             **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
         )
@@ -215,6 +234,13 @@ def _choice(value: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
     raise DeclarationError(
         f"{name!r} of a stream declaration is {shown(found)}; write {' or '.join(known)}", field=name
     )
+
+
+def _flag(value: Mapping[str, Any], name: str) -> bool:
+    found = value.get(name, False)
+    if isinstance(found, bool):
+        return found
+    raise DeclarationError(f"{name!r} of a stream declaration is true or false, got {shown(found)}", field=name)
 
 
 def _keys(value: object) -> dict[str, str]:

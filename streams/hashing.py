@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 MAX_SHARDS = 1024
 
 
+def key_of(value: object) -> str | None:
+    """A text that is not empty, or an integer, as a correlation key; None: it is neither."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
 def key_hash(key: str) -> int:
     """64-bit hash of a correlation key, the same on every machine and in every release."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little")

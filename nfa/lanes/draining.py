@@ -54,10 +54,7 @@ def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> 
         return output
     told = _began_before(output.matches, limits)
     return replace(
-        output,
-        matches=output.matches.chosen(told),
-        is_deviating=output.is_deviating[told],
-        is_lost=output.is_lost[told],
+        output.chosen(told),
         corrections=output.corrections.chosen(_began_before(output.corrections, limits)),
         timeouts=output.timeouts.chosen(_began_before(output.timeouts, limits)),
         ending_rows=output.ending_rows[limits[output.ending_rows[:, 1]] == _NO_BORDER],

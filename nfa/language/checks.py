@@ -13,7 +13,8 @@ from nfa.language.references import Scope, check_references, resolve
 from nfa.language.scope import all_atoms_of, check_aliases, resolve_event, scope_of_match
 from nfa.language.tree_building import Draft
 from nfa.language.words import listed, quoted
-from nfa.syntax import NOWHERE, Column, Expression, Node, Pattern
+from nfa.syntax import ANY_TYPE, NOWHERE, Column, Expression, Node, Pattern, Position
+from streams import name_fault
 
 
 def checked(draft: Draft) -> Pattern:
@@ -33,6 +34,7 @@ def checked(draft: Draft) -> Pattern:
         pattern = replace(pattern, where=_seen(pattern.where, scope))
     pattern = replace(pattern, returns=_columns(pattern, scope, draft))
     _check_after(draft, scope)
+    _check_into(pattern, draft.clauses.get("into", NOWHERE))
     if pattern.timeouts and pattern.within_us is None:
         raise PatternRefused(
             "needs-within",
@@ -68,6 +70,24 @@ def _columns(pattern: Pattern, scope: Scope, draft: Draft) -> tuple[Column, ...]
             )
         columns.append(Column(expression, name))
     return tuple(columns)
+
+
+def _check_into(pattern: Pattern, position: Position) -> None:
+    into = pattern.into
+    if into is None:
+        return
+    if fault := name_fault("stream", into.stream):
+        raise PatternRefused("stream-name", f"INTO: {fault}", position)
+    if into.event_type == ANY_TYPE:
+        raise PatternRefused("type-name", "_ means any type; an event has one: name it", position)
+    columns = [column.name for column in pattern.returns]
+    if into.key is not None and into.key not in columns:
+        raise PatternRefused(
+            "unknown-column",
+            f"KEY {quoted(into.key)} is no column of RETURN; "
+            + (f"it is one of {listed(list(map(quoted, columns)))}" if columns else "add RETURN with that column"),
+            position,
+        )
 
 
 def _check_after(draft: Draft, scope: Scope) -> None:

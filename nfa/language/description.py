@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from nfa.language.expression_text import describe_expression, describe_sum
@@ -13,6 +14,7 @@ from nfa.syntax import (
     Disjunction,
     Expression,
     Gap,
+    Into,
     Item,
     Node,
     Pattern,
@@ -23,6 +25,7 @@ from nfa.syntax import (
 __all__ = ["describe_atom", "describe_duration", "describe_expression", "describe_node", "describe_pattern"]
 
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+_STREAM = re.compile(r"[A-Za-z0-9_]+([._-][A-Za-z0-9_]+)*")  # as in the grammar
 _SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0, None): "*"}
 
 
@@ -45,6 +48,8 @@ def describe_pattern(pattern: Pattern) -> str:
         lines.append("EMIT TIMEOUTS")
     if pattern.returns:
         lines.append(f"RETURN {', '.join(_column(column.expression, column.name) for column in pattern.returns)}")
+    if pattern.into is not None:
+        lines.append(_into(pattern.into))
     return "\n".join(lines)
 
 
@@ -139,6 +144,15 @@ def _after(after: After) -> list[str]:
         return []
     words = [after.rule.replace("_", " ").upper()]
     return words if after.alias is None else [*words, quoted(after.alias)]
+
+
+def _into(into: Into) -> str:
+    words = ["INTO", into.stream if _STREAM.fullmatch(into.stream) else f"`{into.stream}`"]
+    if into.key is not None:
+        words += ["KEY", quoted(into.key)]
+    if into.event_type is not None:
+        words += ["TYPE", into.event_type if all(map(is_plain, into.event_type.split("."))) else f"`{into.event_type}`"]
+    return " ".join(words)
 
 
 def _column(expression: Expression, name: str) -> str:

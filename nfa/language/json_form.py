@@ -57,6 +57,8 @@ def pattern_to_json(pattern: Pattern) -> JsonObject:
         document["return"] = [
             {"expr": expression_to_json(column.expression), "as": column.name} for column in pattern.returns
         ]
+    if pattern.into is not None:
+        document["into"] = _present(stream=pattern.into.stream, key=pattern.into.key, type=pattern.into.event_type)
     return document
 
 

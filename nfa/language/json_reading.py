@@ -37,6 +37,7 @@ from nfa.syntax import (
     Expression,
     Gap,
     InList,
+    Into,
     IsNull,
     Item,
     Like,
@@ -60,7 +61,7 @@ _OPERATORS = ("and", "or", "not", "in", "like", "is_null", "neg", "call", *_COMP
 _RULES = ("none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last")
 _SELECTIONS = ("all", "next", "strict")
 _MODES = ("any", "next", "strict")
-_FIELDS = "keys where within_us select after limit timeouts return"
+_FIELDS = "keys where within_us select after limit timeouts return into"
 
 
 def pattern_from_json(document: object) -> Pattern:
@@ -118,6 +119,7 @@ class _Reader:
             limit=fields["limit"].whole(1, MAX_LIMIT) if "limit" in fields else None,
             timeouts=fields["timeouts"].flag() if "timeouts" in fields else False,
             returns=tuple(map(self._column, fields["return"].entries())) if "return" in fields else (),
+            into=_into(fields["into"]) if "into" in fields else None,
         )
         self._check_references(event)
         return pattern
@@ -299,6 +301,15 @@ def _after(place: JsonPlace) -> After:
     if (rule in ("skip_to_first", "skip_to_last")) != ("alias" in fields):
         place.refuse("the rules skip_to_first and skip_to_last have an alias, the others none")
     return After(rule, fields["alias"].name() if "alias" in fields else None)
+
+
+def _into(place: JsonPlace) -> Into:
+    fields = place.fields("stream", "key type")
+    return Into(
+        stream=fields["stream"].name(),
+        key=fields["key"].name() if "key" in fields else None,
+        event_type=fields["type"].name() if "type" in fields else None,
+    )
 
 
 def _duration(place: JsonPlace | None) -> int | None:

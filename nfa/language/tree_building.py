@@ -27,6 +27,7 @@ from nfa.syntax import (
     Conjunction,
     Disjunction,
     Gap,
+    Into,
     Item,
     Mode,
     Node,
@@ -47,6 +48,7 @@ _CLAUSES: Mapping[str, str] = {
     "limit": "LIMIT",
     "timeouts": "EMIT TIMEOUTS",
     "returns": "RETURN",
+    "into": "INTO",
 }
 
 
@@ -121,6 +123,8 @@ def _with_clause(pattern: Pattern, clause: Branch) -> Pattern:
             return replace(pattern, limit=_limit(clause))
         case "timeouts":
             return replace(pattern, timeouts=True)
+        case "into":
+            return replace(pattern, into=_into(clause))
         case _:
             return replace(pattern, returns=tuple(map(_column, trees_of(clause))))
 
@@ -142,6 +146,16 @@ def _limit(clause: Branch) -> int:
         reason = "too-large" if limit else "syntax"
         raise PatternRefused(reason, f"LIMIT needs a number from 1 to {MAX_LIMIT}", position_of(clause))
     return limit
+
+
+def _into(clause: Branch) -> Into:
+    parts = {str(part.data): part for part in trees_of(clause)}
+    key, event_type = parts.get("into_key"), parts.get("into_type")
+    return Into(
+        stream=build_name(parts["into_stream"]),
+        key=None if key is None else build_name(trees_of(key)[0]),
+        event_type=None if event_type is None else ".".join(build_path(trees_of(event_type)[0])),
+    )
 
 
 def _column(tree: Branch) -> Column:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 # Words that may stand beside a step's type or alias; the grammar cannot tell them from a name there.
 STEP_WORDS = frozenset(
-    "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN PATTERN _".split()
+    "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN INTO PATTERN _".split()
 )
 # Words that may begin an operand of a condition.
 CONDITION_WORDS = frozenset("NOT NULL TRUE FALSE".split())
@@ -22,6 +22,7 @@ TERMINALS: Mapping[str, str] = {
     "STRING": "a text in single quotes",
     "QUOTED": "a name",
     "NAME": "a name",
+    "STREAM": "the name of a stream",
     "UNDERSCORE": "'_'",
     "LPAR": "'('",
     "RPAR": "')'",

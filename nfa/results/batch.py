@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfa.arena import distinct
 from nfa.automata.query import PatternState
 from nfa.conditions.projection import project
-from nfa.guards.protocol import EventClass, Guard, MonitorState
+from nfa.guards.protocol import TRACE_END, EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
 from nfa.kernels.traces import NIL
 from nfa.registered import RunningPattern
@@ -298,6 +298,8 @@ class LaneOutput:
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
         classes: What guards received of an event, by the class numbers in the rows.
         guards: Guards by version.
+        first_row: Place of the batch's first event in what the matcher was given.
+        rows: Of each event of the batch its place behind that, where not all of them are there.
     """
 
     patterns: Sequence[RunningPattern]
@@ -315,6 +317,32 @@ class LaneOutput:
     monitors: Mapping[int, Interned]
     classes: Mapping[int, EventClass]
     guards: Mapping[int, Guard]
+    first_row: int = 0
+    rows: NDArray[np.intp] | None = None
+
+    def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of some rows of the batch in what the matcher was given; ``NIL`` where time passed.
+
+        A trace that ended because it was idle ended by time, though its end is a row before the next event.
+        """
+        if not len(self.batch):
+            return np.full(len(rows), NIL, np.int64)
+        names = self.batch.type_names
+        is_event = self.batch.type_codes != (names.index(TRACE_END) if TRACE_END in names else NIL)
+        places = np.cumsum(is_event) - 1
+        if self.rows is not None:
+            places = self.rows[places] if len(self.rows) else places
+        found: NDArray[np.int64] = np.where((rows == NIL) | ~is_event[rows], NIL, places[rows] + self.first_row)
+        return found
+
+    def chosen(self, keep: NDArray[np.bool_]) -> LaneOutput:
+        """The same with some of the matches."""
+        return replace(
+            self,
+            matches=self.matches.chosen(keep),
+            is_deviating=self.is_deviating[keep],
+            is_lost=self.is_lost[keep],
+        )
 
     def values_of_matches(self) -> Iterator[Match]:
         """The matches as values."""
@@ -357,11 +385,16 @@ class LaneOutput:
             names=events.columns.column("id"),
         )
 
-    def values_of_returns(self) -> Iterator[Mapping[str, Any]]:
-        """What RETURN makes of the matches, in their order; nothing at all where no pattern of theirs has one."""
-        if not any(self.patterns[number].query.pattern.returns for number in np.unique(self.matches.patterns).tolist()):
+    def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
+        """What RETURN makes of the matches, in their order; nothing at all where no pattern of theirs has one.
+
+        Args:
+            table: ``corrections``, for those in place of the matches.
+        """
+        matches = self.matches if table is None else table
+        if not any(self.patterns[number].query.pattern.returns for number in np.unique(matches.patterns).tolist()):
             return
-        bound = BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        bound = BoundEvents.of(matches, self._events_of(matches), self.patterns)
         for number, pattern in enumerate(bound.patterns):
             returns = pattern.query.pattern.returns
             yield project(returns, bound.events(number)) if returns else {}

@@ -57,13 +57,13 @@ class FinerTraces:
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
-def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64]]:
+def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
     """The rows in which no key is null, in their order; their hashes are those of all keys together.
 
     Numbers are equal keys when they are equal as numbers; a number, a text and a boolean are always different.
 
     Returns:
-        (rows, homes): The rows, and the hashes of their correlation keys.
+        (events, homes, rows): The rows, the hashes of their correlation keys, and their places in the batch.
     """
     every = np.arange(len(batch))
     found = BatchColumns(batch).read(every, list(keys))
@@ -81,7 +81,7 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
     field = taken.schema.field(place)
     attributes = {path: column.take(column_of(rows)) for path, column in batch.attributes.items()}
     finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes)
-    return finer, batch.key_hashes[rows]
+    return finer, batch.key_hashes[rows], rows
 
 
 def _plain(column: Values, row: int) -> object:

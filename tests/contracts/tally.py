@@ -58,6 +58,9 @@ class TallyOutput:
             }
             yield TALLY, identity, told
 
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        return iter(())
+
 
 @dataclass(slots=True)
 class TallyHost:
@@ -148,6 +151,9 @@ class TallyKind:
         return Definition(
             kind=self.name, name=document["name"], version=0, inputs=(Input(stream),), body={"every": every}
         )
+
+    def feed(self, definition: Definition) -> None:
+        return None
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> TallyHost:
         if saved is None:

@@ -48,7 +48,7 @@ def test_bodies_for_webhooks_have_no_members_that_templates_do_not_know():
 
 def test_the_kinds_of_operators_have_distinct_results_with_complete_rows_in_the_table():
     named = [result.name for kind in KINDS for result in kind.result_kinds]
-    assert len({*named, "dead-letter", "stats"}) == len(named) + 2
+    assert len({*named, "derived", "dead-letter", "stats"}) == len(named) + 3
     for kind in RESULT_KINDS.values():
         assert kind.metric is None or {*kind.metric.labels} <= {*kind.counted_by}
         assert not kind.counts_for or RESULT_KINDS[kind.counts_for].counted_by == kind.counted_by

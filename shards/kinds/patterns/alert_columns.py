@@ -27,7 +27,6 @@ from shards.kinds.patterns.bound_columns import (
     match_marks,
 )
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
-from shards.results import ResultKind
 from shards.rows import FoundRows, row_ids
 from streams import (
     Texts,
@@ -82,7 +81,7 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
     parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(told, columns.kind)]
     about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
-    return _rows(ENDING, ids, joined_texts(parts), about, columns.kind)
+    return FoundRows.about(ENDING, ids, joined_texts(parts), about, columns.kind)
 
 
 def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
@@ -90,9 +89,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     patterns = [columns.patterns[number] for number in used.tolist()]
     key, bound = json_contents(columns.key), _Bound.of(columns, patterns, place)
     bindings = bound.bindings()
-    same = bindings if bound.is_by_name else bound.by_name().bindings()
-    names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
-    ids = row_ids(joined_texts([chosen_texts(names, place), key, '",{', same, '"]}]']))
+    ids = _ids(bound, bindings, stream, patterns, key)
     heads = [_head(stream, one.name, one.version) for one in patterns]
     starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
     is_at_end = np.array_equal(columns.detected_us, columns.end_us)
@@ -101,25 +98,22 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
     parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
     about = [{"stream": stream, "pattern": one.name} for one in patterns]
-    return _rows(ALERT, ids, joined_texts(parts), about, place)
+    return FoundRows.about(ALERT, ids, joined_texts(parts), about, place)
 
 
-def _rows(
-    kind: ResultKind, ids: pa.Array, bodies: pa.Array, about: Sequence[Mapping[str, Any]], which: NDArray[np.integer]
-) -> FoundRows:
-    """Columns; ``about`` has what subjects and counters are made of, ``which`` of each row the place in it."""
-    places = column_of(which.astype(np.int32))
-    return FoundRows(
-        kind=kind,
-        ids=ids,
-        bodies=bodies.cast(pa.binary()),
-        subjects=_chosen(places, [kind.subject_of(one) for one in about]),
-        counters=_chosen(places, [kind.counter_of(one) for one in about]),
-    )
+def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
+    """Ids of matches, which are those of their alerts."""
+    used, place = np.unique(columns.pattern, return_inverse=True)
+    patterns = [columns.patterns[number] for number in used.tolist()]
+    bound = _Bound.of(columns, patterns, place)
+    return _ids(bound, bound.bindings(), stream, patterns, json_contents(columns.key))
 
 
-def _chosen(places: pa.Array, texts: Sequence[str]) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.string()))
+def _ids(bound: _Bound, bindings: pa.Array, stream: str, patterns: Sequence[RunningPattern], key: pa.Array) -> pa.Array:
+    """Ids of matches from their bindings, which stand in them by the names of the aliases."""
+    same = bindings if bound.is_by_name else bound.by_name().bindings()
+    names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
+    return row_ids(joined_texts([chosen_texts(names, bound.pattern), key, '",{', same, '"]}]']))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +128,7 @@ class _Bound:
         ids: Of each event, as it stands in JSON.
         ends: Place behind the last event of each match.
         place: How an event follows the one before: the first of its match, of the same alias, or of another one.
+        pattern: Of each match the place of its pattern among all.
     """
 
     aliases: Sequence[str]
@@ -143,6 +138,7 @@ class _Bound:
     ids: pa.Array
     ends: NDArray[np.int64]
     place: NDArray[np.int8]
+    pattern: NDArray[np.intp]
 
     @classmethod
     def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.intp]) -> _Bound:
@@ -167,6 +163,7 @@ class _Bound:
             ids=json_contents(columns.ids),
             ends=columns.ends,
             place=bound_places(alias, columns.ends),
+            pattern=place,
         )
 
     @property
@@ -188,6 +185,7 @@ class _Bound:
             ids=self.ids.take(column_of(order)),
             ends=self.ends,
             place=bound_places(alias, self.ends),
+            pattern=self.pattern,
         )
 
     def bindings(self) -> pa.Array:

@@ -6,13 +6,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nfa import Matcher, MatchOutput, parse_pattern
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa import LaneOutput, Matcher, MatchOutput, parse_pattern
+from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 
 _MATCHER = "matcher"
+_NO_TIMES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +31,25 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class PatternOutput:
-    """What the matcher found, with what is needed to put it into words."""
+    """What the matcher found, with what is needed to put it into words.
+
+    Attributes:
+        found: But for the matches that become events.
+        results_of: Puts it into words.
+        events: What matches of patterns with INTO become; None: no pattern has it.
+    """
 
     found: MatchOutput
     results_of: PatternResults
+    events: DerivedEvents | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Alerts, timeouts, early terminations and what else there is, in this order."""
-        return self.results_of.of(self.found, origin)
+        """Alerts, derived events, timeouts, early terminations and what else there is, in this order."""
+        return self.results_of.of(self.found, origin, self.events)
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """The events with the keys of their traces, by derived stream."""
+        return iter(()) if self.events is None else self.events.batches()
 
 
 class PatternHost:
@@ -53,6 +69,7 @@ class PatternHost:
         self._route = route
         self._matcher = matcher
         self._versions = dict(versions)
+        self._derives = any(pattern.query.pattern.into is not None for pattern in matcher.versions.values())
 
     @property
     def names(self) -> Collection[str]:
@@ -93,6 +110,7 @@ class PatternHost:
             drains=start == "migrate",
             budget=WorkBudget.from_json(definition.body.get("budget", {})),
         )
+        self._derives |= pattern.into is not None
 
     def stop(self, name: str) -> None:
         """Stop a pattern; its partial matches are dropped.
@@ -125,7 +143,8 @@ class PatternHost:
 
     def process(self, batch: EventBatch) -> PatternOutput:
         """Match events."""
-        return self._output(self._matcher.process(batch))
+        newest_us = self._matcher.newest_us
+        return self._output(self._matcher.process(batch), batch.time_us, newest_us)
 
     def advance_time(self, watermark_us: int) -> PatternOutput:
         """Decide what the watermark decides."""
@@ -173,14 +192,32 @@ class PatternHost:
         monitors = {number: version.rules.monitor for number, version in versions.items()}
         return cls(declaration, route, Matcher.load(saved.sections[_MATCHER], monitors), versions)
 
-    def _output(self, found: MatchOutput) -> PatternOutput:
+    def _output(
+        self, found: MatchOutput, times_us: NDArray[np.int64] = _NO_TIMES, newest_us: int | None = None
+    ) -> PatternOutput:
         results_of = PatternResults(
             stream=self._declaration.name,
             patterns=found.versions,
             rules={number: version.rules for number, version in self._versions.items()},
             route=self._route,
         )
-        return PatternOutput(found, results_of)
+        if not self._derives:
+            return PatternOutput(found, results_of)
+        alerts, derived = _parted(found)
+        return PatternOutput(alerts, results_of, DerivedEvents(derived, times_us, self._declaration.name, newest_us))
+
+
+def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
+    """What is reported, and what becomes events; corrections are in both."""
+    alerts: list[LaneOutput] = []
+    derived: list[LaneOutput] = []
+    for lane in found.lanes:
+        is_derived = np.array([one.query.pattern.into is not None for one in lane.patterns], np.bool_)
+        chosen = is_derived[lane.matches.patterns]
+        alerts.append(lane.chosen(~chosen) if chosen.any() else lane)
+        if chosen.any() or len(lane.corrections):
+            derived.append(lane.chosen(chosen))
+    return MatchOutput(tuple(alerts)), derived
 
 
 def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> PatternHost:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shards.feeds import Feed
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import StreamDeclaration
+from streams import Definition, StreamDeclaration
+
+_INTO = re.compile(r"\binto\b", re.IGNORECASE)  # texts without it, nearly all, are read once only
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,19 @@ class PatternKind:
     name: ClassVar[str] = "pattern"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
     is_resident: ClassVar[bool] = True
+
+    def feed(self, definition: Definition) -> Feed | None:
+        """What INTO says.
+
+        Raises:
+            PatternError: The text is refused.
+        """
+        if _INTO.search(definition.body["text"]) is None:
+            return None
+        from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+
+        into = parse_pattern(definition.body["text"]).into
+        return None if into is None else Feed(stream=into.stream, is_rekeyed=into.key is not None)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host; loads the matcher.

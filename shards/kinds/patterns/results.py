@@ -22,6 +22,7 @@ from nfa import (
 )
 from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
 from shards.kinds.patterns.alert_columns import alerts_of, endings_of
+from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.result_kinds import (
     CORRECTION,
     DEVIATION,
@@ -56,11 +57,14 @@ class PatternResults:
     route: str = ""
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
-    def of(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
+    def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None) -> Iterator[Result]:
         """All results of some events, or of time passing."""
         for lane in output.lanes:
             if len(lane.matches):
                 yield from alerts_of(lane, self.stream, self.route)
+        if events is not None:
+            yield from events.rows()
+            yield from events.dead_letters(origin)
         yield from self._routed(map(self._timeout, output.timeouts()))
         for columns in output.ending_columns(origin.newest):
             yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
@@ -71,12 +75,16 @@ class PatternResults:
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
-        yield from map(self._correction, output.corrections())
+        yield from map(self._correction, filter(self._is_alert, output.corrections()))
         for overflow in _summed(output.overflows()):
             for loss in self._losses(overflow):
                 yield self._loss(origin, overflow, loss)
             if overflow.suspends:
                 yield self._suspension(origin, overflow)
+
+    def _is_alert(self, correction: Correction) -> bool:
+        """Whether its match was an alert; one that was an event is taken back by an event."""
+        return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
         """The same with the further key in their bodies."""

@@ -1,0 +1,102 @@
+"""What events and time cause in the streams that are derived from theirs, in one shard and in the same step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from shards.derived_place import DerivedPlace
+from shards.entries import Entry, StoredEntry
+from shards.feeds import Feeds, HostKey
+from shards.operators import Output
+from shards.place import Place, Step
+from streams import EventBatch
+
+MAIN = ""
+PlaceKey: TypeAlias = tuple[str, str]
+_DERIVED = "derived"
+
+
+class Derivation:
+    """Hands derived events from place to place, each stream behind those that it is derived from.
+
+    Args:
+        places: All places of the shard; they may become more.
+        feeds: Who feeds which derived stream.
+    """
+
+    def __init__(self, places: Mapping[PlaceKey, Place], feeds: Feeds) -> None:
+        self._places = places
+        self.feeds = feeds
+        for (stream, _), place in places.items():
+            if isinstance(place, DerivedPlace):
+                place.order(feeds.is_ordered(stream))
+
+    def promises(self) -> dict[str, int | None]:
+        """For each stream that is fed through the log: the time before which nothing more is added to it from here."""
+        return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
+
+    def is_timed(self, stream: str) -> bool:
+        """Whether it matters to what is derived from a stream, in the shard itself, when time passes."""
+        return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
+
+    def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
+        """The steps of the stream of an entry, and behind each those of the streams that are derived from it."""
+        stream = entry.stream
+        yield from self.behind(stream, steps)
+        if isinstance(self._places.get((stream, MAIN)), DerivedPlace):
+            yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
+
+    def behind(self, stream: str, steps: Iterable[Step]) -> Iterator[Step]:
+        """As ``follow``; the stream itself has come as far as it can."""
+        targets = self.feeds.downstream(stream)
+        for step in steps:
+            yield step
+            if targets:
+                yield from self._settled(targets, *step)
+
+    def _settled(self, targets: Sequence[str], entry: Entry, output: Output | None) -> Iterator[Step]:
+        """What some derived streams make of an output, and of how far time has come."""
+        batches: dict[str, list[EventBatch]] = {}
+
+        def note(found: Output) -> None:
+            for stream, batch in found.derived():
+                batches.setdefault(stream, []).append(batch)
+
+        if output is not None:
+            note(output)
+        for target in targets:
+            for step in self._moved(target, entry.position, batches.pop(target, [])):
+                yield step
+                note(step[1])
+
+    def _moved(self, stream: str, position: str, batches: Sequence[EventBatch]) -> Iterator[Step]:
+        """One derived stream takes events in, and lets time come as far as what feeds it has promised."""
+        place = self._places[stream, MAIN]
+        entry = StoredEntry(position=position, kind=_DERIVED, stream=stream, body=b"")
+        if batches:
+            yield from place.process([entry] * len(batches), batches)
+        watermark_us = self._watermark_of(stream)
+        if watermark_us is not None:
+            yield from place.advance_time(entry, watermark_us)
+
+    def _watermark_of(self, stream: str) -> int | None:
+        """The least promise of what feeds a stream; None where one is not known."""
+        place = self._places[stream, MAIN]
+        promises = [self._promise_of(host) for host in self.feeds.direct.get(stream, ())]
+        if stream in self.feeds.logged and isinstance(place, DerivedPlace):
+            promises.append(place.logged_us)
+        return _least(promises)
+
+    def _promise_of(self, host: HostKey) -> int | None:
+        """The time before which a host makes no event any more; None where it has seen no time."""
+        stream, route, kind = host
+        place = self._places[stream, route]
+        return place.watermark_us if isinstance(place, DerivedPlace) else place.host(kind).newest_us
+
+
+def _least(times_us: Iterable[int | None]) -> int | None:
+    """The least of some times; None where one of them is not known, or there is none."""
+    found = list(times_us)
+    known = [one for one in found if one is not None]
+    return min(known, default=None) if len(known) == len(found) else None

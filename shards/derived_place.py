@@ -1,0 +1,164 @@
+"""The place of a derived stream: what puts its events into order is where they come from, not a lateness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shards.entries import Entry
+from shards.operators import Host, KeyChoice, Kind, SavedHost
+from shards.place import Place, Step, known_kind
+from streams import ControlRecordError, EventBatch, StreamDeclaration
+
+_WAITING = "waiting"
+
+
+class DerivedPlace(Place):
+    """Hands the events of a derived stream to the hosts.
+
+    From one place of the same shard they come in an order that does not depend on cuts, and are taken at once. From
+    several they wait until the watermark has passed their time, and leave in the order of time and id; those that it
+    has passed already are late, and are taken when they come. The watermark is the least promise of what feeds the
+    stream; whoever holds the place knows it.
+
+    Args:
+        declaration: As the log said last.
+        kinds: The kinds of operators, by name.
+        hosts: By kind.
+    """
+
+    def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
+        super().__init__(declaration, "", kinds, hosts)
+        self._is_ordered = False
+        self._watermark_us: int | None = None
+        self._logged_us: int | None = None
+        self._waiting = EventBatch.from_events([])
+
+    @property
+    def watermark_us(self) -> int | None:
+        """The time before which the hosts have everything; None: nothing is known."""
+        return self._watermark_us
+
+    @property
+    def logged_us(self) -> int | None:
+        """The time before which no more events come through the log; None: nothing is known."""
+        return self._logged_us
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it matters when time passes: an event may be late, or an operator is decided by it."""
+        return self._is_ordered or super().is_timed
+
+    def order(self, is_ordered: bool) -> None:
+        """Whether events come from several places from here on."""
+        self._is_ordered = is_ordered
+
+    def measures(self) -> dict[str, int | None]:
+        """As those of any place; the watermark is that of the stream."""
+        return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self._watermark_us}
+
+    def process(
+        self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
+    ) -> Iterator[Step]:
+        """Take events in, from the log or from this shard."""
+        batch = EventBatch.joined(batches)
+        if not self._is_ordered:
+            yield from self._taken(entries[-1], self._let_go(None))
+            yield from self._taken(entries[-1], batch)
+            return
+        is_late = batch.time_us < self._watermark_us if self._watermark_us is not None else np.zeros(len(batch), bool)
+        late = batch.take(np.flatnonzero(is_late))
+        self._counts["late_processed"] += len(late)
+        yield from self._taken(entries[-1], late)
+        self._waiting = EventBatch.joined([self._waiting, batch.take(np.flatnonzero(~is_late))])
+
+    def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
+        """No event before a time comes through the log any more; what that means is seen when time is advanced."""
+        self._logged_us = time_us if self._logged_us is None else max(self._logged_us, time_us)
+        return iter(())
+
+    def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
+        """No event before a time comes any more, from anywhere: those before it leave, and time passes."""
+        if self._watermark_us is not None and watermark_us <= self._watermark_us:
+            return
+        self._watermark_us = watermark_us
+        yield from self._taken(entry, self._let_go(watermark_us if self._is_ordered else None))
+        for host in self._hosts.values():
+            is_behind = host.newest_us is None or host.newest_us < watermark_us
+            if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
+                yield entry, host.advance_time(watermark_us)
+
+    def finish(self, entry: Entry) -> Iterator[Step]:
+        """The input is finite, and that was all of it."""
+        yield from self._taken(entry, self._let_go(None))
+        yield from super().finish(entry)
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget every other key, as if its events had gone elsewhere."""
+        super().keep(is_kept, has_counts=has_counts)
+        self._waiting = self._waiting.take(np.flatnonzero(is_kept(self._waiting.key_hashes)))
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state as a JSON object and sections by name."""
+        head, sections = super().dump()
+        head["derived"] = {"watermark_us": self._watermark_us, "logged_us": self._logged_us}
+        return head, {**sections, _WAITING: self._waiting.to_bytes()}
+
+    def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
+        """Take what ``dump`` gave, but for the hosts."""
+        super().restore(head, sections)
+        self._watermark_us, self._logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
+        self._waiting = EventBatch.from_bytes(sections[_WAITING])
+
+    def _taken(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
+        if len(batch):
+            for host in self._hosts.values():
+                yield entry, host.process(batch)
+
+    def _let_go(self, watermark_us: int | None) -> EventBatch:
+        """Events that need not wait any more, by time and id: those before a time, or all of them."""
+        waiting = self._waiting
+        if not len(waiting):
+            return waiting
+        order = waiting.order_by_time()
+        times_us = waiting.time_us[order]
+        border = len(order) if watermark_us is None else int(np.searchsorted(times_us, watermark_us, "left"))
+        self._waiting = waiting.take(np.sort(order[border:]))
+        return waiting.take(order[:border])
+
+
+def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:
+    """A place with these hosts."""
+    if not declaration.derived:
+        return Place(declaration, route, kinds, hosts)
+    if route:
+        raise ControlRecordError(f"stream {declaration.name!r} is derived, and has no further key {route!r}")
+    return DerivedPlace(declaration, kinds, hosts)
+
+
+def declared_place(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
+    """A new place, with the hosts that every stream has.
+
+    Raises:
+        ForestallError: The stream does not declare that key.
+    """
+    resident = (kind for kind in kinds.values() if kind.is_resident)
+    return place_of(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
+
+
+def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
+    """The place that was saved.
+
+    Raises:
+        ForestallError: A part cannot be read, or a host is of a kind that this release does not know.
+    """
+    declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
+    hosts: dict[str, Host] = {}
+    for kind, host_head in head["hosts"].items():
+        own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
+        hosts[kind] = known_kind(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
+    place = place_of(declaration, route, kinds, hosts)
+    place.restore(head, sections)
+    return place

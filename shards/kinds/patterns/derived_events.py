@@ -1,0 +1,328 @@
+"""Matches of patterns with INTO as events of derived streams, by columns; and corrections of them as retractions.
+
+Events leave in the order in which their matches were decided, event by event: it does not depend on how the log is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa import DECIDED_BY, Correction, Into, LaneOutput, RunningPattern
+from shards.errors import NotDerivable
+from shards.kinds.patterns.alert_columns import match_ids
+from shards.kinds.patterns.result_kinds import CORRECTION, alert_id
+from shards.operators import Origin, Single
+from shards.results import DEAD_LETTER, DERIVED
+from shards.rows import FoundRows, dead_letter_body, row_id
+from streams import (
+    EARLIEST_US,
+    LATEST_US,
+    EventBatch,
+    chosen_texts,
+    column_of,
+    joined_texts,
+    json_contents,
+    json_text,
+    key_of,
+    pieces_of,
+    texts_of,
+    time_texts,
+)
+
+RETRACTED = ".retracted"
+
+_WINDOW = next(number for number, word in DECIDED_BY.items() if word == "window")
+_NO_PLACE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What some matches or corrections of one lane become.
+
+    Attributes:
+        patterns: Of all of them.
+        pattern: Of each the place of its pattern there.
+        ids: Strings: of the events.
+        times_us: int64: of the events.
+        sources: Strings: keys of the traces.
+        keys: Keys of the events where patterns have KEY; None: it is none, or the event has that of its trace.
+        data: The attributes as JSON.
+        places: int64 (found, 2): before which event of the batch it was decided, and whether by that event.
+        is_retraction: Whether they take back what was derived.
+    """
+
+    patterns: Sequence[RunningPattern]
+    pattern: NDArray[np.intp]
+    ids: pa.Array
+    times_us: NDArray[np.int64]
+    sources: pa.Array
+    keys: Sequence[str | None]
+    data: Sequence[bytes]
+    places: NDArray[np.int64]
+    is_retraction: bool
+
+
+class DerivedEvents:
+    """The events that patterns of one place derive from what was found in a batch, or as time passed.
+
+    Args:
+        lanes: What was found.
+        times_us: Of the events of the batch.
+        stream: The stream's name.
+        newest_us: How far time had come before; None where no event had come.
+    """
+
+    def __init__(
+        self, lanes: Sequence[LaneOutput], times_us: NDArray[np.int64], stream: str, newest_us: int | None
+    ) -> None:
+        self._stream = stream
+        passed = np.maximum.accumulate(times_us) if len(times_us) else times_us
+        self._passed_us = passed if newest_us is None else np.maximum(passed, newest_us)
+        found = [one for lane in lanes for one in (*self._matches(lane), *self._corrections(lane))]
+        self._all = _Events.of(found) if found else None
+
+    def batches(self) -> Iterator[tuple[str, EventBatch]]:
+        """The events with the keys of their traces, by derived stream."""
+        return iter(()) if self._all is None else self._all.batches()
+
+    def rows(self) -> Iterator[FoundRows]:
+        """A row for each event."""
+        if self._all is not None:
+            yield from self._all.rows(self._stream)
+
+    def dead_letters(self, origin: Origin) -> Iterator[Single]:
+        """What could not be an event."""
+        if self._all is not None:
+            yield from self._all.dead_letters(self._stream, origin)
+
+    def _matches(self, lane: LaneOutput) -> Iterator[_Found]:
+        if not len(lane.matches):
+            return
+        columns, values = lane.columns_of_matches(), list(lane.values_of_returns())
+        used, pattern = np.unique(columns.pattern, return_inverse=True)
+        patterns = [columns.patterns[number] for number in used.tolist()]
+        yield _Found(
+            patterns=patterns,
+            pattern=pattern,
+            ids=match_ids(columns, self._stream),
+            times_us=columns.detected_us,
+            sources=columns.key,
+            keys=_keys(patterns, pattern, values),
+            data=[orjson.dumps(one) for one in values] if values else [b"{}"] * len(columns),
+            places=self._places(lane, lane.matches.rows, columns.detected_us, columns.how == _WINDOW),
+            is_retraction=False,
+        )
+
+    def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
+        """Corrections of matches that became events; of those that became none there is nothing to take back."""
+        patterns = list(lane.patterns)
+        is_derived = np.array([one.query.pattern.into is not None for one in patterns], np.bool_)
+        keep = is_derived[lane.corrections.patterns]
+        if not keep.any():
+            return
+        table = lane.corrections.chosen(keep)
+        found = [one for one, wanted in zip(lane.values_of_corrections(), keep.tolist(), strict=True) if wanted]
+        used, pattern = np.unique(table.patterns, return_inverse=True)
+        patterns = [patterns[number] for number in used.tolist()]
+        retracted = [self._id_of(one) for one in found]
+        times_us = np.array([one.time_us for one in found], np.int64)
+        yield _Found(
+            patterns=patterns,
+            pattern=pattern,
+            ids=texts_of(
+                [row_id(CORRECTION, match, one.event_id) for match, one in zip(retracted, found, strict=True)]
+            ),
+            times_us=times_us,
+            sources=texts_of([one.key for one in found]),
+            keys=_keys(patterns, pattern, list(lane.values_of_returns(table))),
+            data=[orjson.dumps({"retracts": one}) for one in retracted],
+            places=self._places(lane, table.rows, times_us, np.zeros(len(found), np.bool_)),
+            is_retraction=True,
+        )
+
+    def _id_of(self, one: Correction) -> str:
+        return alert_id(self._stream, one.pattern, one.version, one.key, one.bindings)
+
+    def _places(
+        self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Where something was decided: by an event, or as time passed, which is before the first event of that time."""
+        places = lane.places_of(rows)
+        by_time = is_due | (places == _NO_PLACE)
+        return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Events:
+    """All events in their order, and what cannot be one; the members are as those of ``_Found``."""
+
+    patterns: Sequence[RunningPattern]
+    pattern: NDArray[np.intp]
+    ids: pa.Array
+    times_us: NDArray[np.int64]
+    sources: pa.Array
+    keys: pa.Array
+    data: pa.Array
+    is_retraction: NDArray[np.bool_]
+    is_good: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, found: Sequence[_Found]) -> _Events:
+        """Those of all lanes."""
+        firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
+        patterns = [pattern for one in found for pattern in one.patterns]
+        pattern = np.concatenate([one.pattern + first for one, first in zip(found, firsts, strict=False)])
+        ids, sources = (_joined([getattr(one, name) for one in found]) for name in ("ids", "sources"))
+        times_us = np.concatenate([one.times_us for one in found])
+        has_key = np.array([_into(one).key is not None for one in patterns])[pattern]
+        keys = [key for one in found for key in one.keys]
+        is_good = np.array([key is not None for key in keys], np.bool_) | ~has_key
+        is_good &= (times_us >= EARLIEST_US) & (times_us <= LATEST_US)
+        own = texts_of([key or "" for key in keys]) if has_key.any() else sources
+        if has_key.any() and not has_key.all():
+            own = pa.compute.if_else(column_of(has_key), own, sources)
+        order = _order(np.concatenate([one.places for one in found]), times_us, patterns, pattern, ids)
+        taken = column_of(order)
+        return cls(
+            patterns=patterns,
+            pattern=pattern[order],
+            ids=ids.take(taken),
+            times_us=times_us[order],
+            sources=sources.take(taken),
+            keys=own.take(taken),
+            data=pieces_of([piece for one in found for piece in one.data], pa.binary()).take(taken),
+            is_retraction=np.repeat([one.is_retraction for one in found], [len(one.pattern) for one in found])[order],
+            is_good=is_good[order],
+        )
+
+    def chosen(self, keep: NDArray[np.bool_]) -> _Events:
+        """Some of them."""
+        if keep.all():
+            return self
+        rows = np.flatnonzero(keep)
+        taken = column_of(rows)
+        return _Events(
+            patterns=self.patterns,
+            pattern=self.pattern[rows],
+            ids=self.ids.take(taken),
+            times_us=self.times_us[rows],
+            sources=self.sources.take(taken),
+            keys=self.keys.take(taken),
+            data=self.data.take(taken),
+            is_retraction=self.is_retraction[rows],
+            is_good=self.is_good[rows],
+        )
+
+    def batches(self) -> Iterator[tuple[str, EventBatch]]:
+        """Those with the keys of their traces, by derived stream."""
+        intos = [_into(one) for one in self.patterns]
+        for stream in dict.fromkeys(into.stream for into in intos if into.key is None):
+            is_there = np.array([into.stream == stream and into.key is None for into in intos])
+            part = self.chosen(is_there[self.pattern] & self.is_good)
+            if len(part.pattern):
+                columns = part.ids, part.types().dictionary_encode(), part.times_us, part.keys, part.data
+                yield stream, EventBatch.of_columns(*columns)
+
+    def types(self) -> pa.Array:
+        """Of each event."""
+        usual = [_into(one).event_type or one.name for one in self.patterns]
+        places = column_of(self.pattern + len(usual) * self.is_retraction)
+        return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)]).take(places)
+
+    def rows(self, stream: str) -> Iterator[FoundRows]:
+        """A row for each of them."""
+        part = self.chosen(self.is_good)
+        if not len(part.pattern):
+            return
+        intos = [_into(one) for one in self.patterns]
+        where = f'","stream":{json_text(stream)},"into":'
+        heads = [f'{where}{json_text(into.stream)},"type":"' for into in intos]
+        named = [f',"pattern":{json_text(one.name)},"version":{one.version},"source_key":"' for one in self.patterns]
+        ends = [f'","rekeyed":{"false" if into.key is None else "true"}}}' for into in intos]
+        parts = ['{"id":"', part.ids, chosen_texts(heads, part.pattern), json_contents(part.types())]
+        parts += ['","time":"', time_texts(part.times_us), '","key":"', json_contents(part.keys), '","data":']
+        parts += [part.data.cast(pa.string()), chosen_texts(named, part.pattern), json_contents(part.sources)]
+        about = [
+            {"stream": stream, "pattern": one.name, "into": into.stream}
+            for one, into in zip(self.patterns, intos, strict=True)
+        ]
+        bodies = joined_texts([*parts, chosen_texts(ends, part.pattern)])
+        yield FoundRows.about(DERIVED, part.ids, bodies, about, part.pattern)
+
+    def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
+        """What cannot be an event; of a match that could be none nothing is taken back."""
+        part = self.chosen(~self.is_good & ~self.is_retraction)
+        columns = zip(part.pattern.tolist(), part.ids.to_pylist(), part.sources.to_pylist(), strict=True)
+        for number, match, key in columns:
+            pattern = self.patterns[number]
+            error = NotDerivable(
+                f"the match {match} of the pattern {pattern.name!r} is no event of {_into(pattern).stream!r}: "
+                f"{_reason(pattern)}; the pattern goes on"
+            )
+            identity = row_id(DEAD_LETTER, stream, error.code, match)
+            body = {
+                **dead_letter_body(origin.shard, origin.entry, error),
+                "id": identity,
+                "stream": stream,
+                "pattern": pattern.name,
+                "version": pattern.version,
+                "key": key,
+                "match": match,
+            }
+            yield DEAD_LETTER, identity, body
+
+
+def _into(pattern: RunningPattern) -> Into:
+    """What INTO of a pattern that has it says."""
+    into = pattern.query.pattern.into
+    if into is None:
+        raise ValueError(f"the pattern {pattern.name!r} has no INTO")
+    return into
+
+
+def _reason(pattern: RunningPattern) -> str:
+    key = _into(pattern).key
+    column = "its time is outside the years 1 to 9999"
+    return column if key is None else f"its column {key} is no key, a text that is not empty or an integer, or {column}"
+
+
+def _keys(
+    patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
+) -> list[str | None]:
+    """The value of KEY of each match as a key."""
+    names = [_into(one).key for one in patterns]
+    if not any(name is not None for name in names):
+        return [None] * len(pattern)
+    return [
+        None if names[number] is None else key_of(value.get(names[number]))
+        for number, value in zip(pattern.tolist(), values, strict=True)
+    ]
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _order(
+    places: NDArray[np.int64],
+    times_us: NDArray[np.int64],
+    patterns: Sequence[RunningPattern],
+    pattern: NDArray[np.intp],
+    ids: pa.Array,
+) -> NDArray[np.intp]:
+    """By place and time, then by pattern and id, which is needed where one event completes several matches."""
+    order = np.lexsort((times_us, places[:, 1], places[:, 0]))
+    some = np.column_stack([places, times_us])[order]
+    if not np.any(np.all(some[1:] == some[:-1], axis=1)):
+        return order
+    names = [(one.name, one.version) for one in patterns]
+    ranks = np.array([sorted(set(names)).index(name) for name in names])
+    texts = np.array(ids.to_pylist(), "S")
+    return np.lexsort((texts, ranks[pattern], times_us, places[:, 1], places[:, 0]))
