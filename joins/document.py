@@ -211,7 +211,7 @@ def _require_bounds(body: JoinBody) -> None:
             )
         if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
-                f"the newest events of each key of the input {one.alias!r} are kept for ever, as the keys never finish: "
+                f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
                 f"give it a window of time, or let the other inputs say by 'closed_by' when their keys are finished",
                 field=f"inputs[{number}]",
             )

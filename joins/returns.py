@@ -57,8 +57,8 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
     found = _COLUMN.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None or bool(found["function"]) != bool(found["end"]):
         raise JoinRefused(
-            f"'return' has {name}: {text!r}; write ALIAS.ATTRIBUTE, id(ALIAS), time(ALIAS) or, on_close, a total such as "
-            "sum(ALIAS.ATTRIBUTE)",
+            f"'return' has {name}: {text!r}; write ALIAS.ATTRIBUTE, id(ALIAS), time(ALIAS) or, on_close, a total "
+            "such as sum(ALIAS.ATTRIBUTE)",
             field="return",
         )
     if found["alias"] not in aliases:

@@ -156,7 +156,7 @@ class JoinRun:
         try:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
-            self._newest_keys = {number: key for number, key in head["newest_keys"]}
+            self._newest_keys = dict(head["newest_keys"])
             self._totals = {
                 key: (text, Totals(self.body.columns, states)) for key, text, states in orjson.loads(sections["totals"])
             }

@@ -5,6 +5,7 @@ ShardError
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
 ├── NotDerivable           a match cannot become an event of a derived stream
+├── KeyFinished            an event came of a key that an input of a join had finished
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
@@ -48,6 +49,13 @@ class NotDerivable(ShardError):
     """A match cannot become an event of a derived stream: it has no key there, or no time that can be written."""
 
     code: ClassVar[str] = "not-derivable"
+    fault: ClassVar[Fault] = "caller"
+
+
+class KeyFinished(ShardError):
+    """An event came of a key of which an input of a join had said that no more events come."""
+
+    code: ClassVar[str] = "key-finished"
     fault: ClassVar[Fault] = "caller"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
 from shards.operators import DocumentKind, Kind
 from shards.results import DEAD_LETTER, DERIVED, STATS, ResultKind
 
-KINDS: tuple[Kind, ...] = (PatternKind(),)
+KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
